@@ -121,9 +121,14 @@ def _refuse_own_input(args: argparse.Namespace) -> None:
     ]
     for option in OUTPUTS:
         name = values.get(option)
-        if not isinstance(name, str) or not Path(name).is_file():
+        if not isinstance(name, str):
             continue
-        if any(Path(name).samefile(other) for other in given) and not values.get("in_place"):
+        # evaluate writes a JSON file beside its page.
+        written = [p for p in (Path(name), Path(name).with_suffix(".json")) if p.is_file()]
+        if values["command"] != "evaluate":
+            written = [p for p in written if p == Path(name)]
+        replaced = any(p.samefile(other) for p in written for other in given)
+        if replaced and not values.get("in_place"):
             more = "; --in-place replaces it" if "in_place" in values else ""
             raise CommandError(f"{name} is an input, too, and would be replaced: "
                                f"choose another --{option.replace('_', '-')}{more}")  # fmt: skip

@@ -59,6 +59,15 @@ def test_an_output_never_replaces_an_input(
     assert original.read_text() == content
 
 
+def test_the_json_beside_a_page_replaces_no_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "f.json"
+    path.write_text('[{"text": "tea"}]')
+    assert main(["evaluate", str(path), "-o", str(tmp_path / "f.html")]) == 1
+    assert "is an input, too" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("output", [[], ["-o", "{}"]])
 def test_in_place_is_asked_for(output: list[str], tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
