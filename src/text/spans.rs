@@ -256,7 +256,12 @@ mod tests {
                 spans.iter().rev().for_each(|span| out.replace_range(span.clone(), "|"));
                 out
             };
-            prop_assert_eq!(outside(&new, &places), outside(&text, &union));
+            // A space may part a new word from the text beside it.
+            let [new, old] = [outside(&new, &places), outside(&text, &union)];
+            let between = |text: &str| -> Vec<String> {
+                text.split('|').map(|part| part.trim_matches(' ').to_owned()).collect()
+            };
+            prop_assert_eq!(between(&new), between(&old));
         }
     }
 

@@ -34,6 +34,8 @@ class Options(NamedTuple):
     quiet: bool
     guarantee: bool
     """Whether to print the guarantee too."""
+    policy: str | None
+    """What of the policy is as recommended."""
     show_text: bool
     """Whether names of columns may be shown."""
 
@@ -66,6 +68,7 @@ def report(options: Options, word: Mechanism, bags: BagOfWords | None, total: Do
         report = {
             "counts": dict(total.counts),
             "spec": word.spec,
+            "policy": options.policy,
             "guarantee": word.guarantee.with_bits().to_dict(),
             "files": total.files,
             "finished_before": total.skipped,

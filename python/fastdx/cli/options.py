@@ -35,6 +35,14 @@ KEYS = {
 """The names of options by the keys of a Spec that they set."""
 
 
+RECOMMENDED: dict[str, Any] = {"epsilon": RECOMMENDED_EPSILON, "cover": RECOMMENDED_COVER,
+                               "balance": RECOMMENDED_BALANCE, "exclude": "offensive"}  # fmt: skip
+"""The keys of a Spec that the recommended policy sets."""
+
+WHY = "docs/explanation/what-you-keep.md"
+"""Where the choice of the recommended policy is explained."""
+
+
 class _Help(argparse.RawDescriptionHelpFormatter):
     """Formats help for the terminal's width.
 
@@ -116,8 +124,9 @@ def mechanism_group(p: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--mechanism",
         choices=(*MECHANISMS, BAG),
-        default="tem",
-        help="bag: turn each line or field into a bag of words without stop words; see --words",
+        help="by default the recommended policy, whose ε, γ, cover and excluded words the options "
+        "change, or tem on other words than the built-in ones; bag: turn each line or field into "
+        "a bag of words without stop words; see --words",
     )
     group.add_argument("--words", choices=tuple(MECHANISMS),
                        help="bag: the mechanism that draws its words (default tem)")  # fmt: skip
@@ -238,12 +247,13 @@ class MechanismOptions(NamedTuple):
     bag: bool
     """Whether texts become bags of words."""
     quiet: bool
+    recommended: bool = False
+    """Whether `spec` is the recommended policy, or this with some keys changed."""
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> MechanismOptions:
         """Read the options, and refuse those that contradict each other."""
         bag = args.mechanism == BAG
-        quiet = args.quiet or getattr(args, "report", None) is not None
         if args.words and not bag:
             raise CommandError("--words goes with --mechanism bag")
         if args.skip and bag:
@@ -253,9 +263,10 @@ class MechanismOptions(NamedTuple):
             if given or args.epsilon is not None:
                 option = given[0] if given else "--epsilon"
                 raise CommandError(f"--spec describes the whole mechanism: leave out {option}")
-            return cls({}, args.spec, bag, quiet)
+            return cls({}, args.spec, bag, args.quiet)
+        named = args.words if bag else args.mechanism
         spec: dict[str, Any] = {
-            "mechanism": (args.words or "tem") if bag else args.mechanism,
+            "mechanism": named or "tem",
             "epsilon": args.epsilon, **numbers_of(args), "certified": args.certified or None,
             "index": index_of(args), **cover_of(args), "oov": args.oov,
             "skip": skipped_words(args.skip), "consistent": args.consistent or None,
@@ -264,12 +275,28 @@ class MechanismOptions(NamedTuple):
             "pad": args.pad, "cache_bytes": args.cache, "threads": args.threads,
             "seed": args.seed,
         }  # fmt: skip
-        return cls(without_none(spec), None, bag, quiet)
+        spec = without_none(spec)
+        recommended = "index" not in spec and (
+            named is None or (named == "tem" and args.epsilon is None)
+        )
+        if recommended:
+            own = RECOMMENDED.copy()
+            if isinstance(spec.get("cover"), dict):
+                del own["balance"]  # a stored cover has its own
+            spec = own | spec
+        # A report on the standard error must be its only line, and says the same.
+        quiet = args.quiet or getattr(args, "report", None) is not None
+        return cls(spec, None, bag, quiet, recommended)
 
     @property
     def consistent(self) -> bool:
         """Whether equal words in a text get the same replacement."""
         return bool(self.spec.get("consistent"))
+
+    @property
+    def policy(self) -> str | None:
+        """What is as recommended and what is not, if the recommended policy is meant."""
+        return _recommended(self.spec) if self.recommended else None
 
     def make(self, *, pieces: bool = False) -> Mechanism:
         """Make the mechanism.
@@ -283,28 +310,30 @@ class MechanismOptions(NamedTuple):
             with step("making the mechanism", quiet=self.quiet) as progress:
                 return from_spec(self.file, progress=progress)
         spec = {**self.spec, "consistent": "call"} if pieces and self.consistent else self.spec
-        if "epsilon" not in spec:
-            return self._recommended(spec)
         doing = "certifying" if spec.get("certified") else "making the mechanism"
         with step(doing, quiet=self.quiet) as progress:
             mechanism = made(spec, progress)
-        if (not self.quiet and isinstance(mechanism, Tem) and "cover" not in spec
-                and "index" not in spec):  # fmt: skip
-            print(f"fastdx: not the recommended policy, which has a cover: --epsilon "
-                  f"{RECOMMENDED_EPSILON:g} --cover {RECOMMENDED_COVER} --balance "
-                  f"{RECOMMENDED_BALANCE:g}", file=sys.stderr)  # fmt: skip
+        if self.policy is not None and not self.quiet:
+            print(f"fastdx: {self.policy}", file=sys.stderr)
         return mechanism
 
-    def _recommended(self, spec: dict[str, Any]) -> Mechanism:
-        with step("making the recommended policy", quiet=self.quiet):
-            tem = made(spec)
-        if not self.quiet and isinstance(tem, Tem):
-            taken = tem.spec
-            print(f"fastdx: the recommended policy: --epsilon {tem.nominal:g} --cover "
-                  f"{taken['cover']} --balance {taken['balance']:g}; attacks on sentences decided "
-                  "these numbers (docs/explanation/what-you-keep.md)",
-                  file=sys.stderr)  # fmt: skip
-        return tem
+
+def _recommended(spec: dict[str, Any]) -> str:
+    """Say what of a policy is as recommended, and what is not."""
+    law = [key for key in (*RECOMMENDED, "gamma", "beta", "certified") if key in spec]
+    kept = {key: f"--{key} {spec[key]}" for key in law if spec[key] == RECOMMENDED.get(key)}
+    changed = [
+        f"--{key} {RECOMMENDED[key]}" if key in RECOMMENDED else f"no --{key}"
+        for key in law
+        if key not in kept
+    ]
+    kept.pop("exclude", None)
+    if not changed:
+        return (f"the recommended policy: {' '.join(kept.values())}; attacks on sentences decided "
+                f"these numbers ({WHY})")  # fmt: skip
+    return (f"no longer the recommended policy, which has {', '.join(changed)}"
+            + f"; still {' '.join(kept.values())}" * bool(kept)
+            + f"; attacks on sentences decided the recommended numbers only ({WHY})")  # fmt: skip
 
 
 def made(spec: dict[str, Any], progress: Callable[[int], object] | None = None) -> Mechanism:

@@ -197,7 +197,7 @@ class Options(NamedTuple):
             mechanism,
             Account.of(args),
             closing.Options(args.report is not None, args.report_file, args.quiet, args.guarantee,
-                            args.show_text),
+                            mechanism.policy, args.show_text),
             args.quiet,
             args.allow_unchanged,
             not args.no_channel_card,

@@ -155,19 +155,24 @@ class Tem(Mechanism):
         return cls._new(space, embedding, epsilon, own, common)
 
     @classmethod
-    def recommended(cls, epsilon: float = RECOMMENDED_EPSILON, **common: Unpack[Common]) -> Self:
+    def recommended(
+        cls,
+        *,
+        epsilon: float | None = None,
+        cover: Cover | SupportsIndex | None = None,
+        balance: float | None = None,
+        **common: Unpack[Common],
+    ) -> Self:
         """Make the policy that the documents use, on the built-in English words.
 
         It is a Tem on a balanced cover that excludes offensive words. Attacks on sentences decided
-        its parameters (docs/explanation/what-you-keep.md). ``fastdx privatize`` uses this policy if
-        ``--epsilon`` is not given.
+        its parameters (docs/explanation/what-you-keep.md). Parameters that are given change it, and
+        then it is no longer the recommended one. So do options of ``fastdx privatize``, which uses
+        this policy unless a mechanism or other words are named.
 
         Parameters
         ----------
-        epsilon : float, optional
-            Another ε for the same words and cover. What is measured of the recommended policy is no
-            longer so.
-        **common : optional
+        epsilon, cover, balance, **common : optional
             As for the constructor. ``exclude`` is ``"offensive"`` unless given.
 
         Examples
@@ -176,10 +181,18 @@ class Tem(Mechanism):
         >>> tem = Tem.recommended()
         >>> tem.unchanged.warning is None
         True
+        >>> Tem.recommended(epsilon=3.0) == tem.with_epsilon(3.0)
+        True
         """
-        own = {"cover": RECOMMENDED_COVER, "balance": RECOMMENDED_BALANCE}
-        parameters: dict[str, Any] = {"exclude": "offensive", **own, **common}
-        return cls(epsilon=epsilon, **parameters)
+        if balance is None and not isinstance(cover, Cover):
+            balance = RECOMMENDED_BALANCE
+        common.setdefault("exclude", "offensive")
+        return cls(
+            epsilon=RECOMMENDED_EPSILON if epsilon is None else epsilon,
+            cover=RECOMMENDED_COVER if cover is None else cover,
+            balance=balance,
+            **common,
+        )
 
     @property
     def nominal(self) -> float:

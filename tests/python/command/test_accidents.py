@@ -108,24 +108,6 @@ def test_texts_of_another_language_warn_once() -> None:
         Tem(epsilon=3.0).privatize("咖啡 很 冷 服务员 很 粗鲁 " * 20)
 
 
-def test_options_that_leave_the_recommended_policy_are_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "f.txt"
-    path.write_text("the coffee was cold\n")
-    line = ["privatize", str(path), "-o", str(tmp_path / "o.txt")]
-    said = "not the recommended policy, which has a cover: --epsilon 2.25 --cover 40 --balance 0.1"
-    for more, expected in (
-        ([], False),
-        (["--epsilon", "2.25"], True),
-        (["--epsilon", "2.25", "--cover", "40", "--balance", "0.1"], False),
-    ):
-        assert main([*line, *more]) == 0
-        assert (said in capsys.readouterr().err) == expected
-    assert Tem.recommended(epsilon=3.0).spec["cover"] == 40
-    assert Tem.recommended(3.0) == Tem.recommended(epsilon=3.0) != Tem.recommended()
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -25,6 +25,9 @@ import fastdx
 from helpers import ROOT
 from helpers.command import FASTDX, run
 
+PLAIN = ("--mechanism", "tem")
+"""The mechanism as published, and not the recommended policy at another ε."""
+
 
 @pytest.fixture
 def sure(tmp_path: Path) -> list[str]:
@@ -36,13 +39,13 @@ def sure(tmp_path: Path) -> list[str]:
 
 
 def test_text_from_standard_input() -> None:
-    done = run("privatize", "--epsilon", "3", stdin="I like coffee.\nAnd zyxw!\n")
+    done = run("privatize", *PLAIN, "--epsilon", "3", stdin="I like coffee.\nAnd zyxw!\n")
     assert done.returncode == 0
     assert done.stdout.count("\n") == 2 and done.stdout.count(" ") == 3
     line = (
         r"fastdx: 5 words; \d came back unchanged; 1 were not in the vocabulary \(drawn at random\)"
     )
-    assert re.search(line, done.stderr), done.stderr
+    assert re.match(line, done.stderr), done.stderr
     assert "under this policy 3.3% of common words come back" in done.stderr
     assert "Tem protects" not in done.stderr, "the proof is printed on request"
     assert "\r" not in done.stderr, "no progress bar in a pipe"
@@ -57,20 +60,21 @@ class TestUnchanged:
     def test_a_policy_that_releases_most_words_is_refused(self, tmp_path: Path) -> None:
         for args in (["--epsilon", "6"], ["--epsilon", "300"], ["--epsilon", "300", "-q"]):
             out = tmp_path / "out.txt"
-            done = run("privatize", *args, "-o", out, stdin="anna has diabetes")
+            done = run("privatize", *PLAIN, *args, "-o", out, stdin="anna has diabetes")
             assert done.returncode == 1 and done.stdout == "" and not out.exists()
             assert "of common words come back as they were" in done.stderr
             assert "hardly anything" in done.stderr and "--allow-unchanged" in done.stderr
 
     def test_who_insists_is_warned(self) -> None:
-        done = run("privatize", "--epsilon", "6", "--allow-unchanged", "-q", stdin="anna in london")
+        args = ("--epsilon", "6", "--allow-unchanged", "-q")
+        done = run("privatize", *PLAIN, *args, stdin="anna in london")
         assert done.returncode == 0
         first, second = done.stderr.splitlines()
         assert first.startswith("fastdx: warning: at this ε 57% of common words come back")
         assert re.match("fastdx: warning: [23] different words of these texts come back", second)
 
     def test_a_warning_below(self) -> None:
-        done = run("privatize", "--epsilon", "5", "-q", stdin="a word")
+        done = run("privatize", *PLAIN, "--epsilon", "5", "-q", stdin="a word")
         assert done.returncode == 0 and "protects little" in done.stderr
 
     def test_unknown_words_of_another_language(self) -> None:
@@ -102,12 +106,39 @@ class TestRecommended:
         written = fastdx.Tem(epsilon=2.25, cover=40, balance=0.1, exclude="offensive")
         assert written.cover == tem.cover and written.nominal == tem.nominal
 
-    @pytest.mark.parametrize(("more", "name"), [
-        (["--cover", "5"], "cover"), (["--embedding", "x.fdx"], "an index"),
-        (["--gamma", "0"], "gamma"), (["--mechanism", "laplace"], "this mechanism"),
-        (["--certified"], "certified"),
+    @pytest.mark.parametrize(("more", "said", "changed"), [
+        (["--epsilon", "3"], "--epsilon 2.25; still --cover 40 --balance 0.1", {"epsilon": 3.0}),
+        (["--cover", "50"], "--cover 40; still --epsilon 2.25 --balance 0.1", {"cover": 50}),
+        (["--balance", "0.3"], "--balance 0.1; still --epsilon 2.25 --cover 40", {"balance": 0.3}),
+        (["--gamma", "9"], "no --gamma; still --epsilon", {"gamma": 9.0}),
+        (["--epsilon", "3", "--exclude", "none"], "--epsilon 2.25, --exclude offensive; still",
+         {"epsilon": 3.0, "exclude": None}),
+        (["--mechanism", "tem", "--balance", "0.3"], "--balance 0.1; still", {"balance": 0.3}),
+        (["--oov", "mask"], "", {"oov": "mask"}),
+        (["--epsilon", "2.25", "--cover", "40"], "", {}),
     ])  # fmt: skip
-    def test_it_has_no_other_parameters(self, more: list[str], name: str) -> None:
+    def test_options_change_it_and_what_changed_is_said(
+        self, more: list[str], said: str, changed: dict[str, object]
+    ) -> None:
+        done = run("privatize", *more, "--report", "json", stdin="coffee")
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stderr)
+        verdict = f"no longer the recommended policy, which has {said}" if said else "the recomm"
+        assert report["policy"].startswith(verdict), report["policy"]
+        wanted = fastdx.Tem.recommended(**changed).spec  # type: ignore[arg-type]
+        assert report["spec"] == wanted
+        shown = run("privatize", *more, stdin="coffee").stderr.splitlines()[0]
+        assert shown == f"fastdx: {report['policy']}"
+
+    def test_a_named_mechanism_is_that_of_its_paper(self) -> None:
+        done = run("privatize", *PLAIN, "--epsilon", "3", "--report", "json", stdin="coffee")
+        report = json.loads(done.stderr)
+        assert "balance" not in report["spec"] and report["policy"] is None
+
+    @pytest.mark.parametrize(("more", "name"), [
+        (["--embedding", "x.fdx"], "an index"), (["--mechanism", "laplace"], "this mechanism"),
+    ])  # fmt: skip
+    def test_it_has_no_other_mechanism_and_words(self, more: list[str], name: str) -> None:
         done = run("privatize", *more, stdin="coffee")
         assert done.returncode == 1, done.stderr
         assert f"--epsilon must be given with {name}: the recommended" in done.stderr

@@ -38,8 +38,8 @@ PLACES = sorted(
 def policy_of(command: str, words: list[str]) -> Tem | None:
     """The mechanism that a shown command makes, on the built-in words."""
     if command == "serve":
-        words = [w for pair in pairwise(words) if pair[0] == "--epsilon"
-                 for w in pair]  # fmt: skip
+        words = ["--mechanism", "tem", *(w for pair in pairwise(words) if pair[0] == "--epsilon"
+                                         for w in pair)]  # fmt: skip
         command = "privatize"
     try:
         args, _ = parser(command).parse_known_args([command, *words])
@@ -71,7 +71,7 @@ def test_commands_are_found() -> None:
         (2, "privatize", ["--epsilon", "6", "--cover", "40"]),
         (4, "serve", ["--epsilon", "3"]),
     ]
-    found = policy_of("privatize", ["--epsilon", "6"])
+    found = policy_of("privatize", ["--mechanism", "tem", "--epsilon", "6"])
     assert found is not None and found.unchanged.mean > 0.5
     count = sum(1 for place in PLACES if place.suffix in (".md", ".py")
                 for _ in commands(place.read_text("utf-8")))  # fmt: skip

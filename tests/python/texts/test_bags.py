@@ -351,19 +351,40 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     b.write_text("xyzzyx", "utf-8")
     assert main(["emd", str(a), str(b)]) == 1
     assert "b.txt" in capsys.readouterr().err
-    assert main(["privatize", "--mechanism", "bag", "--epsilon", "80", str(a), *SURE]) == 0
+    assert (
+        main(
+            ["privatize", "--mechanism", "bag", "--words", "tem", "--epsilon", "80", str(a), *SURE]
+        )
+        == 0
+    )
     out = capsys.readouterr()
     lines = out.out.split("\n")
     assert lines[0] == "coffee hot" and lines[1] == "" and len(lines[2].split()) == 2
     assert "4 words" in out.err and "1 were not in the vocabulary" in out.err
     # A form feed ends no line; a field of a table is one bag, whatever lines it has.
     a.write_text("tea\x0ccoffee\n", "utf-8")
-    assert main(["privatize", "--mechanism", "bag", "--epsilon", "80", "-q", str(a), *SURE]) == 0
+    assert (
+        main(
+            [
+                "privatize",
+                "--mechanism",
+                "bag",
+                "--words",
+                "tem",
+                "--epsilon",
+                "80",
+                "-q",
+                str(a),
+                *SURE,
+            ]
+        )
+        == 0
+    )
     assert capsys.readouterr().out == "coffee tea\n"
     table = tmp_path / "t.csv"
     table.write_text('text\n"tea\nzebra coffee"\n', "utf-8")
-    assert main(["privatize", "--mechanism", "bag", "--epsilon", "80", "--column", "text", "-q",
-                 str(table), *SURE]) == 0  # fmt: skip
+    assert main(["privatize", "--mechanism", "bag", "--words", "tem", "--epsilon", "80",
+                 "--column", "text", "-q", str(table), *SURE]) == 0  # fmt: skip
     assert capsys.readouterr().out.split()[1:] == ["coffee", "tea", "zebra"]
     assert main(["privatize", "--mechanism", "bag", "--words", "laplace", "--epsilon", "5",
                  "-q", str(a)]) == 0  # fmt: skip
