@@ -71,33 +71,37 @@ impl TextPrivatizer {
     pub(super) fn whole_words(&self, text: &str, spans: &[Range<usize>]) -> Vec<Range<usize>> {
         let union = self.touched_words(text, spans);
         let words: Vec<Range<usize>> = self.words(text).collect();
-        let read_alike = |span: &Range<usize>| {
+        let within = |span: &Range<usize>| {
             let first = words.partition_point(|word| word.start < span.start);
-            let within = words[first..]
-                .iter()
-                .take_while(|word| word.end <= span.end);
-            let own = self.words(&text[span.clone()]);
-            within
-                .cloned()
-                .eq(own.map(|w| w.start + span.start..w.end + span.start))
+            let count = words[first..].partition_point(|word| word.end <= span.end);
+            &words[first..first + count]
         };
-        if union.iter().all(read_alike) {
-            return union;
-        }
-        let run = |span: &Range<usize>| match read_alike(span) {
-            true => span.clone(),
-            false => {
-                let before = text[..span.start]
-                    .char_indices()
-                    .rev()
-                    .find(|&(_, c)| is_space(c));
-                let start = before.map_or(0, |(at, c)| at + c.len_utf8());
-                let end = text[span.end..].find(is_space);
-                start..end.map_or(text.len(), |at| span.end + at)
+        let run = |span: &Range<usize>| {
+            let before = text[..span.start]
+                .char_indices()
+                .rev()
+                .find(|&(_, c)| is_space(c));
+            let start = before.map_or(0, |(at, c)| at + c.len_utf8());
+            let end = text[span.end..].find(is_space);
+            start..end.map_or(text.len(), |at| span.end + at)
+        };
+        let widened = |span: &Range<usize>| {
+            let run = run(span);
+            // An address has words on both sides of an @, and what was a symbol of a word is not
+            // released with its output.
+            let may_be_address = text[run.clone()].contains('@') && within(&run).len() > 1;
+            let own = self.words(&text[span.clone()]);
+            let own = own.map(|word| word.start + span.start..word.end + span.start);
+            match may_be_address || !own.eq(within(span).iter().cloned()) {
+                true => run,
+                false => span.clone(),
             }
         };
-        let spans: Vec<Range<usize>> = union.iter().map(run).collect();
-        self.touched_words(text, &spans)
+        let wide: Vec<Range<usize>> = union.iter().map(widened).collect();
+        match wide == union {
+            true => union,
+            false => self.touched_words(text, &wide),
+        }
     }
 
     fn touched_words(&self, text: &str, spans: &[Range<usize>]) -> Vec<Range<usize>> {
