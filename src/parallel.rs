@@ -1,7 +1,7 @@
 //! Threads, cancellation and progress.
 //!
 //! rayon's global pool does not survive `fork`: a child that uses it waits for threads that do not
-//! exist. So each pool is labelled with the number of forks before this process ([`fork`]), and a
+//! exist. So each pool is labelled with the number of forks before this process (`fork.rs`), and a
 //! child creates a new pool. Pools hold no data and are never locked.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
