@@ -247,14 +247,7 @@ impl PyEmbedding {
     /// All words, in the order of their ids.
     #[getter]
     fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        if let Some(words) = self.words.get(py) {
-            return Ok(words.bind(py).clone());
-        }
-        // Made outside the lock: a child that is forked meanwhile would wait for it for ever.
-        let words: Vec<&str> = self.inner.vocabulary().iter().collect();
-        let words = PyTuple::new(py, words)?;
-        let _ = self.words.set(py, words.clone().unbind());
-        Ok(words)
+        lookup::words(py, &self.words, self.inner.vocabulary())
     }
 
     /// All vectors: a read-only float32 array of shape (V, n), a view and no copy.

@@ -174,14 +174,7 @@ impl PyWordGraph {
     /// All words, in the order of their ids.
     #[getter]
     fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        if let Some(words) = self.words.get(py) {
-            return Ok(words.bind(py).clone());
-        }
-        // Made outside the lock: a child that is forked meanwhile would wait for it for ever.
-        let words: Vec<&str> = self.inner.vocabulary().iter().collect();
-        let words = PyTuple::new(py, words)?;
-        let _ = self.words.set(py, words.clone().unbind());
-        Ok(words)
+        lookup::words(py, &self.words, self.inner.vocabulary())
     }
 
     /// The metric's name: 'shortest-path'.

@@ -2,6 +2,8 @@
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
 
 use super::arguments::strings;
 use super::run::run;
@@ -19,6 +21,22 @@ pub(super) fn known(
         at: None,
         word: Hidden::new(word),
     })
+}
+
+/// All words, in the order of their ids; `kept` holds them after the first call.
+pub(super) fn words<'py>(
+    py: Python<'py>,
+    kept: &PyOnceLock<Py<PyTuple>>,
+    vocabulary: &Vocabulary,
+) -> PyResult<Bound<'py, PyTuple>> {
+    if let Some(words) = kept.get(py) {
+        return Ok(words.bind(py).clone());
+    }
+    // Made outside the lock: a child that is forked meanwhile would wait for it for ever.
+    let words: Vec<&str> = vocabulary.iter().collect();
+    let words = PyTuple::new(py, words)?;
+    let _ = kept.set(py, words.clone().unbind());
+    Ok(words)
 }
 
 /// The ids of words.

@@ -24,13 +24,18 @@ pub(super) struct Warned {
 
 impl PyMechanism {
     /// Warns of texts that look wrongly decoded, of a policy that releases most words as they are,
-    /// and of texts of another language than the vocabulary's.
+    /// and of texts of another language than the vocabulary's. With padding it gives the first of
+    /// these only.
     pub(super) fn warn(&self, py: Python<'_>, counts: Counts) -> PyResult<()> {
         let warned = &self.warned;
         if counts.misdecoded > 0 && !warned.misdecoded.swap(true, Ordering::Relaxed) {
             let message = "a text looks like UTF-8 that was read as another encoding (Latin-1, \
                            Windows-1251, …): parts of its words stand as punctuation and are released as they are";
             warn(py, message)?;
+        }
+        if self.built.pad.is_some() {
+            // Time must not depend on the text, and the padded part of the call is over.
+            return Ok(());
         }
         if counts.replaced > 0 && !warned.unchanged.swap(true, Ordering::Relaxed) {
             let leaves_most = self.run_unpadded(py, |control| {

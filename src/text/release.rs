@@ -4,8 +4,8 @@
 //!
 //! 1. **An output is a word that the tokeniser reads back as that word.** Others (",", "u.s.", "new
 //!    york", "Game" beside "game") are [`unreadable`]: they stay protected inputs and are never
-//!    released. Whether a word is readable depends on the vocabulary alone, so leaving the others
-//!    out changes nothing in a proof.
+//!    released. Whether a word is readable depends on the vocabulary and on the policy for
+//!    numbers and dates. Both are public, so leaving the others out changes nothing in a proof.
 //! 2. **A release joins no words.** "a-b" may become "e-mail", and "#a’b" without its symbol would
 //!    become one word. Where the words of a run without white space would not be found again, each
 //!    gets a space on both sides ([`Assembly`]). This reads only the release and what stands between

@@ -89,6 +89,8 @@ def test_a_policy_that_leaves_most_words_warns_once() -> None:
             warnings.simplefilter("error")
             m.privatize("the coffee was cold")
             kind.make(None, 3.0).privatize("the coffee was cold")
+            # A padded call must not take longer by what it holds.
+            kind.make(None, 100.0, pad=0.001).privatize("the coffee was cold")
             warnings.simplefilter("ignore", fastdx.UnchangedWarning)
             kind.make(None, 100.0).privatize("the coffee was cold")
 
