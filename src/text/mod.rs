@@ -484,8 +484,8 @@ impl TextPrivatizer {
             unknown: unknown.iter(),
             figures: figures.iter(),
         };
-        let mut result = Assembly::new(text.len() + text.len() / 8 + 32, |run: &str| {
-            self.words_only(run).collect()
+        let mut result = Assembly::new(text.len() + text.len() / 8 + 32, |run, words| {
+            self.words_only(run).eq(words)
         });
         let bytes = text.as_bytes();
         let mut done = 0;

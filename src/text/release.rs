@@ -104,7 +104,7 @@ const BYTES: [u8; 256] = {
     while byte < 128 {
         match byte as u8 {
             b' ' | b'\t'..=b'\r' => kinds[byte] = SPACE,
-            b'!' | b'"' | b'\'' | b'(' | b')' | b',' | b'-' | b'.' | b':' | b';' | b'?' => {
+            b'!' | b'"' | b'\'' | b'(' | b')' | b',' | b'-'..=b'/' | b':' | b';' | b'?' => {
                 kinds[byte] = PLAIN;
             }
             _ => {}
@@ -114,29 +114,37 @@ const BYTES: [u8; 256] = {
     kinds
 };
 
-/// A text that is put together from words and the text between them.
-pub(super) struct Assembly<W> {
-    bytes: Vec<u8>,
-    /// Finds the words of a run without white space.
-    words_of: W,
-    /// The words of the present run, and how many bytes at each end of one the tokeniser does not
-    /// find: the brackets of a mask.
-    run: Vec<(Range<usize>, usize)>,
-    /// The end of the last white space, where the run begins, and the end of its last word.
+/// A word of an [`Assembly`], and how many bytes at each of its ends the tokeniser does not find:
+/// the brackets of a mask.
+#[derive(Clone, Copy, Default)]
+struct Placed {
     start: usize,
     end: usize,
+    brackets: usize,
+}
+
+/// A text that is put together from words and the text between them.
+pub(super) struct Assembly<F> {
+    bytes: Vec<u8>,
+    /// Whether the words of a run without white space are these.
+    has_words: F,
+    /// The last word, and the words before it in the present run: most runs have one word.
+    last: Placed,
+    before: Vec<Placed>,
+    /// The end of the last white space, where the run begins.
+    start: usize,
     /// Whether the run may be read otherwise than it was put together.
     doubtful: bool,
 }
 
-impl<W: Fn(&str) -> Vec<Range<usize>>> Assembly<W> {
-    pub(super) fn new(capacity: usize, words_of: W) -> Self {
+impl<F: Fn(&str, &mut dyn Iterator<Item = Range<usize>>) -> bool> Assembly<F> {
+    pub(super) fn new(capacity: usize, has_words: F) -> Self {
         Assembly {
             bytes: Vec::with_capacity(capacity),
-            words_of,
-            run: Vec::new(),
+            has_words,
+            last: Placed::default(),
+            before: Vec::new(),
             start: 0,
-            end: 0,
             doubtful: false,
         }
     }
@@ -149,7 +157,7 @@ impl<W: Fn(&str) -> Vec<Range<usize>>> Assembly<W> {
 
     /// Removes a space at the end, as beside a word that is dropped.
     pub(super) fn drop_space(&mut self) {
-        if self.bytes.len() > self.end && self.bytes.ends_with(b" ") {
+        if self.bytes.len() > self.last.end && self.bytes.ends_with(b" ") {
             self.bytes.pop();
         }
     }
@@ -158,37 +166,55 @@ impl<W: Fn(&str) -> Vec<Range<usize>>> Assembly<W> {
     #[inline]
     pub(super) fn word(&mut self, word: ByteSpan<'_>, brackets: usize) {
         self.end_gap();
-        // Two words in one run.
-        self.doubtful |= !self.run.is_empty();
         let start = self.bytes.len();
         word.append_to(&mut self.bytes);
-        self.end = self.bytes.len();
-        self.run.push((start..self.end, brackets));
+        self.last = Placed {
+            start,
+            end: self.bytes.len(),
+            brackets,
+        };
     }
 
     /// Appends a number or a date, which stands in a run of its own, or in several.
     pub(super) fn figure(&mut self, figure: ByteSpan<'_>) {
         self.end_gap();
         figure.append_to(&mut self.bytes);
-        self.run.clear();
-        (self.start, self.end, self.doubtful) = (self.bytes.len(), self.bytes.len(), false);
+        let end = self.bytes.len();
+        self.last = Placed {
+            start: end,
+            end,
+            brackets: 0,
+        };
+        self.begin_run(end, false);
+    }
+
+    /// Whether the present run has a word.
+    fn has_word(&self) -> bool {
+        self.last.end > self.start
+    }
+
+    fn begin_run(&mut self, start: usize, doubtful: bool) {
+        self.before.clear();
+        (self.start, self.doubtful) = (start, doubtful);
     }
 
     /// Looks at the text since the last word.
     #[inline]
     fn end_gap(&mut self) {
-        match self.bytes[self.end..] {
+        let plain = |byte: u8| BYTES[usize::from(byte)] == PLAIN;
+        match self.bytes[self.last.end..] {
             // Most words.
-            [b' '] if !self.doubtful => {
-                self.run.clear();
-                self.start = self.bytes.len();
-            }
-            _ => self.end_any_gap(),
+            [b' '] if !self.doubtful => self.start = self.bytes.len(),
+            [mark, b' '] if !self.doubtful && plain(mark) => self.start = self.bytes.len(),
+            [b' ', mark] if !self.doubtful && plain(mark) => self.start = self.bytes.len() - 1,
+            _ => self.end_any_gap(true),
         }
     }
 
-    fn end_any_gap(&mut self) {
-        let gap = &self.bytes[self.end..];
+    /// `more` tells whether a word follows.
+    fn end_any_gap(&mut self, more: bool) {
+        let end = self.last.end;
+        let gap = &self.bytes[end..];
         let (mut first, mut last) = (None, 0);
         let mut others = [false; 2];
         for (at, &byte) in gap.iter().enumerate() {
@@ -211,50 +237,56 @@ impl<W: Fn(&str) -> Vec<Range<usize>>> Assembly<W> {
             others = [true; 2];
         }
         self.doubtful |= others[0];
-        let Some(first) = first else {
-            return;
-        };
-        let (at, last) = (self.end + first, self.end + last);
-        let added = self.end_run(at);
-        self.start = last + added;
-        self.doubtful = others[1];
+        match first {
+            Some(first) => {
+                let added = self.end_run(end + first);
+                self.begin_run(end + last + added, others[1]);
+            }
+            // A second word in one run.
+            None if more && self.has_word() => {
+                self.before.push(self.last);
+                self.doubtful = true;
+            }
+            None => {}
+        }
     }
 
     /// Ends the present run before the byte `end`, and returns how many bytes it grew by.
     fn end_run(&mut self, end: usize) -> usize {
-        let run = std::mem::take(&mut self.run);
-        let mut added = 0;
-        if self.doubtful && !run.is_empty() {
-            let text = String::from_utf8_lossy(&self.bytes[self.start..end]);
-            let found = (self.words_of)(&text);
-            let placed = run.iter().map(|(word, brackets)| {
-                word.start + brackets - self.start..word.end - brackets - self.start
-            });
-            if !placed.eq(found) {
-                added = self.part(&run, end);
-            }
+        if !self.doubtful || !self.has_word() {
+            return 0;
         }
-        // Its memory serves the next run.
-        self.run = run;
-        self.run.clear();
-        added
+        let found_again = {
+            let text = String::from_utf8_lossy(&self.bytes[self.start..end]);
+            let start = self.start;
+            let mut placed =
+                self.before.iter().chain([&self.last]).map(|word| {
+                    word.start + word.brackets - start..word.end - word.brackets - start
+                });
+            (self.has_words)(&text, &mut placed)
+        };
+        match found_again {
+            true => 0,
+            false => self.part(end),
+        }
     }
 
-    /// Puts a space on both sides of each word of a run that ends at the byte `end`, where none is.
-    fn part(&mut self, run: &[(Range<usize>, usize)], end: usize) -> usize {
+    /// Puts a space on both sides of each word of the run that ends at the byte `end`, where none
+    /// is, and returns how many.
+    fn part(&mut self, end: usize) -> usize {
         let rest = self.bytes.split_off(self.start);
         let mut done = 0;
-        for (word, _) in run {
-            let word = word.start - self.start..word.end - self.start;
-            self.bytes.extend_from_slice(&rest[done..word.start]);
-            if word.start > 0 {
+        for word in self.before.iter().chain([&self.last]) {
+            let (from, to) = (word.start - self.start, word.end - self.start);
+            self.bytes.extend_from_slice(&rest[done..from]);
+            if from > 0 {
                 self.bytes.push(b' ');
             }
-            self.bytes.extend_from_slice(&rest[word.clone()]);
-            if word.end < end - self.start {
+            self.bytes.extend_from_slice(&rest[from..to]);
+            if word.end < end {
                 self.bytes.push(b' ');
             }
-            done = word.end;
+            done = to;
         }
         self.bytes.extend_from_slice(&rest[done..]);
         self.bytes.len() - self.start - rest.len()
@@ -262,7 +294,7 @@ impl<W: Fn(&str) -> Vec<Range<usize>>> Assembly<W> {
 
     /// The whole text.
     pub(super) fn finish(mut self) -> Vec<u8> {
-        self.end_any_gap();
+        self.end_any_gap(false);
         self.end_run(self.bytes.len());
         self.bytes
     }
