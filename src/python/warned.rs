@@ -22,13 +22,18 @@ pub(super) struct Warned {
     unknown_words: AtomicU64,
 }
 
+/// Whether nobody asked before. Most calls only read, so the cache line stays shared.
+fn first(asked: &AtomicBool) -> bool {
+    !asked.load(Ordering::Relaxed) && !asked.swap(true, Ordering::Relaxed)
+}
+
 impl PyMechanism {
     /// Warns of texts that look wrongly decoded, of a policy that releases most words as they are,
     /// and of texts of another language than the vocabulary's. With padding it gives the first of
     /// these only.
     pub(super) fn warn(&self, py: Python<'_>, counts: Counts) -> PyResult<()> {
         let warned = &self.warned;
-        if counts.misdecoded > 0 && !warned.misdecoded.swap(true, Ordering::Relaxed) {
+        if counts.misdecoded > 0 && first(&warned.misdecoded) {
             let message = "a text looks like UTF-8 that was read as another encoding (Latin-1, \
                            Windows-1251, …): parts of its words stand as punctuation and are released as they are";
             warn(py, message)?;
@@ -37,7 +42,7 @@ impl PyMechanism {
             // Time must not depend on the text, and the padded part of the call is over.
             return Ok(());
         }
-        if counts.replaced > 0 && !warned.unchanged.swap(true, Ordering::Relaxed) {
+        if counts.replaced > 0 && first(&warned.unchanged) {
             let leaves_most = self.run_unpadded(py, |control| {
                 calibration::leaves_most(&**self.mechanism(), control)
             })?;
@@ -48,10 +53,7 @@ impl PyMechanism {
         let add = |sum: &AtomicU64, count| sum.fetch_add(count, Ordering::Relaxed) + count;
         let words = add(&warned.words, counts.words);
         let unknown = add(&warned.unknown_words, counts.unknown);
-        if words >= FEW_WORDS
-            && 2 * unknown > words
-            && !warned.unknown.swap(true, Ordering::Relaxed)
-        {
+        if words >= FEW_WORDS && 2 * unknown > words && first(&warned.unknown) {
             let share = 100 * unknown / words;
             warn_unknown(
                 py,
