@@ -80,7 +80,9 @@ impl Spaces {
             (None, builtin, None) if builtin.is_some() || source == IndexSource::default() => {
                 builtin_index(builtin.unwrap_or(kind.default_space()))?
             }
-            (None, _, Some(path)) => self.open_file(path, &source, spec.verify, control)?,
+            (None, _, Some(path)) => {
+                self.open_file(path, &source, spec.verify != Some(false), control)?
+            }
             (None, _, None) => {
                 let expected = "given: it was in memory, and its fingerprint alone is known";
                 return Err(Error::parameter("space", expected, "none"));

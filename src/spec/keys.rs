@@ -1,13 +1,13 @@
-//! The keys of a [`Spec`]: names, types, and which mechanisms take them.
+//! A [`Spec`] and its keys: each stands once, with its type, its mechanisms and its default.
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number as JsonNumber, Value};
 
-use super::{CoverSource, Exclude, IndexSource, Kind, Reference, Spec};
+use super::{CoverSource, Exclude, IndexSource, Kind, Reference};
 use crate::error::{Error, Result};
-use crate::numbers;
-use crate::text::Consistent;
+use crate::numbers::{Date, Number};
+use crate::text::{Consistent, Oov};
 
 /// The type of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,68 +55,11 @@ impl Key {
     }
 }
 
-const fn key(name: &'static str, of_type: Type, of: &'static [Kind]) -> Key {
-    Key { name, of_type, of }
-}
-
-/// All keys, in the order in which a [`Spec`] is written.
-pub const KEYS: &[Key] = &[
-    key("mechanism", Type::Text, &[]),
-    key(
-        "epsilon",
-        Type::Real,
-        &[
-            Kind::Tem,
-            Kind::MultivariateLaplace,
-            Kind::HyperbolicLaplace,
-            Kind::Mahalanobis,
-            Kind::NeighborResponse,
-            Kind::Vickrey,
-        ],
-    ),
-    key("gamma", Type::Real, &[Kind::Tem]),
-    key("beta", Type::Real, &[Kind::Tem]),
-    key("sampler", Type::Text, &[Kind::Tem, Kind::HyperbolicLaplace]),
-    key("certified", Type::Flag, &[Kind::Tem, Kind::FiniteLaw]),
-    key("nominal", Type::Real, &[Kind::Tem]),
-    key(
-        "paper",
-        Type::Flag,
-        &[Kind::Mahalanobis, Kind::HyperbolicLaplace],
-    ),
-    key("base", Type::Text, &[Kind::HyperbolicLaplace]),
-    key("mixing", Type::Real, &[Kind::Mahalanobis, Kind::Vickrey]),
-    key("tuning", Type::Real, &[Kind::Vickrey]),
-    key("search", Type::Text, &[Kind::MultivariateLaplace]),
-    key("ef", Type::Count, &[Kind::MultivariateLaplace]),
-    key("law", Type::Law, &[Kind::FiniteLaw]),
-    key("index", Type::Index, &[]),
-    key("verify", Type::Flag, &[]),
-    key("cover", Type::Cover, &[Kind::Tem, Kind::NeighborResponse]),
-    key("balance", Type::Real, &[Kind::Tem, Kind::NeighborResponse]),
-    key("remap", Type::Cover, &[]),
-    key("exclude", Type::Exclude, &[]),
-    key("oov", Type::Text, &[]),
-    key("skip", Type::Words, &[]),
-    key("consistent", Type::Consistent, &[]),
-    key("numbers", Type::Figure, &[]),
-    key("dates", Type::Figure, &[]),
-    key("pad", Type::Real, &[]),
-    key("cache_bytes", Type::Count, &[]),
-    key("threads", Type::Count, &[]),
-    key("seed", Type::Count, &[]),
-];
-
-/// Returns the key with a name.
-///
-/// # Errors
-/// [`Error::Parameter`] that lists all names.
-pub(super) fn key_of(name: &str) -> Result<&'static Key> {
-    KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
-        let names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
-        let expected = format!("made of the keys {}", names.join(", "));
-        Error::parameter("spec", expected, format!("the key {name:?}"))
-    })
+/// Names all keys beside one that there is not.
+fn unknown(name: &str) -> Error {
+    let names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+    let expected = format!("made of the keys {}", names.join(", "));
+    Error::parameter("spec", expected, format!("the key {name:?}"))
 }
 
 /// The type of a value, for messages.
@@ -152,7 +95,7 @@ fn real(name: &'static str, value: &Value) -> Result<f64> {
 
 fn real_value(number: f64) -> Value {
     let shown = || Value::String(number.to_string().to_lowercase());
-    Number::from_f64(number).map_or_else(shown, Value::Number)
+    JsonNumber::from_f64(number).map_or_else(shown, Value::Number)
 }
 
 pub(super) fn count(name: &'static str, value: &Value) -> Result<usize> {
@@ -178,151 +121,221 @@ pub(super) fn words(name: &'static str, value: &Value) -> Result<Vec<String>> {
     words.ok_or_else(|| wrong(name, "a list of strings", value))
 }
 
-fn consistent(value: &Value) -> Result<Consistent> {
-    match value {
-        Value::Bool(false) => Ok(Consistent::Never),
-        Value::Bool(true) => Ok(Consistent::Text),
-        Value::String(name) if name == "call" => Ok(Consistent::Call),
-        _ => Err(wrong("consistent", "true, false or \"call\"", value)),
+/// A value of a key.
+trait Field: Sized {
+    const TYPE: Type;
+
+    fn of(name: &'static str, value: &Value) -> Result<Self>;
+
+    /// `None` for a default that is not written.
+    fn value(&self) -> Option<Value>;
+}
+
+impl<T: Field> Field for Option<T> {
+    const TYPE: Type = T::TYPE;
+
+    fn of(name: &'static str, value: &Value) -> Result<Self> {
+        T::of(name, value).map(Some)
+    }
+
+    fn value(&self) -> Option<Value> {
+        self.as_ref().and_then(Field::value)
     }
 }
 
-impl Spec {
-    /// Sets a key from a JSON value; `null` sets the default.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] for an unknown key or a value of a wrong type.
-    pub fn set(&mut self, name: &str, value: &Value) -> Result<()> {
-        let key = key_of(name)?;
-        let name = key.name;
-        if value.is_null() {
-            let default = Spec::default().to_map();
-            return match default.get(name) {
-                Some(value) => self.set(name, value),
-                None => {
-                    self.clear(name);
-                    Ok(())
-                }
-            };
+/// Implements [`Field`] by two functions.
+macro_rules! fields {
+    ($($of:ty: $type:ident, $read:expr, $write:expr;)*) => {$(
+        impl Field for $of {
+            const TYPE: Type = Type::$type;
+
+            fn of(name: &'static str, value: &Value) -> Result<Self> {
+                let read: fn(&'static str, &Value) -> Result<Self> = $read;
+                read(name, value)
+            }
+
+            fn value(&self) -> Option<Value> {
+                let write: fn(&Self) -> Value = $write;
+                Some(write(self))
+            }
         }
-        match name {
-            "mechanism" => self.mechanism = text(name, value)?.parse()?,
-            "epsilon" => self.epsilon = Some(real(name, value)?),
-            "gamma" => self.gamma = Some(real(name, value)?),
-            "beta" => self.beta = Some(real(name, value)?),
-            "sampler" => self.sampler = Some(text(name, value)?),
-            "certified" => self.certified = Some(flag(name, value)?),
-            "nominal" => self.nominal = Some(real(name, value)?),
-            "paper" => self.paper = Some(flag(name, value)?),
-            "base" => self.base = Some(text(name, value)?),
-            "mixing" => self.mixing = Some(real(name, value)?),
-            "tuning" => self.tuning = Some(real(name, value)?),
-            "search" => self.search = Some(text(name, value)?),
-            "ef" => self.ef = Some(count(name, value)?),
-            "law" => self.law = Some(Reference::of(name, value)?),
-            "index" => self.index = Some(IndexSource::of(value)?),
-            "verify" => self.verify = flag(name, value)?,
-            "cover" => self.cover = Some(CoverSource::of(name, value)?),
-            "balance" => self.balance = Some(real(name, value)?),
-            "remap" => self.remap = Some(CoverSource::of(name, value)?),
-            "exclude" => self.exclude = Exclude::of(value)?,
-            "oov" => self.oov = text(name, value)?.parse()?,
-            "skip" => self.skip = words(name, value)?.into_iter().collect(),
-            "consistent" => self.consistent = consistent(value)?,
-            "numbers" => self.numbers = Some(numbers::Number::of_spec(value)?),
-            "dates" => self.dates = Some(numbers::Date::of_spec(value)?),
-            "pad" => self.pad = Some(real(name, value)?),
-            "cache_bytes" => self.cache_bytes = Some(count(name, value)?),
-            "threads" => self.threads = Some(count(name, value)?),
-            "seed" => self.seed = Some(count(name, value)? as u64),
-            _ => unreachable!("a key without a place in the Spec"),
-        }
-        Ok(())
+    )*};
+}
+
+fields! {
+    f64: Real, real, |number| real_value(*number);
+    usize: Count, count, |count| (*count as u64).into();
+    u64: Count, |name, value| Ok(count(name, value)? as u64), |count| (*count).into();
+    bool: Flag, flag, |flag| (*flag).into();
+    String: Text, text, |text| text.as_str().into();
+    Kind: Text, |name, value| text(name, value)?.parse(), |kind| kind.name().into();
+    Oov: Text, |name, value| text(name, value)?.parse(), |oov| oov.name().into();
+    IndexSource: Index, |_, value| IndexSource::of(value), IndexSource::value;
+    CoverSource: Cover, CoverSource::of, CoverSource::value;
+    Reference: Law, Reference::of, Reference::value;
+    Exclude: Exclude, |_, value| Exclude::of(value), Exclude::value;
+    Number: Figure, |_, value| Number::of_spec(value), Number::value_of;
+    Date: Figure, |_, value| Date::of_spec(value), Date::value_of;
+}
+
+impl Field for BTreeSet<String> {
+    const TYPE: Type = Type::Words;
+
+    fn of(name: &'static str, value: &Value) -> Result<Self> {
+        Ok(words(name, value)?.into_iter().collect())
     }
 
+    fn value(&self) -> Option<Value> {
+        (!self.is_empty()).then(|| self.iter().cloned().map(Value::String).collect())
+    }
+}
+
+impl Field for Consistent {
+    const TYPE: Type = Type::Consistent;
+
+    fn of(name: &'static str, value: &Value) -> Result<Self> {
+        match value {
+            Value::Bool(false) => Ok(Consistent::Never),
+            Value::Bool(true) => Ok(Consistent::Text),
+            Value::String(name) if name == "call" => Ok(Consistent::Call),
+            _ => Err(wrong(name, "true, false or \"call\"", value)),
+        }
+    }
+
+    fn value(&self) -> Option<Value> {
+        match self {
+            Consistent::Never => None,
+            Consistent::Text => Some(true.into()),
+            Consistent::Call => Some("call".into()),
+        }
+    }
+}
+
+/// Declares [`Spec`] and [`KEYS`]: a key's documentation, the mechanisms that accept it (all where
+/// none is named), its type and its default.
+macro_rules! spec {
+    ($($(#[$doc:meta])* [$($kind:ident)*] $key:ident: $type:ty = $default:expr;)*) => {
+        /// A description of a mechanism, its words, and its handling of text.
+        ///
+        /// `None` always means the mechanism's default. [`KEYS`] lists all keys with their types and
+        /// mechanisms.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Spec {
+            $($(#[$doc])* pub $key: $type,)*
+        }
+
+        impl Default for Spec {
+            fn default() -> Self {
+                Spec { $($key: $default,)* }
+            }
+        }
+
+        /// All keys, in the order in which a [`Spec`] is written.
+        pub const KEYS: &[Key] = &[$(Key {
+            name: stringify!($key),
+            of_type: <$type as Field>::TYPE,
+            of: &[$(Kind::$kind),*],
+        },)*];
+
+        impl Spec {
+            /// Sets a key from a JSON value; `null` sets the default.
+            ///
+            /// # Errors
+            /// [`Error::Parameter`] for an unknown key or a value of a wrong type.
+            pub fn set(&mut self, name: &str, value: &Value) -> Result<()> {
+                match name {
+                    $(stringify!($key) => self.$key = match value {
+                        Value::Null => $default,
+                        value => Field::of(stringify!($key), value)?,
+                    },)*
+                    _ => return Err(unknown(name)),
+                }
+                Ok(())
+            }
+
+            /// The value of a key; `None` for a default that is not written.
+            pub fn get(&self, name: &str) -> Option<Value> {
+                match name {
+                    $(stringify!($key) => Field::value(&self.$key),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+spec! {
+    /// The mechanism.
+    [] mechanism: Kind = Kind::Tem;
+    /// ε per unit of distance. Without ε, the policy that fastdx recommends is used, if no other
+    /// key describes the law (see [`Spec::recommended`]).
+    [Tem MultivariateLaplace HyperbolicLaplace Mahalanobis NeighborResponse Vickrey]
+    epsilon: Option<f64> = None;
+    /// Tem: the distance beyond which all words have equal weights; may be infinite.
+    [Tem] gamma: Option<f64> = None;
+    /// Tem: γ by TEM'21's Theorem 3.
+    [Tem] beta: Option<f64> = None;
+    /// Tem: `exact` or `gumbel`; hyperbolic noise: `exact` or `metropolis`.
+    [Tem HyperbolicLaplace] sampler: Option<String> = None;
+    /// Tem: whether `epsilon` is the value that the certificate proves, which needs less noise.
+    /// FiniteLaw: whether its ε is computed; by default for up to 2,000 words.
+    [Tem FiniteLaw] certified: Option<bool> = None;
+    /// Certified Tem: the nominal ε, if it was found before. Saves the search.
+    [Tem] nominal: Option<f64> = None;
+    /// Mahalanobis, hyperbolic noise: whether `epsilon` is the paper's own.
+    [Mahalanobis HyperbolicLaplace] paper: Option<bool> = None;
+    /// Hyperbolic noise: `volume` or `ball`.
+    [HyperbolicLaplace] base: Option<String> = None;
+    /// Mahalanobis, Vickrey: λ, the share of the covariance.
+    [Mahalanobis Vickrey] mixing: Option<f64> = None;
+    /// Vickrey: t, how much the second nearest word is preferred.
+    [Vickrey] tuning: Option<f64> = None;
+    /// MADLIB: `exact`, `hnsw` or `auto`.
+    [MultivariateLaplace] search: Option<String> = None;
+    /// MADLIB with graph search: number of candidates.
+    [MultivariateLaplace] ef: Option<usize> = None;
+    /// FiniteLaw: a .npy file of its law, float64, (V, V).
+    [FiniteLaw] law: Option<Reference> = None;
+    /// Words and metric; by default the mechanism's built-in ones.
+    [] index: Option<IndexSource> = None;
+    /// Whether opening an index file verifies every checksum; by default it does.
+    [] verify: Option<bool> = None;
+    /// The cover of Tem and NeighborResponse; by default the one in the index, if any.
+    [Tem NeighborResponse] cover: Option<CoverSource> = None;
+    /// With a number as `cover`: the weight of similar frequencies
+    /// ([`Cover::balanced`](crate::Cover::balanced)).
+    [Tem NeighborResponse] balance: Option<f64> = None;
+    /// Post-processing: each output is replaced by one of its outputs in this cover.
+    [] remap: Option<CoverSource> = None;
+    /// Words that are never released.
+    [] exclude: Exclude = Exclude::Offensive;
+    /// Handling of unknown words.
+    [] oov: Oov = Oov::default();
+    /// Words that are released unchanged, UNPROTECTED.
+    [] skip: BTreeSet<String> = BTreeSet::new();
+    /// Whether equal words get the same replacement.
+    [] consistent: Consistent = Consistent::Never;
+    /// The mechanism for numbers in texts; by default they are treated as words.
+    [] numbers: Option<Number> = None;
+    /// The mechanism for dates in texts; by default they are treated as words.
+    [] dates: Option<Date> = None;
+    /// Every call takes a multiple of this number of seconds.
+    [] pad: Option<f64> = None;
+    /// Maximum bytes of cached lists and laws.
+    [] cache_bytes: Option<usize> = None;
+    /// Maximum threads of a call.
+    [] threads: Option<usize> = None;
+    /// For tests only: makes the output reproducible, and hence unprotected.
+    [] seed: Option<u64> = None;
+}
+
+impl Spec {
     /// Sets a number that JSON may not be able to represent.
     ///
     /// # Errors
     /// The errors of [`set`](Self::set).
     pub fn set_real(&mut self, name: &str, number: f64) -> Result<()> {
         self.set(name, &real_value(number))
-    }
-
-    fn clear(&mut self, name: &str) {
-        match name {
-            "epsilon" => self.epsilon = None,
-            "gamma" => self.gamma = None,
-            "beta" => self.beta = None,
-            "sampler" => self.sampler = None,
-            "certified" => self.certified = None,
-            "nominal" => self.nominal = None,
-            "paper" => self.paper = None,
-            "base" => self.base = None,
-            "mixing" => self.mixing = None,
-            "tuning" => self.tuning = None,
-            "search" => self.search = None,
-            "ef" => self.ef = None,
-            "law" => self.law = None,
-            "index" => self.index = None,
-            "verify" => self.verify = true,
-            "cover" => self.cover = None,
-            "balance" => self.balance = None,
-            "remap" => self.remap = None,
-            "skip" => self.skip = BTreeSet::new(),
-            "consistent" => self.consistent = Consistent::Never,
-            "numbers" => self.numbers = None,
-            "dates" => self.dates = None,
-            "pad" => self.pad = None,
-            "cache_bytes" => self.cache_bytes = None,
-            "threads" => self.threads = None,
-            "seed" => self.seed = None,
-            // Other keys are always written.
-            _ => {}
-        }
-    }
-
-    /// The value of a key; `None` for a default that is not written.
-    pub fn get(&self, name: &str) -> Option<Value> {
-        let count = |count: usize| Value::from(count as u64);
-        match name {
-            "mechanism" => Some(self.mechanism.name().into()),
-            "epsilon" => self.epsilon.map(real_value),
-            "gamma" => self.gamma.map(real_value),
-            "beta" => self.beta.map(real_value),
-            "sampler" => self.sampler.clone().map(Value::from),
-            "certified" => self.certified.map(Value::from),
-            "nominal" => self.nominal.map(real_value),
-            "paper" => self.paper.map(Value::from),
-            "base" => self.base.clone().map(Value::from),
-            "mixing" => self.mixing.map(real_value),
-            "tuning" => self.tuning.map(real_value),
-            "search" => self.search.clone().map(Value::from),
-            "ef" => self.ef.map(count),
-            "law" => self.law.as_ref().map(Reference::value),
-            "index" => self.index.as_ref().map(IndexSource::value),
-            "verify" => (!self.verify).then_some(Value::Bool(false)),
-            "cover" => self.cover.as_ref().map(CoverSource::value),
-            "balance" => self.balance.map(real_value),
-            "remap" => self.remap.as_ref().map(CoverSource::value),
-            "exclude" => Some(self.exclude.value()),
-            "oov" => Some(self.oov.name().into()),
-            "skip" => (!self.skip.is_empty()).then(|| {
-                let words = self.skip.iter().cloned().map(Value::String);
-                Value::Array(words.collect())
-            }),
-            "consistent" => match self.consistent {
-                Consistent::Never => None,
-                Consistent::Text => Some(true.into()),
-                Consistent::Call => Some("call".into()),
-            },
-            "numbers" => self.numbers.as_ref().map(numbers::Number::value_of),
-            "dates" => self.dates.as_ref().map(numbers::Date::value_of),
-            "pad" => self.pad.map(real_value),
-            "cache_bytes" => self.cache_bytes.map(count),
-            "threads" => self.threads.map(count),
-            "seed" => self.seed.map(Value::from),
-            _ => None,
-        }
     }
 
     /// All keys with their values, without defaults that are not written.

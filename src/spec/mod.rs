@@ -29,7 +29,6 @@ mod keys;
 mod policies;
 mod reference;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 pub use build::{Parts, Spaces};
@@ -38,15 +37,13 @@ pub(crate) use build::{certified_law, fingerprint_of_rows};
 pub use built::Built;
 pub use card::{CARD, TOKENIZER};
 pub use exclusion::{Exclude, exclusion};
-pub use keys::{KEYS, Key, Type};
+pub use keys::{KEYS, Key, Spec, Type};
 pub use policies::{Policies, Policy};
 pub use reference::{Builtin, CoverSource, IndexSource, Reference};
 
 use crate::error::{Error, Result, check_epsilon};
 use crate::mechanism::tem::recommended;
 use crate::names::named;
-use crate::numbers::{Date, Number};
-use crate::text::{Consistent, Oov};
 
 /// The mechanisms that a [`Spec`] can describe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,111 +99,6 @@ impl Kind {
 
 /// The largest `pad`, in seconds.
 const LONGEST_PAD: f64 = 3600.0;
-
-/// A description of a mechanism, its words, and its handling of text.
-///
-/// `None` always means the mechanism's default. [`KEYS`] lists all keys with their types and
-/// mechanisms.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Spec {
-    /// The mechanism.
-    pub mechanism: Kind,
-    /// ε per unit of distance. Without ε, the policy that fastdx recommends is used, if no other
-    /// key describes the law (see [`recommended`]).
-    pub epsilon: Option<f64>,
-    /// Tem: the distance beyond which all words have equal weights; may be infinite.
-    pub gamma: Option<f64>,
-    /// Tem: γ by TEM'21's Theorem 3.
-    pub beta: Option<f64>,
-    /// Tem: `exact` or `gumbel`; hyperbolic noise: `exact` or `metropolis`.
-    pub sampler: Option<String>,
-    /// Tem: whether `epsilon` is the value that the certificate proves, which needs less noise.
-    /// FiniteLaw: whether its ε is computed; by default for up to 2,000 words.
-    pub certified: Option<bool>,
-    /// Certified Tem: the nominal ε, if it was found before. Saves the search.
-    pub nominal: Option<f64>,
-    /// Mahalanobis, hyperbolic noise: whether `epsilon` is the paper's own.
-    pub paper: Option<bool>,
-    /// Hyperbolic noise: `volume` or `ball`.
-    pub base: Option<String>,
-    /// Mahalanobis, Vickrey: λ, the share of the covariance.
-    pub mixing: Option<f64>,
-    /// Vickrey: t, how much the second nearest word is preferred.
-    pub tuning: Option<f64>,
-    /// MADLIB: `exact`, `hnsw` or `auto`.
-    pub search: Option<String>,
-    /// MADLIB with graph search: number of candidates.
-    pub ef: Option<usize>,
-    /// FiniteLaw: a .npy file of its law, float64, (V, V).
-    pub law: Option<Reference>,
-    /// Words and metric; by default the mechanism's built-in ones.
-    pub index: Option<IndexSource>,
-    /// Whether opening an index file verifies every checksum.
-    pub verify: bool,
-    /// The cover of Tem and NeighborResponse; by default the one in the index, if any.
-    pub cover: Option<CoverSource>,
-    /// With a number as `cover`: the weight of similar frequencies
-    /// ([`Cover::balanced`](crate::Cover::balanced)).
-    pub balance: Option<f64>,
-    /// Post-processing: each output is replaced by one of its outputs in this cover.
-    pub remap: Option<CoverSource>,
-    /// Words that are never released.
-    pub exclude: Exclude,
-    /// Handling of unknown words.
-    pub oov: Oov,
-    /// Words that are released unchanged, UNPROTECTED.
-    pub skip: BTreeSet<String>,
-    /// Whether equal words get the same replacement.
-    pub consistent: Consistent,
-    /// The mechanism for numbers in texts; by default they are treated as words.
-    pub numbers: Option<Number>,
-    /// The mechanism for dates in texts; by default they are treated as words.
-    pub dates: Option<Date>,
-    /// Every call takes a multiple of this number of seconds.
-    pub pad: Option<f64>,
-    /// Maximum bytes of cached lists and laws.
-    pub cache_bytes: Option<usize>,
-    /// Maximum threads of a call.
-    pub threads: Option<usize>,
-    /// For tests only: makes the output reproducible, and hence unprotected.
-    pub seed: Option<u64>,
-}
-
-impl Default for Spec {
-    fn default() -> Self {
-        Spec {
-            mechanism: Kind::default(),
-            epsilon: None,
-            gamma: None,
-            beta: None,
-            sampler: None,
-            certified: None,
-            nominal: None,
-            paper: None,
-            base: None,
-            mixing: None,
-            tuning: None,
-            search: None,
-            ef: None,
-            law: None,
-            index: None,
-            verify: true,
-            cover: None,
-            balance: None,
-            remap: None,
-            exclude: Exclude::Offensive,
-            oov: Oov::default(),
-            skip: BTreeSet::new(),
-            consistent: Consistent::default(),
-            numbers: None,
-            dates: None,
-            pad: None,
-            cache_bytes: None,
-            threads: None,
-            seed: None,
-        }
-    }
-}
 
 impl Spec {
     /// A mechanism at an ε, with defaults for everything else.
@@ -404,7 +296,7 @@ impl Spec {
     /// `cache_bytes`, `threads`, `verify`.
     pub fn released(mut self) -> Self {
         (self.seed, self.pad, self.cache_bytes, self.threads) = (None, None, None, None);
-        self.verify = true;
+        self.verify = None;
         self
     }
 }
