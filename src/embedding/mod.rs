@@ -24,7 +24,7 @@ use crate::metric::{Limits, Proven};
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
 use crate::search::exact::Scratch;
-use crate::search::hnsw::{HnswScratch, Rows, Searcher};
+use crate::search::hnsw::{HnswScratch, Rows};
 use crate::search::{ExactSearch, Hnsw, HnswParameters};
 use crate::space::{MetricSpace, WordMetric};
 use crate::vocabulary::Vocabulary;
@@ -131,28 +131,20 @@ impl Embedding {
     /// Returns the same embedding with an HNSW graph, for approximate search.
     ///
     /// Words are inserted one after the other, so the same seed gives the same graph. In a large
-    /// vocabulary this takes up to some milliseconds per word.
+    /// vocabulary this takes up to some milliseconds per word. Files do not hold the graph.
     ///
     /// # Errors
     /// [`Error::Parameter`] for parameters out of range, or a build without the feature `hnsw`;
     /// [`Error::Interrupted`].
     pub fn build_hnsw(&self, parameters: HnswParameters, control: &Control) -> Result<Self> {
-        let hnsw = Hnsw::build(self.graph_rows(), parameters, control)?;
-        Ok(self.clone().with_hnsw(Some(hnsw)))
-    }
-
-    /// The vectors in the form that a graph shares.
-    pub(crate) fn graph_rows(&self) -> Rows {
-        Rows {
+        let rows = Rows {
             metric: self.metric,
             vectors: self.vectors.clone(),
             dim: self.dim,
-        }
-    }
-
-    pub(crate) fn with_hnsw(mut self, hnsw: Option<Hnsw>) -> Self {
-        self.derived.hnsw = hnsw.map(Arc::new);
-        self
+        };
+        let mut embedding = self.clone();
+        embedding.derived.hnsw = Some(Arc::new(Hnsw::build(rows, parameters, control)?));
+        Ok(embedding)
     }
 
     /// Returns the same embedding with a cover that its file will hold, or without one.
@@ -182,19 +174,11 @@ impl Embedding {
         self.derived.hnsw.as_ref()
     }
 
-    /// Whether it holds nothing but its words and vectors: no lists, graph, cover or certificates.
+    /// Whether it holds nothing but its words and vectors: no lists, cover or certificates, which files keep.
     #[cfg(feature = "python")]
     pub(crate) fn is_bare(&self) -> bool {
         let derived = &self.derived;
-        derived.lists.is_none()
-            && derived.hnsw.is_none()
-            && derived.cover.is_none()
-            && derived.certificates.is_empty()
-    }
-
-    /// The graph in the form that hnsw_rs searches; `None` without a graph.
-    pub(crate) fn hnsw_searcher(&self) -> Result<Option<&Searcher>> {
-        self.hnsw().map(|hnsw| hnsw.searcher()).transpose()
+        derived.lists.is_none() && derived.cover.is_none() && derived.certificates.is_empty()
     }
 
     fn check_vectors(&self) -> Result<()> {
@@ -496,14 +480,14 @@ impl MetricSpace for Embedding {
     }
 
     fn approximate_neighbors(&self, words: &[u32], k: usize) -> Result<Option<Vec<Vec<u32>>>> {
-        let Some(searcher) = self.hnsw_searcher()? else {
+        let Some(hnsw) = self.hnsw() else {
             return Ok(None);
         };
         let mut scratch = HnswScratch::default();
         let each = words.iter().map(|&id| {
             let query: Vec<f64> = self.vector(id).iter().map(|&x| x.into()).collect();
             let ef = k.saturating_mul(2).max(64);
-            let near = searcher.nearest(&query, k, ef, &mut scratch);
+            let near = hnsw.nearest(&query, k, ef, &mut scratch);
             near.iter().map(|near| near.1).collect()
         });
         Ok(Some(each.collect()))

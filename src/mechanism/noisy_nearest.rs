@@ -17,7 +17,7 @@ use crate::guarantee::Guarantee;
 use crate::mechanism::{Mechanism, WordMechanism};
 use crate::parallel::{Control, install};
 use crate::random::{Key, Randomness, uniform_below};
-use crate::search::hnsw::{self, HnswScratch, Searcher};
+use crate::search::hnsw::{self, Hnsw, HnswScratch};
 use crate::search::{BATCH, Search, exact::Scratch};
 use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
@@ -184,16 +184,14 @@ impl<N: Noise, C: Choice> NoisyNearest<N, C> {
     ///
     /// # Errors
     /// [`Error::Parameter`] for `ef` outside 1..=10,000, an embedding without a graph
-    /// ([`build_hnsw`](Embedding::build_hnsw)), or a build without the feature `hnsw`;
-    /// [`Error::Corrupt`] for a damaged graph.
+    /// ([`build_hnsw`](Embedding::build_hnsw)), or a build without the feature `hnsw`.
     pub fn with_search(self, search: Search) -> Result<Self> {
         if let Search::Hnsw { ef } = search {
             if !(1..=10_000).contains(&ef) {
                 return Err(Error::parameter("ef", "between 1 and 10000", ef));
             }
             hnsw::require()?;
-            // Load the graph now, so that no draw fails because of it.
-            if self.embedding.hnsw_searcher()?.is_none() {
+            if self.embedding.hnsw().is_none() {
                 let expected = "\"exact\", or an embedding with an HNSW graph (build_hnsw)";
                 return Err(Error::parameter("search", expected, "\"hnsw\""));
             }
@@ -233,36 +231,35 @@ impl<N: Noise, C: Choice> NoisyNearest<N, C> {
     }
 
     /// Returns the graph and the number of candidates of an approximate search.
-    fn graph(&self) -> Result<Option<(&Searcher, usize)>> {
-        let Search::Hnsw { ef } = self.search else {
-            return Ok(None);
-        };
-        let searcher = self.embedding.hnsw_searcher()?;
-        Ok(searcher.map(|searcher| (searcher, ef)))
+    fn graph(&self) -> Option<(&Hnsw, usize)> {
+        match self.search {
+            Search::Hnsw { ef } => self.embedding.hnsw().map(|hnsw| (&**hnsw, ef)),
+            _ => None,
+        }
     }
 
     /// Returns the chosen word for each point.
     fn chosen(
         &self,
-        graph: Option<(&Searcher, usize)>,
+        graph: Option<(&Hnsw, usize)>,
         points: &[f64],
         scratch: &mut SearchScratch,
         rng: &mut ChaCha12Rng,
         out: &mut [u32],
     ) {
-        let Some((searcher, ef)) = graph else {
+        let Some((hnsw, ef)) = graph else {
             return self.chosen_exactly(points, scratch, rng, out);
         };
         let n = self.embedding.dim();
         for (point, out) in points.chunks_exact(n).zip(out) {
             let Some(released) = &self.released else {
                 let k = C::WORDS.min(self.embedding.len());
-                let near = searcher.nearest(point, k, ef, &mut scratch.approximate);
+                let near = hnsw.nearest(point, k, ef, &mut scratch.approximate);
                 *out = near[self.choice.choose(near, rng)].1;
                 continue;
             };
             let k = ef.min(self.embedding.len());
-            let near = searcher.nearest(point, k, ef, &mut scratch.approximate);
+            let near = hnsw.nearest(point, k, ef, &mut scratch.approximate);
             let near = near.iter().copied();
             let near = near.filter(|(_, id)| released.ids.binary_search(id).is_ok());
             scratch.near.clear();
@@ -348,7 +345,7 @@ impl<N: Noise, C: Choice> WordMechanism for NoisyNearest<N, C> {
 
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
         let n = self.embedding.dim();
-        let graph = self.graph()?;
+        let graph = self.graph();
         let scratch = || SearchScratch {
             exact: Scratch::default(),
             approximate: HnswScratch::default(),

@@ -56,8 +56,7 @@ impl SearchQuality {
 ///
 /// # Errors
 /// [`Error::Parameter`] for no words or draws, or a build without the feature `hnsw`;
-/// [`Error::WordId`] for an id out of range; [`Error::Corrupt`] for a damaged graph;
-/// [`Error::Interrupted`].
+/// [`Error::WordId`] for an id out of range; [`Error::Interrupted`].
 pub fn measure<N: Noise>(
     mechanism: &NoisyNearest<N>,
     hnsw: &Hnsw,
@@ -77,7 +76,7 @@ pub fn measure<N: Noise>(
     embedding.vocabulary().check_ids(ids)?;
     let (n, vectors) = (embedding.dim(), embedding.vectors());
     let key = crate::WordMechanism::randomness(mechanism).next_key()?;
-    let (search, searcher) = (embedding.search(), hnsw.searcher()?);
+    let search = embedding.search();
     let measured: Vec<(usize, f64, f64)> = install(ids.len() * draws, 0, || {
         ids.par_iter()
             .enumerate()
@@ -108,7 +107,7 @@ pub fn measure<N: Noise>(
                         let queries = &*queries;
                         search.nearest_batch(vectors, queries, 1, None, exact, |i, best| {
                             let query = &queries[i * n..][..n];
-                            let found = searcher.nearest(query, 1, ef, approximate)[0];
+                            let found = hnsw.nearest(query, 1, ef, approximate)[0];
                             right += usize::from(found.0 == best[0].0);
                             ratio += match best[0].0 {
                                 0.0 if found.0 == 0.0 => 1.0,

@@ -376,8 +376,8 @@ impl PyEmbedding {
     /// Returns the same embedding with an HNSW graph (Malkov and Yashunin, by hnsw_rs), for
     /// ``search='hnsw'``.
     ///
-    /// Approximate search behind a noise mechanism costs no privacy and changes its law: see
-    /// `search_quality`. On every vocabulary measured so far the exact search was faster than
+    /// The graph lives in memory: files and pickles do not hold it. Approximate search behind a
+    /// noise mechanism costs no privacy and changes its law: see `search_quality`. On every vocabulary measured so far the exact search was faster than
     /// a graph of the same recall wherever words change (docs/search.md).
     ///
     /// Parameters

@@ -1,4 +1,4 @@
-//! Approximate search by hnsw_rs: built deterministically, every word reachable, stored, measured.
+//! Approximate search by hnsw_rs: built deterministically, every word found, measured.
 
 use crate::common::{assert_law, counts, embedding, from_vectors};
 use fastdx::embedding::format::native;
@@ -20,10 +20,10 @@ fn graph(e: &Embedding, m: usize, seed: u64) -> Embedding {
     e.build_hnsw(parameters, &Control::new()).unwrap()
 }
 
-fn links(e: &Embedding) -> Vec<Vec<u32>> {
-    let hnsw = e.hnsw().unwrap();
-    let word = |layer| (0..e.len() as u32).map(move |id| hnsw.neighbors(layer, id).to_vec());
-    (0..hnsw.layers()).flat_map(word).collect()
+/// What the graph finds near every word, with few candidates: it tells graphs apart.
+fn near(e: &Embedding) -> Vec<Vec<u32>> {
+    let ids: Vec<u32> = (0..e.len() as u32).collect();
+    e.approximate_neighbors(&ids, 30).unwrap().expect("a graph")
 }
 
 fn laplace(e: &Embedding, epsilon: f64, seed: u64) -> MultivariateLaplace {
@@ -32,14 +32,13 @@ fn laplace(e: &Embedding, epsilon: f64, seed: u64) -> MultivariateLaplace {
 }
 
 #[test]
-fn one_seed_one_graph_and_every_word_reachable_for_every_metric() {
+fn one_seed_one_graph_for_every_metric() {
     for metric in Metric::ALL {
-        let e = embedding(600, 5, 0.3, metric, 2);
+        let e = embedding(1200, 20, 0.1, metric, 2);
         let (a, b, c) = (graph(&e, 6, 1), graph(&e, 6, 1), graph(&e, 6, 2));
-        assert_eq!(links(&a), links(&b), "{metric}");
-        assert!(a.hnsw().unwrap().layers() > 1, "{metric}");
-        assert_ne!(links(&a), links(&c), "{metric}");
-        assert!(a.hnsw().unwrap().reachable().into_iter().all(|r| r));
+        assert_eq!(near(&a), near(&b), "{metric}");
+        assert_ne!(near(&a), near(&c), "{metric}");
+        assert!(a.hnsw().unwrap().unreachable().len() < 120, "{metric}");
     }
 }
 
@@ -48,7 +47,7 @@ fn one_seed_one_graph_at_any_number_of_threads() {
     let e = embedding(3000, 8, 1.0, Metric::Euclidean, 4);
     let built = |threads| {
         let pool = fastdx::parallel::pool_of(threads).unwrap();
-        pool.install(|| links(&graph(&e, 8, 5)))
+        pool.install(|| near(&graph(&e, 8, 5)))
     };
     let one = built(1);
     assert_eq!(one, built(2));
@@ -72,15 +71,20 @@ fn a_build_is_interrupted_between_words() {
 }
 
 #[test]
-fn duplicates_and_clusters_stay_reachable() {
+fn words_without_a_link_are_found_too() {
     // 400 copies of two points, with m = 2: links between copies do not lead out.
     let mut vectors = vec![0.0f32; 400];
     vectors.extend([100.0; 400]);
     vectors.extend((0..100).map(|i| i as f32));
     let e = graph(&from_vectors(vectors, 1, Metric::Euclidean), 2, 0);
-    assert!(e.hnsw().unwrap().reachable().into_iter().all(|r| r));
+    assert!(!e.hnsw().unwrap().unreachable().is_empty());
+    let at = |x: f32| e.vectors().iter().position(|&y| y == x).unwrap() as u32;
+    for word in [at(0.0), at(100.0), at(50.0)] {
+        let found = &e.approximate_neighbors(&[word], 1).unwrap().unwrap()[0];
+        assert_eq!(e.vector(found[0]), e.vector(word));
+    }
     let one = graph(&from_vectors(vec![1.0], 1, Metric::Euclidean), 2, 0);
-    assert_eq!(one.hnsw().unwrap().reachable(), [true]);
+    assert!(one.hnsw().unwrap().unreachable().is_empty());
     let drawn = laplace(&one, 1.0, 1).with_search(Search::Hnsw { ef: 5 });
     assert_eq!(drawn.unwrap().sample("w0", 3).unwrap(), [0, 0, 0]);
 }
@@ -131,62 +135,6 @@ fn a_graph_finds_the_nearest_words_of_points_between_them() {
 }
 
 #[test]
-fn a_saved_graph_gives_the_same_answers() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("index");
-    let e = graph(&embedding(2000, 20, 1.0, Metric::Euclidean, 3), 8, 0);
-    e.save(&path).unwrap();
-    // Few candidates, so that the answers are this graph's and not the exact ones.
-    let drawn = |e: &Embedding| {
-        let approximate = laplace(e, 2.0, 5).with_search(Search::Hnsw { ef: 12 });
-        let approximate = approximate.unwrap();
-        let ids: Vec<u32> = (0..2000).collect();
-        approximate.privatize_ids(&ids).unwrap()
-    };
-    let answers = drawn(&e);
-    let exact = laplace(&e, 2.0, 5).privatize_ids(&(0..2000).collect::<Vec<_>>());
-    assert_ne!(answers, exact.unwrap());
-    for verify in [true, false] {
-        assert_eq!(answers, drawn(&native::open(&path, verify).unwrap()));
-    }
-    assert_eq!(
-        answers,
-        drawn(&native::from_bytes(&native::to_bytes(&e)).unwrap())
-    );
-    assert_eq!(answers, drawn(&e.clone()));
-}
-
-#[test]
-fn a_damaged_graph_that_was_not_verified_is_refused_by_the_first_search() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("index");
-    let e = graph(&embedding(300, 4, 1.0, Metric::Euclidean, 6), 4, 3);
-    let mut bytes = native::to_bytes(&e);
-    // The last section holds the graph's neighbours.
-    let end = bytes.len() - 64;
-    bytes[end - 64..end].fill(0xff);
-    std::fs::write(&path, &bytes).unwrap();
-    assert!(matches!(
-        native::open(&path, true),
-        Err(Error::Corrupt { .. })
-    ));
-    let damaged = native::open(&path, false).unwrap();
-    let refused = laplace(&damaged, 1.0, 1).with_search(Search::Hnsw { ef: 9 });
-    let message = refused.unwrap_err().to_string();
-    assert!(
-        message.contains("HNSW") && message.contains("build_hnsw"),
-        "{message}"
-    );
-    let build = fastdx::cover::Build {
-        approximate: true,
-        ..Default::default()
-    };
-    let cover = fastdx::Cover::nearest(&damaged, 3, &build, &Control::new());
-    assert!(matches!(cover, Err(Error::Corrupt { .. })));
-    assert_eq!(laplace(&damaged, 1.0, 1).sample("w0", 3).unwrap().len(), 3);
-}
-
-#[test]
 fn points_beyond_single_precision_and_beyond_the_ball_are_answered() {
     let e = graph(&embedding(300, 3, 0.3, Metric::Poincare, 6), 6, 0);
     let noise = |e: &Embedding| {
@@ -223,7 +171,7 @@ fn a_poor_search_is_found_out() {
     let hnsw = e.hnsw().unwrap();
     let measure = |ef| quality::measure(&mechanism, hnsw, ef, &ids, 300, &Control::new()).unwrap();
     let (poor, better) = (measure(1), measure(1000));
-    assert!(poor.recall < 0.5 && poor.total_variation > 0.2, "{poor:?}");
+    assert!(poor.recall < 0.7 && poor.total_variation > 0.2, "{poor:?}");
     assert!(poor.distance_ratio > 1.0 && poor.warning().unwrap().contains("distorts"));
     assert!(better.recall > poor.recall && better.total_variation < poor.total_variation);
     assert!(poor.total_variation <= 1.0 - poor.recall + 1e-12);
@@ -242,33 +190,14 @@ fn tiny_and_huge_vectors_are_told_apart() {
 }
 
 #[test]
-fn a_graph_is_stored_and_every_flipped_bit_noticed() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("index");
+fn a_graph_belongs_to_its_words_and_metric_and_is_not_saved() {
     let e = graph(&embedding(200, 4, 1.0, Metric::Manhattan, 6), 4, 3);
-    let e = e.build_lists(9, 1 << 20, &Control::new()).unwrap();
-    e.save(&path).unwrap();
-    for verify in [true, false] {
-        let back = native::open(&path, verify).unwrap();
-        assert_eq!(links(&e), links(&back));
-        let parameters = back.hnsw().unwrap().parameters();
-        assert_eq!((parameters.m, parameters.seed), (4, 3));
-        assert!(back.lists().is_some());
-        assert!(back.first(10).unwrap().hnsw().is_none());
-        assert!(
-            back.with_metric(Metric::Euclidean)
-                .unwrap()
-                .hnsw()
-                .is_none()
-        );
-    }
-    let small = graph(&embedding(6, 2, 1.0, Metric::Euclidean, 6), 2, 3);
-    let bytes = native::to_bytes(&small);
-    for i in 0..bytes.len() * 8 {
-        let mut damaged = bytes.clone();
-        damaged[i / 8] ^= 1 << (i % 8);
-        let read = native::from_bytes(&damaged);
-        assert!(matches!(read, Err(Error::Corrupt { .. })), "bit {i}");
+    let parameters = e.hnsw().unwrap().parameters();
+    assert_eq!((parameters.m, parameters.seed), (4, 3));
+    let read = native::from_bytes(&native::to_bytes(&e)).unwrap();
+    let other = e.with_metric(Metric::Euclidean).unwrap();
+    for without in [read, other, e.first(10).unwrap()] {
+        assert!(without.hnsw().is_none());
     }
 }
 

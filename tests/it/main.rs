@@ -4,8 +4,7 @@ mod common;
 mod covers;
 mod files;
 mod graph;
-mod graph_files;
-#[cfg(feature = "hnsw")]
+#[cfg_attr(not(feature = "hnsw"), path = "no_hnsw.rs")]
 mod hnsw;
 mod hyperbolic;
 mod laws;

@@ -21,7 +21,6 @@
 //! | 5 | vectors, f32 × V × n, or |
 //! | 6 and 7 | vectors as i16 × V × n and f32 scales × V: number = i16 · scale |
 //! | 8 and 9 | neighbour lists, where there are any: k u64, bits of an id u64, step f64 (a power of two); entries u64 × V × k, distance/step in the high bits, id in the low ones, ascending |
-//! | 11 to 13 | an HNSW graph, where there is one: m, ef of the construction, seed, entry, u64 each; where neighbours start, (V + 1) u64 a layer, lowest layer first; the neighbours, u32 |
 //! | 17 | certificates of Tem: nominal ε f64, γ f64, certified ε f64, two words and an output u64, XXH3-64 of the vocabulary u64, each |
 //! | 10 | where lists hold all words within a radius: section 8 has k = 0 and a fourth number, the largest entry a list may hold; here the start of each list in section 9, u64 × (V + 1) |
 //!
@@ -50,7 +49,6 @@ use crate::file::{
 };
 use crate::metric::Metric;
 use crate::neighbors::{Extent, Grid, NeighborLists};
-use crate::search::hnsw::{Hnsw, HnswParameters, Lists};
 use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
 
@@ -152,20 +150,6 @@ fn write(embedding: &Embedding, storage: Storage, out: &mut impl Write) -> std::
         }
         sections.push((Kind::Lists, bytemuck::cast_slice(&lists.entries)));
     }
-    let hnsw_meta;
-    if let (Some(hnsw), Storage::F32) = (embedding.hnsw(), storage) {
-        let HnswParameters {
-            m,
-            ef_construction,
-            seed,
-        } = hnsw.parameters();
-        let lists = hnsw.lists();
-        let entry = lists.entry.into();
-        hnsw_meta = [m as u64, ef_construction as u64, seed, entry];
-        sections.push((Kind::HnswMeta, bytemuck::cast_slice(&hnsw_meta)));
-        sections.push((Kind::HnswStarts, bytemuck::cast_slice(&lists.starts)));
-        sections.push((Kind::HnswNeighbors, bytemuck::cast_slice(&lists.neighbors)));
-    }
     let [plain, covered] = certificate_words(MetricSpace::certificates(embedding));
     let cover_meta;
     if storage == Storage::F32 {
@@ -260,8 +244,6 @@ fn parse(backing: &Backing, checks: Checks) -> std::result::Result<Embedding, St
     }
     let lists = lists(&sections, vocabulary.len(), verify)?;
     let embedding = Embedding::from_parts(vocabulary, vectors, dim, metric).with_lists(lists);
-    let hnsw = hnsw(&sections, &embedding, verify)?;
-    let embedding = embedding.with_hnsw(hnsw);
     if verify {
         embedding.check_vectors().map_err(|e| e.to_string())?;
     }
@@ -322,36 +304,6 @@ fn lists(
         return Err("a neighbour list is out of order".into());
     }
     Ok(Some(lists))
-}
-
-/// Reads the HNSW graph, if the file has one. Its lists are checked together with the checksums,
-/// otherwise by the first search.
-fn hnsw(
-    sections: &Sections,
-    embedding: &Embedding,
-    verify: bool,
-) -> std::result::Result<Option<Hnsw>, String> {
-    let Some(meta) = sections.get::<u64>(Kind::HnswMeta)? else {
-        return Ok(None);
-    };
-    let starts: Buffer<u64> = sections.get(Kind::HnswStarts)?.ok_or("no HNSW starts")?;
-    let neighbors: Buffer<u32> = sections.get(Kind::HnswNeighbors)?.ok_or("no HNSW links")?;
-    let &[m, ef_construction, seed, entry] = &*meta else {
-        return Err("the HNSW meta section has the wrong size".into());
-    };
-    let parameters = HnswParameters {
-        m: usize::try_from(m).unwrap_or(0),
-        ef_construction: usize::try_from(ef_construction).unwrap_or(0),
-        seed,
-    };
-    let lists = Lists {
-        entry: u32::try_from(entry).unwrap_or(u32::MAX),
-        words: embedding.len(),
-        starts,
-        neighbors,
-    };
-    let hnsw = Hnsw::from_parts(embedding.graph_rows(), parameters, lists, verify)?;
-    Ok(Some(hnsw))
 }
 
 /// Whether a list agrees with its meta section: ascending, of known words, not empty.

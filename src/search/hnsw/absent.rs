@@ -1,6 +1,6 @@
-//! Replaces hnsw_rs in a build without the feature `hnsw`: refuses to build and to search.
+//! Replaces hnsw_rs in a build without the feature `hnsw`: refuses to build.
 
-use super::{HnswParameters, Lists, Rows};
+use super::{HnswParameters, Rows};
 use crate::error::{Error, Result};
 use crate::parallel::Control;
 
@@ -13,28 +13,20 @@ pub(super) fn require() -> Result<()> {
     Err(refusal())
 }
 
-pub(super) fn build(_: &Rows, _: HnswParameters, _: &Control) -> Result<Lists> {
-    Err(refusal())
-}
-
 /// Has no values.
 #[derive(Debug)]
-pub(crate) enum Searcher {}
+pub(super) enum Graph {}
 
-impl Searcher {
-    pub(super) fn new(_: Rows, _: HnswParameters, _: &Lists) -> Result<Self> {
+impl Graph {
+    pub(super) fn build(_: &Rows, _: HnswParameters, _: &Control) -> Result<Self> {
         Err(refusal())
     }
 
-    pub(super) fn rows(&self) -> &Rows {
+    pub(super) fn unreachable(&self) -> &[u32] {
         match *self {}
     }
 
-    pub(super) fn entry(&self) -> u32 {
-        match *self {}
-    }
-
-    pub(super) fn candidates(&self, _: &[u8], _: usize, _: impl FnMut(u32)) {
+    pub(super) fn search(&self, _: &[u8], _: usize) -> std::iter::Empty<u32> {
         match *self {}
     }
 }
