@@ -93,6 +93,8 @@ pub mod search;
 mod simd;
 pub mod space;
 pub mod spec;
+#[cfg(test)]
+mod testing;
 pub mod text;
 pub mod transport;
 pub mod vocabulary;

@@ -2,18 +2,16 @@
 //!
 //! [`MultivariateLaplace`] is the n-dimensional Laplace law of WSDM'20 §2.6 (after Wu et al. 2017)
 //! with density ∝ exp(-ε‖z‖₂). A Gamma(n, 1/ε) radius is multiplied by a uniform direction, that of
-//! n independent normals. All arithmetic is 64-bit floating point. A normal's density has a
-//! relative error of at most 2⁻⁴⁰, and its values are at most 2⁻⁴⁸ apart (`noise/normal.rs`).
-
-mod normal;
+//! n independent normals. All arithmetic is 64-bit floating point.
 
 use rand::Rng;
-use rand_distr::{Distribution, Gamma};
+use rand::rngs::ChaCha12Rng;
+use rand_distr::{Distribution, Gamma, StandardNormal};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result, check_epsilon};
 use crate::parallel::{Control, install};
-use crate::random::{Bulk, Key};
+use crate::random::Key;
 
 /// The law on ℝⁿ with density ∝ exp(-ε‖z‖₂).
 ///
@@ -89,7 +87,11 @@ impl MultivariateLaplace {
 pub(crate) fn normals(rng: &mut impl Rng, out: &mut [f64]) -> f64 {
     // A zero vector has no direction: draw again.
     loop {
-        let norm2 = normal::fill(rng, out);
+        let mut norm2 = 0.0;
+        for x in out.iter_mut() {
+            *x = StandardNormal.sample(rng);
+            norm2 += *x * *x;
+        }
         if norm2 > 0.0 {
             return norm2.sqrt();
         }
@@ -118,7 +120,7 @@ pub(crate) fn sample_rows(
     dim: usize,
     key: &Key,
     control: &Control,
-    sample: impl Fn(&mut Bulk, &mut [f64]) + Sync,
+    sample: impl Fn(&mut ChaCha12Rng, &mut [f64]) + Sync,
 ) -> Result<Vec<f64>> {
     const ROWS: usize = 256;
     let mut out = rows(size, dim)?;
@@ -128,7 +130,6 @@ pub(crate) fn sample_rows(
             .try_for_each(|(chunk, rows)| {
                 control.check()?;
                 let mut rng = key.stream(chunk as u64);
-                let mut rng = Bulk::of(&mut rng);
                 for row in rows.chunks_exact_mut(dim) {
                     sample(&mut rng, row);
                 }

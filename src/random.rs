@@ -6,11 +6,9 @@
 //! run on any number of threads.
 //!
 //! A seed replaces the key by one derived from the seed and the number of the call. It is for tests
-//! only: anyone who knows the seed can undo the protection.
-
-mod bulk;
-#[cfg(target_arch = "x86_64")]
-mod chacha12;
+//! only: anyone who knows the seed can undo the protection. Mechanisms then draw in the simplest way
+//! that they have, which does not depend on the machine, on threads or on earlier calls.
+//! [`Randomness::known_keys`] is for tests of all other ways.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,12 +18,11 @@ use rand::rngs::ChaCha12Rng;
 
 use crate::error::{Error, Result};
 
-pub(crate) use bulk::Bulk;
-
 /// The source of keys: the operating system, or (tests only) a seed.
 #[derive(Debug)]
 pub struct Randomness {
     seed: Option<u64>,
+    simple: bool,
     calls: AtomicU64,
 }
 
@@ -34,8 +31,23 @@ impl Randomness {
     pub fn new(seed: Option<u64>) -> Self {
         Randomness {
             seed,
+            simple: seed.is_some(),
             calls: AtomicU64::new(0),
         }
+    }
+
+    /// Keys as with a seed, but draws by any way, as without: for tests of these ways. What is
+    /// drawn also depends on the machine, on threads and on earlier calls.
+    pub fn known_keys(seed: u64) -> Self {
+        Randomness {
+            simple: false,
+            ..Randomness::new(Some(seed))
+        }
+    }
+
+    /// Whether draws are made in the simplest way.
+    pub(crate) fn takes_the_simple_draw(&self) -> bool {
+        self.simple
     }
 
     /// The seed, if there is one.
@@ -71,7 +83,10 @@ impl Randomness {
 impl Clone for Randomness {
     /// Clones the source; a seeded clone starts again at its first call.
     fn clone(&self) -> Self {
-        Randomness::new(self.seed)
+        Randomness {
+            simple: self.simple,
+            ..Randomness::new(self.seed)
+        }
     }
 }
 
@@ -141,14 +156,9 @@ mod tests {
                 narrow[uniform_below(&mut rng, bound) as usize] += 1;
                 wide[uniform_below_u128(&mut rng, u128::from(bound)) as usize] += 1;
             }
-            let expected = draws as f64 / f64::from(bound);
+            let law = vec![1.0 / f64::from(bound); bound as usize];
             for counts in [narrow, wide] {
-                let chi2: f64 = counts
-                    .iter()
-                    .map(|&c| (c as f64 - expected).powi(2) / expected)
-                    .sum();
-                // χ²(9) exceeds 50 with probability 1e-7.
-                assert!(chi2 < 50.0, "bound {bound}: {counts:?}");
+                crate::testing::assert_law(&counts, &law, &format!("below {bound}"));
             }
         }
     }

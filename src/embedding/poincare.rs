@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::parallel::{Control, install, pool};
 use crate::prefetch::prefetch;
-use crate::random::{Bulk, Key, uniform_below};
+use crate::random::{Key, uniform_below};
 #[cfg(target_arch = "x86_64")]
 use crate::simd::Avx2;
 
@@ -189,7 +189,6 @@ impl Training {
             rate
         };
         let mut rng = key.stream((self.epoch as u64) << 16);
-        let mut rng = Bulk::of(&mut rng);
         for i in (1..self.edges.len()).rev() {
             self.edges
                 .swap(i, uniform_below(&mut rng, i as u32 + 1) as usize);
@@ -198,7 +197,6 @@ impl Training {
         let this = &*self;
         let part = |(part, edges): (usize, &[(u32, u32)])| {
             let mut rng = key.stream((this.epoch as u64) << 16 | (part as u64 + 1));
-            let mut rng = Bulk::of(&mut rng);
             let mut scratch = StepScratch::new(this.lines(), this.parameters.negatives);
             let mut loss = 0.0;
             // Draw negatives one edge ahead, so that their rows can be prefetched.

@@ -1,10 +1,11 @@
 //! Groups the words of a call, so that one table serves all draws of a word.
 
+use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::parallel::Control;
-use crate::random::{Bulk, Key};
+use crate::random::Key;
 
 /// Most draws of one word between two checks for Ctrl-C.
 const DRAWS_PER_CHUNK: usize = 1 << 14;
@@ -21,7 +22,7 @@ pub(super) trait WordDraws: Sync {
         &self,
         scratch: &mut Self::Scratch,
         chunks: &[Chunk],
-        rng: &mut Bulk,
+        rng: &mut ChaCha12Rng,
         out: &mut [u32],
     ) -> Result<()>;
 }
@@ -172,7 +173,7 @@ impl Grouped {
             control.check()?;
             let mut rng = key.stream(stream);
             let size = out.len();
-            draws.draw_chunks(scratch, &chunks, &mut Bulk::of(&mut rng), out)?;
+            draws.draw_chunks(scratch, &chunks, &mut rng, out)?;
             control.advance(size);
             Ok(())
         };
@@ -217,7 +218,7 @@ mod tests {
             &self,
             _: &mut (),
             chunks: &[Chunk],
-            _: &mut Bulk,
+            _: &mut ChaCha12Rng,
             out: &mut [u32],
         ) -> Result<()> {
             each_chunk(chunks, out, |word, out| {

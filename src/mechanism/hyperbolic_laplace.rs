@@ -24,7 +24,7 @@ use crate::mechanism::noisy_nearest::{Noise, NoisyNearest, floating_point};
 use crate::metric::Metric;
 use crate::names::named;
 use crate::parallel::Control;
-use crate::random::{Bulk, Randomness};
+use crate::random::Randomness;
 use crate::space::MetricSpace;
 
 /// The sampling method of the noise.
@@ -136,9 +136,8 @@ impl Noise for HyperbolicNoise {
         let n = embedding.dim();
         match self.sampler {
             NoiseSampler::Exact => {
-                let mut rng = Bulk::of(rng);
                 let points = points.chunks_exact_mut(n);
-                points.for_each(|z| self.law.sample(&mut rng, z));
+                points.for_each(|z| self.law.sample(rng, z));
             }
             NoiseSampler::Metropolis => Walk::new(self.law).fill(points, rng, control)?,
         }

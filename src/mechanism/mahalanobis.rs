@@ -26,7 +26,7 @@ use crate::mechanism::multivariate_laplace::{add_vectors, check_euclidean};
 use crate::mechanism::noisy_nearest::{Noise, NoisyNearest, floating_point};
 use crate::noise::MultivariateLaplace;
 use crate::parallel::{Control, install};
-use crate::random::{Bulk, Randomness};
+use crate::random::Randomness;
 
 /// The mechanism on a Euclidean embedding.
 pub type Mahalanobis = NoisyNearest<EllipticalNoise>;
@@ -130,9 +130,8 @@ impl Noise for EllipticalNoise {
         _: &Control,
     ) -> Result<()> {
         let n = embedding.dim();
-        let mut rng = Bulk::of(rng);
         for point in points.chunks_exact_mut(n) {
-            self.sphere.sample(&mut rng, point);
+            self.sphere.sample(rng, point);
             // Multiply by L from the last coordinate up: each uses only coordinates before it.
             for (i, row) in self.ellipse.factor.chunks_exact(n).enumerate().rev() {
                 point[i] = row[..=i].iter().zip(&*point).map(|(l, u)| l * u).sum();

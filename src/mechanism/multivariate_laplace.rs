@@ -20,7 +20,7 @@ use crate::mechanism::noisy_nearest::{Noise, NoisyNearest, floating_point};
 use crate::metric::Metric;
 use crate::noise;
 use crate::parallel::Control;
-use crate::random::{Bulk, Randomness};
+use crate::random::Randomness;
 
 /// The multivariate Laplace mechanism on a Euclidean embedding.
 ///
@@ -106,9 +106,8 @@ impl Noise for noise::MultivariateLaplace {
         points: &mut [f64],
         _: &Control,
     ) -> Result<()> {
-        let mut rng = Bulk::of(rng);
         for point in points.chunks_exact_mut(embedding.dim()) {
-            self.sample(&mut rng, point);
+            self.sample(rng, point);
         }
         add_vectors(embedding, ids, points);
         Ok(())

@@ -25,11 +25,12 @@ mod settings;
 use std::sync::Arc;
 
 use rand::Rng;
+use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result, check_epsilon};
 use crate::names::named;
-use crate::random::{Bulk, Key};
+use crate::random::Key;
 pub use calendar::Civil;
 pub use date_form::DateForm;
 pub use find::{Figure, Figures};
@@ -477,10 +478,13 @@ fn probabilities_in(
 }
 
 /// Changes all items. Each chunk has its own stream of random bits, so the draws do not depend on the number of threads.
-fn change_all<T: Send>(items: &mut [T], key: &Key, change: impl Fn(&mut T, &mut Bulk<'_>) + Sync) {
+fn change_all<T: Send>(
+    items: &mut [T],
+    key: &Key,
+    change: impl Fn(&mut T, &mut ChaCha12Rng) + Sync,
+) {
     let work = |(at, chunk): (usize, &mut [T])| {
-        let mut stream = key.stream(at as u64);
-        let mut rng = Bulk::of(&mut stream);
+        let mut rng = key.stream(at as u64);
         chunk.iter_mut().for_each(|item| change(item, &mut rng));
     };
     // Outside of a pool rayon would take its own, which does not survive a fork.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::{Fate, Policy, TextPrivatizer, normalize};
 use crate::guarantee::Guarantee;
 use crate::numbers::{Civil, Date, Figure, Figures, Form, Number, Scale};
-use crate::random::{Bulk, Key};
+use crate::random::Key;
 
 /// The stream of a call that numbers and dates draw from; no mechanism uses it.
 const FIGURE_STREAM: u64 = u64::MAX - 1;
@@ -139,8 +139,7 @@ impl TextPrivatizer {
         if figures.peek().is_none() {
             return Vec::new();
         }
-        let mut stream = key.stream(FIGURE_STREAM);
-        let mut rng = Bulk::of(&mut stream);
+        let mut rng = key.stream(FIGURE_STREAM);
         let policy = &self.policy().figures;
         figures
             .map(|figure| policy.draw(figure, &mut rng))

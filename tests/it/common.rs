@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use fastdx::{Embedding, Guarantee, Mechanism, Metric, Randomness, Vocabulary};
 use rand::RngExt;
-use statrs::distribution::{Beta, ChiSquared, ContinuousCDF};
+use statrs::distribution::{Beta, ContinuousCDF};
 
-/// False-alarm rate of a test.
-pub const ALPHA: f64 = 1e-7;
+#[path = "../../src/testing.rs"]
+mod testing;
+
+pub use testing::{ALPHA, assert_law};
 
 /// A random embedding with words "w0", "w1", …
 pub fn embedding(
@@ -39,45 +41,6 @@ pub fn counts(drawn: &[u32], words: usize) -> Vec<u64> {
     let mut counts = vec![0; words];
     drawn.iter().for_each(|&y| counts[y as usize] += 1);
     counts
-}
-
-/// χ² of counts against a law; outcomes with fewer than 10 expected draws are combined, and
-/// impossible ones have none.
-pub fn assert_law(counts: &[u64], law: &[f64], what: &str) {
-    let draws: u64 = counts.iter().sum();
-    assert!(draws > 0 && counts.len() == law.len(), "{what}");
-    let (mut chi2, mut cells) = (0.0, 0);
-    let (mut rare_count, mut rare_law) = (0.0, 0.0);
-    let mut add = |count: f64, expected: f64| {
-        chi2 += (count - expected).powi(2) / expected;
-        cells += 1;
-    };
-    for (&count, &p) in counts.iter().zip(law) {
-        let expected = p * draws as f64;
-        assert!(
-            p > 0.0 || count == 0,
-            "{what}: {count} of an impossible outcome"
-        );
-        if expected < 10.0 {
-            rare_count += count as f64;
-            rare_law += expected;
-        } else {
-            add(count as f64, expected);
-        }
-    }
-    if rare_law >= 10.0 {
-        add(rare_count, rare_law);
-    } else {
-        // Too rare for χ²: a Poisson count of mean below 10 exceeds 45 with probability 1e-15.
-        assert!(
-            rare_count < 45.0,
-            "{what}: {rare_count} rare outcomes, {rare_law} expected"
-        );
-    }
-    if cells > 1 {
-        let p = ChiSquared::new((cells - 1) as f64).unwrap().sf(chi2);
-        assert!(p > ALPHA, "{what}: χ² = {chi2} on {cells} cells, p = {p}");
-    }
 }
 
 /// Kolmogorov-Smirnov test of a sample against a distribution function.

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use rand::RngExt;
 
 fn tem(e: &Arc<Embedding>, epsilon: f64, truncation: Truncation, cover: Cover) -> Tem {
-    let tem = Tem::new(e.clone(), epsilon, truncation, Randomness::new(Some(7))).unwrap();
+    let tem = Tem::new(e.clone(), epsilon, truncation, Randomness::known_keys(7)).unwrap();
     tem.with_cover(Some(Arc::new(cover))).unwrap()
 }
 
@@ -216,7 +216,7 @@ fn the_identity_is_tem_and_k_of_all_words_is_uniform() {
         e.clone(),
         4.0,
         Truncation::default(),
-        Randomness::new(Some(7)),
+        Randomness::known_keys(7),
     )
     .unwrap();
     let one = Build {
@@ -397,7 +397,7 @@ fn graphs_have_covers() {
         Arc::new(graph),
         2.0,
         Truncation::default(),
-        Randomness::new(Some(3)),
+        Randomness::known_keys(3),
     )
     .unwrap();
     let tem = tem.with_cover(Some(Arc::new(near))).unwrap();
@@ -426,7 +426,7 @@ fn words_of_a_graph_are_excluded() {
         let graph = Arc::new(WordGraph::new(&edges, None, None).unwrap());
         for epsilon in [0.5, 3.0, 400.0] {
             let gamma = Truncation::Gamma(f64::INFINITY);
-            let tem = Tem::new(graph.clone(), epsilon, gamma, Randomness::new(Some(5))).unwrap();
+            let tem = Tem::new(graph.clone(), epsilon, gamma, Randomness::known_keys(5)).unwrap();
             let plain = tem.probabilities(3);
             let cover = Cover::identity(&*graph, &[3, 4, 0]).unwrap();
             let tem = tem.with_cover(Some(Arc::new(cover))).unwrap();

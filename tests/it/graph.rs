@@ -244,7 +244,7 @@ fn a_long_path_is_no_trouble() {
 }
 
 fn tem(graph: Arc<WordGraph>, epsilon: f64, truncation: Truncation) -> Tem {
-    Tem::new(graph, epsilon, truncation, Randomness::new(Some(11))).unwrap()
+    Tem::new(graph, epsilon, truncation, Randomness::known_keys(11)).unwrap()
 }
 
 #[test]

@@ -12,7 +12,7 @@ use fastdx::{
 use std::sync::Arc;
 
 fn tem(e: &Arc<Embedding>, epsilon: f64, truncation: Truncation, seed: u64) -> Tem {
-    Tem::new(e.clone(), epsilon, truncation, Randomness::new(Some(seed))).unwrap()
+    Tem::new(e.clone(), epsilon, truncation, Randomness::known_keys(seed)).unwrap()
 }
 
 /// The law as in the paper, in plain f64.
@@ -272,7 +272,7 @@ fn the_bound_holds_with_exact_confidence_intervals_and_liars_are_convicted() {
     {
         let e = embedding(4, dim, 0.5, Metric::Euclidean, 20 + dim as u64);
         let claim = make(&e, epsilon, Randomness::new(None));
-        let seeded = |epsilon| make(&e, epsilon, Randomness::new(Some(21 + at as u64)));
+        let seeded = |epsilon| make(&e, epsilon, Randomness::known_keys(21 + at as u64));
         let honest = drawn(&*seeded(epsilon), draws);
         assert_eq!(refuted(&honest, &*claim), None, "{dim} {at}");
         let itself: Vec<Vec<u64>> = (0..4)

@@ -113,7 +113,7 @@ fn memory_is_checked_before_it_is_taken() {
 }
 
 fn tem(e: &Embedding, epsilon: f64, truncation: Truncation, seed: u64) -> Tem {
-    let randomness = Randomness::new(Some(seed));
+    let randomness = Randomness::known_keys(seed);
     Tem::new(Arc::new(e.clone()), epsilon, truncation, randomness).unwrap()
 }
 

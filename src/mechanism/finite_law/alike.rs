@@ -73,11 +73,12 @@ mod tests {
     use super::*;
     use crate::mechanism::finite_law::FiniteLaw;
     use crate::mechanism::{Mechanism, WordMechanism};
+    use crate::testing::assert_law;
     use crate::{Embedding, Randomness};
 
-    fn law(words: usize, rows: Arc<dyn Rows>, seed: Option<u64>) -> FiniteLaw {
+    fn law(words: usize, rows: Arc<dyn Rows>) -> FiniteLaw {
         let e = Arc::new(Embedding::default_english().unwrap().first(words).unwrap());
-        FiniteLaw::new(e, rows, None, Randomness::new(seed)).unwrap()
+        FiniteLaw::new(e, rows, None, Randomness::known_keys(4)).unwrap()
     }
 
     #[test]
@@ -89,7 +90,7 @@ mod tests {
             (30, 1.0, 1.0),
         ] {
             let rows = Arc::new(Alike { own, other });
-            let law = law(words, rows, Some(4));
+            let law = law(words, rows);
             for id in [0, words as u32 / 2, words as u32 - 1] {
                 let draws = 300_000;
                 let mut counts = vec![0u32; words];
@@ -98,19 +99,7 @@ mod tests {
                 }
                 let mut p = vec![0.0; words];
                 assert!(law.law(id, &mut p));
-                let mut chi2 = 0.0;
-                for (&count, p) in counts.iter().zip(&p) {
-                    let expected = p * draws as f64;
-                    match expected > 0.0 {
-                        true => chi2 += (f64::from(count) - expected).powi(2) / expected,
-                        false => assert_eq!(count, 0),
-                    }
-                }
-                let degrees = p.iter().filter(|p| **p > 0.0).count() as f64 - 1.0;
-                // Wilson and Hilferty: exceeded with probability 1e-7.
-                let spread = 2.0 / (9.0 * degrees);
-                let most = degrees * (1.0 - spread + 5.2 * f64::sqrt(spread)).powi(3);
-                assert!(chi2 < most, "{chi2}: {words} {own} {id}");
+                assert_law(&counts, &p, &format!("{words} {own} {id}"));
             }
         }
         let one = law(
@@ -119,7 +108,6 @@ mod tests {
                 own: 0.5,
                 other: 0.0,
             }),
-            None,
         );
         assert_eq!(one.privatize_ids(&[0, 0]).unwrap(), [0, 0]);
     }
@@ -130,7 +118,7 @@ mod tests {
             own: 0.1,
             other: 0.3,
         });
-        let law = law(4, rows, None).excluding(&[1, 2]).unwrap();
+        let law = law(4, rows).excluding(&[1, 2]).unwrap();
         let drawn = law.privatize_ids(&[1; 1000]).unwrap();
         assert!(drawn.iter().all(|&y| y == 0 || y == 3));
     }
@@ -143,7 +131,7 @@ mod tests {
             (1.0, -1.0),
             (1.0, f64::INFINITY),
         ] {
-            let law = law(3, Arc::new(Alike { own, other }), None);
+            let law = law(3, Arc::new(Alike { own, other }));
             let error = law.privatize_ids(&[1]).unwrap_err().to_string();
             assert!(error.contains("in the row of word 1"), "{error}");
         }

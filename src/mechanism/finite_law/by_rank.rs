@@ -147,6 +147,7 @@ mod tests {
     use super::*;
     use crate::mechanism::Mechanism;
     use crate::mechanism::finite_law::FiniteLaw;
+    use crate::testing::assert_law;
     use crate::{Embedding, Metric, Randomness, Vocabulary};
 
     /// A few draws and many, with orders kept and without room for them.
@@ -175,15 +176,7 @@ mod tests {
             for (id, counts) in [5, 25].into_iter().zip(counts) {
                 let mut p = [0.0; WORDS];
                 assert!(law.law(id, &mut p));
-                let all = f64::from(counts.iter().sum::<u32>());
-                let each = counts.iter().zip(p);
-                let chi2: f64 = each
-                    .map(|(&count, p)| (f64::from(count) - p * all).powi(2) / (p * all))
-                    .sum();
-                // Wilson and Hilferty at 39 degrees: exceeded with probability 1e-7.
-                let spread = 2.0 / (9.0 * 39.0);
-                let most = 39.0 * (1.0 - spread + 5.2 * f64::sqrt(spread)).powi(3);
-                assert!(chi2 < most, "{chi2}: {cache}, {size}");
+                assert_law(&counts, &p, &format!("{cache}, {size}"));
             }
         }
     }

@@ -28,7 +28,7 @@ use crate::law::Law;
 use crate::mechanism::grouped::{Chunk, Grouped, WordDraws, each_chunk};
 use crate::mechanism::{Mechanism, WordMechanism};
 use crate::parallel::{Control, install};
-use crate::random::{Bulk, Key, Randomness, uniform_below};
+use crate::random::{Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
 use crate::word_cache::CacheBudget;
 
@@ -224,6 +224,12 @@ impl FiniteLaw {
         rng: &mut impl Rng,
         mut drawn: impl FnMut(u32),
     ) -> Result<()> {
+        if self.randomness.takes_the_simple_draw() {
+            let scale = self.read(id, row)?;
+            sums.fill(row, scale);
+            (0..count).for_each(|_| drawn(sums.sample(row, scale, rng)));
+            return Ok(());
+        }
         if let Some(alike) = self.rows.alike()
             && self.excluded.is_empty()
             && let Some(law) = AlikeLaw::of(alike, self.vocabulary().len() as u32)
@@ -246,11 +252,7 @@ impl FiniteLaw {
         let start = Instant::now();
         let scale = self.read(id, row)?;
         sums.fill(row, scale);
-        // A seed fixes the outputs, and a table draws others than the sums do: with a seed, it
-        // may not depend on earlier draws, nor on room, which of the two draws.
-        let seeded = self.randomness.seed().is_some();
-        let table = seeded || self.tables.pays(id, count, sums.positive, start.elapsed());
-        if !table {
+        if !self.tables.pays(id, count, sums.positive, start.elapsed()) {
             (0..count).for_each(|_| drawn(sums.sample(row, scale, rng)));
             return Ok(());
         }
@@ -387,7 +389,7 @@ impl WordDraws for FiniteLaw {
         &self,
         scratch: &mut Scratch,
         chunks: &[Chunk],
-        rng: &mut Bulk,
+        rng: &mut ChaCha12Rng,
         out: &mut [u32],
     ) -> Result<()> {
         each_chunk(chunks, out, |word, out| {
@@ -402,6 +404,7 @@ impl WordDraws for FiniteLaw {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::assert_law;
     use crate::{Embedding, Metric, Vocabulary};
 
     fn space(words: usize) -> Arc<Embedding> {
@@ -411,21 +414,24 @@ mod tests {
         Arc::new(Embedding::new(vocabulary, vectors, 1, Metric::Euclidean).unwrap())
     }
 
-    fn mechanism(rows: Vec<Vec<f64>>, seed: Option<u64>) -> FiniteLaw {
+    fn mechanism(rows: Vec<Vec<f64>>, randomness: Randomness) -> FiniteLaw {
         let space = space(rows.len());
         let rows = move |id: u32, out: &mut [f64]| {
             out.copy_from_slice(&rows[id as usize]);
             Ok(())
         };
-        FiniteLaw::new(space, Arc::new(rows), Some(1 << 20), Randomness::new(seed)).unwrap()
+        FiniteLaw::new(space, Arc::new(rows), Some(1 << 20), randomness).unwrap()
     }
 
     #[test]
     fn draws_follow_the_law_in_few_and_in_many() {
         let rows = vec![vec![0.1, 0.2, 0.7], vec![3.0, 0.0, 1.0], vec![1.0; 3]];
-        let law = mechanism(rows, Some(3));
         let draws = 300_000;
-        for size in [7, 5000] {
+        for (size, simple) in [(7, false), (5000, false), (5000, true)] {
+            let law = match simple {
+                true => mechanism(rows.clone(), Randomness::new(Some(3))),
+                false => mechanism(rows.clone(), Randomness::known_keys(3)),
+            };
             let mut counts = [[0u64; 3]; 3];
             for _ in 0..draws / size {
                 let ids: Vec<u32> = (0..size as u32).map(|i| i % 3).collect();
@@ -436,16 +442,7 @@ mod tests {
             for (id, counts) in (0u32..).zip(counts) {
                 let mut p = [0.0; 3];
                 assert!(law.law(id, &mut p));
-                let all = counts.iter().sum::<u64>() as f64;
-                let mut chi2 = 0.0;
-                for (p, count) in p.into_iter().zip(counts) {
-                    match p > 0.0 {
-                        true => chi2 += (count as f64 - p * all).powi(2) / (p * all),
-                        false => assert_eq!(count, 0),
-                    }
-                }
-                // χ²(2) exceeds 30 with probability 3e-7.
-                assert!(chi2 < 30.0, "{id}: {counts:?}");
+                assert_law(&counts, &p, &format!("{id}"));
             }
         }
     }
@@ -474,19 +471,7 @@ mod tests {
         for (id, counts) in (0u32..).zip(counts) {
             let mut p = [0.0; WORDS];
             assert!(law.law(id, &mut p));
-            let all = counts.iter().sum::<u64>() as f64;
-            let (mut chi2, mut free) = (0.0, -1.0);
-            for (p, count) in p.into_iter().zip(counts) {
-                match p > 0.0 {
-                    true => chi2 += (count as f64 - p * all).powi(2) / (p * all),
-                    false => assert_eq!(count, 0),
-                }
-                free += f64::from(u8::from(p > 0.0));
-            }
-            // Wilson and Hilferty's quantile: exceeded with probability 1e-7.
-            let spread = 2.0 / (9.0 * free);
-            let most: f64 = free * (1.0 - spread + 5.2 * f64::sqrt(spread)).powi(3);
-            assert!(chi2 < most, "{id}: {chi2} of {most}");
+            assert_law(&counts, &p, &format!("{id}"));
         }
     }
 
@@ -498,13 +483,13 @@ mod tests {
             vec![f64::NAN, 1.0],
             vec![f64::INFINITY, 1.0],
         ] {
-            let law = mechanism(vec![vec![1.0, 1.0], row], None);
+            let law = mechanism(vec![vec![1.0, 1.0], row], Randomness::new(None));
             assert!(law.integers(0).is_ok());
             let error = law.privatize_ids(&[1]).unwrap_err().to_string();
             assert!(error.contains("in the row of word 1"), "{error}");
             assert!(law.check(&Control::new()).is_err() && !law.law(1, &mut [0.0; 2]));
         }
-        let law = mechanism(vec![vec![1.0, 2.0, 3.0]; 3], None);
+        let law = mechanism(vec![vec![1.0, 2.0, 3.0]; 3], Randomness::new(None));
         assert!(law.guarantee().void.is_some() && law.epsilon() == f64::INFINITY);
         let without = law.excluding(&[2]).unwrap();
         let mut p = [0.0; 3];

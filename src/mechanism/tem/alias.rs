@@ -377,7 +377,8 @@ impl AliasTable {
         const BATCH: usize = AliasTable::DRAWS_PER_BATCH;
         let mut rest = count;
         while rest >= BATCH {
-            let xs: [u64; BATCH] = std::array::from_fn(|_| rng.next_u64());
+            let mut xs = [0u64; BATCH];
+            rng.fill_bytes(bytemuck::cast_slice_mut(&mut xs));
             let positions = xs.map(|x| column_of(x, columns.len()));
             let there = positions.map(|(at, _)| columns[at]);
             for i in 0..BATCH {
@@ -413,6 +414,7 @@ impl AliasTable {
 mod tests {
     use super::*;
     use crate::Randomness;
+    use crate::testing::assert_law;
 
     fn law_of(weights: &[f64]) -> Law {
         let mut law = Law::default();
@@ -622,18 +624,7 @@ mod tests {
             let draws = 400_000;
             let mut counts = vec![0u64; law.len()];
             table.sample_many(draws, &mut rng, || law.clone(), |y| counts[y as usize] += 1);
-            let (mut chi2, mut degrees) = (0.0, 0.0);
-            for (p, &count) in law.probabilities().iter().zip(&counts) {
-                let expected = p * draws as f64;
-                if expected >= 10.0 {
-                    chi2 += (count as f64 - expected).powi(2) / expected;
-                    degrees += 1.0;
-                }
-            }
-            // Wilson and Hilferty: six deviations, false alarms below 1e-8.
-            let scale: f64 = 2.0 / (9.0 * degrees);
-            let limit: f64 = degrees * (1.0 - scale + 6.0 * scale.sqrt()).powi(3);
-            assert!(chi2 <= limit, "{chi2} > {limit} at {degrees}");
+            assert_law(&counts, &law.probabilities(), "alias table");
         }
     }
 }

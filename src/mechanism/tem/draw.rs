@@ -10,8 +10,6 @@ use super::level_bins::BinBuilder;
 use super::level_cuts::Bins;
 use super::levels::LevelTable;
 use super::neighborhoods::Row;
-use super::output_bounds::{Ladder, OutputBounds};
-use super::output_codes::{Builder, Wanted};
 use super::output_distances::OutputDistances;
 use super::rejection::{self, ListLaw, ListTable};
 use super::rough_distances::LANES;
@@ -74,6 +72,9 @@ impl Tem {
         scratch: &mut DrawScratch,
         mut drawn: impl FnMut(u32),
     ) {
+        if self.sampler == Sampler::Exact && self.randomness.takes_the_simple_draw() {
+            return self.draw_simply(id, count, rng, scratch, drawn);
+        }
         let (cover, excluding) = self.drawn_by(id);
         let Some(excluding) = excluding else {
             return self.draw_covered(cover, id, count, rng, scratch, drawn);
@@ -92,6 +93,24 @@ impl Tem {
         }
         let law = self.law(id);
         (0..missing).for_each(|_| drawn(excluding.id(law.sample(rng))));
+    }
+
+    /// Draws from the word's whole law: the reference for all other ways, and the way of a seed,
+    /// whose draws may not depend on what earlier draws have kept.
+    fn draw_simply(
+        &self,
+        id: u32,
+        count: usize,
+        rng: &mut impl Rng,
+        DrawScratch { row, whole, .. }: &mut DrawScratch,
+        mut drawn: impl FnMut(u32),
+    ) {
+        let cover = self.cover.as_deref();
+        self.fill_law(cover, id, row, whole);
+        for _ in 0..count {
+            let rank = whole.sample(rng);
+            drawn(cover.map_or(rank, |cover| cover.id(rank)));
+        }
     }
 
     /// The number of outputs of a law.
@@ -153,14 +172,10 @@ impl Tem {
             });
             return (0..count).for_each(|_| drawn(law.sample(&*around, rng)));
         }
-        // With a seed, draws must not depend on earlier draws or on the thread.
-        let seeded = self.randomness.seed().is_some();
-        let row_pays = self.cache.row_pays(id, count, seeded);
-        let fits = |table: &&RowTable| !seeded || row_pays && table.is_exact();
-        if let Some(table) = self.cache.rows.get(id).filter(fits) {
+        if let Some(table) = self.cache.rows.get(id) {
             return self.sample_table(cover, id, table, count, rng, drawn);
         }
-        match self.grid().filter(|_| !row_pays) {
+        match self.grid().filter(|_| !self.cache.row_pays(id, count)) {
             Some(grid) => self.draw_from_list(cover, id, count, grid, rng, scratch, drawn),
             None => self.draw_from_row(cover, id, count, rng, scratch, drawn),
         }
@@ -202,9 +217,8 @@ impl Tem {
     ) {
         let (outputs, bytes) = (self.outputs(cover), self.row_bytes(cover));
         let fits = self.cache.rows.free_bytes() > bytes;
-        // Without room for the table, building it pays only for many draws. With a seed, the output
-        // must not depend on the room.
-        if !fits && count < outputs / 4 && self.randomness.seed().is_none() {
+        // Without room for the table, building it pays only for many draws.
+        if !fits && count < outputs / 4 {
             let DrawScratch { row, whole, .. } = scratch;
             self.fill_law(cover, id, row, whole);
             let released = |rank| cover.map_or(rank, |cover| cover.id(rank));
@@ -260,7 +274,7 @@ impl Tem {
         let bins = self.bins(cover, farthest);
         each.clear();
         each.extend(exponents.iter().map(|&x| bins.bin(x)));
-        RowTable::Levels(Box::new(LevelTable::new(&bins, each, true)))
+        RowTable::Levels(Box::new(LevelTable::new(&bins, each)))
     }
 
     /// The bins of a word whose exponents are mostly below `reach`.
@@ -282,15 +296,13 @@ impl Tem {
         }
     }
 
-    /// Keeps the tables of the whole laws of up to [`LANES`] words if there is room for them. With
-    /// a seed, they come from exact distances.
+    /// Keeps the tables of the whole laws of up to [`LANES`] words if there is room for them.
     fn keep_rows(&self, ids: &[u32], scratch: &mut DrawScratch) {
         const FEW: usize = 4;
         let mut left = ids;
         let (cover, _) = ids.first().map_or((None, None), |&id| self.drawn_by(id));
         let (limit, _) = self.cache_bytes();
         let together = ids.len() >= FEW
-            && self.randomness.seed().is_none()
             && RowTable::has_levels(&*self.space, self.outputs(cover))
             && !cover.is_some_and(Cover::is_weighted)
             && BinBuilder::bytes(self.space.vocabulary().len()) <= limit / 8
@@ -301,7 +313,7 @@ impl Tem {
             let space = &*self.space;
             let bins = |far: f64| self.bins(cover, eta * far);
             let one = |id, bins: &Bins, each: &[u8]| {
-                let table = RowTable::Levels(Box::new(LevelTable::new(bins, each, false)));
+                let table = RowTable::Levels(Box::new(LevelTable::new(bins, each)));
                 if self.cache.rows.keep(id, table, bytes).is_ok() {
                     self.cache.settle(id);
                 }
@@ -338,15 +350,8 @@ impl Tem {
     ) {
         let space = &*self.space;
         let terms = self.terms(cover, grid);
-        let distances = OutputDistances {
-            space,
-            id,
-            cover,
-            bounds: self.cache.bounds.get(id),
-        };
-        // With a seed, the output must not depend on the bounds that are kept.
-        let bounded = distances.bounds.is_some() && self.randomness.seed().is_none();
-        let most = self.cache.tries_per_row(bounded);
+        let distances = OutputDistances { space, id, cover };
+        let most = self.cache.tries_per_row();
         let (mut tries, mut left) = (0, count);
         let released = |y| cover.map_or(y, |cover| cover.id(y));
         let mut from_table = |table: &ListTable| {
@@ -372,19 +377,13 @@ impl Tem {
                     list = head.list();
                 }
                 list_law.fill(list, terms);
-                // Keep the table of a word that comes a second time. With a seed, the output must
-                // not depend on that.
+                // Keep the table of a word that comes a second time.
                 let room = self.cache.lists.free_bytes();
                 let bytes = ListTable::bytes_of(list.entries.len());
-                let worth = self.cache.was_drawn(id) && room > bytes;
-                if worth || self.randomness.seed().is_some() {
+                if self.cache.was_drawn(id) && room > bytes {
                     let table = list_law.table(list, terms);
                     let bytes = table.bytes();
-                    let kept = match worth {
-                        true => self.cache.lists.keep(id, table, bytes),
-                        false => Err(table),
-                    };
-                    match kept {
+                    match self.cache.lists.keep(id, table, bytes) {
                         Ok(table) => from_table(table),
                         Err(table) => from_table(&table),
                     }
@@ -447,14 +446,14 @@ impl Tem {
     /// Prepares the lists and rows that several sheets need, so that no two threads build the same
     /// one.
     fn prepare(&self, sheets: &[Grouped], control: &Control) -> Result<()> {
-        if self.sampler != Sampler::Exact || self.grid().is_none() {
+        let simple = self.sampler != Sampler::Exact || self.randomness.takes_the_simple_draw();
+        if simple || self.grid().is_none() {
             return Ok(());
         }
         self.prepare_rows(sheets, control)?;
         let ids = words_of(sheets).into_iter().map(|(id, _)| id);
         let missing = ids.filter(|&id| !self.cache.has(id));
-        self.neighborhoods.prepare(&*self.space, missing, control)?;
-        self.prepare_bounds(sheets, control)
+        self.neighborhoods.prepare(&*self.space, missing, control)
     }
 
     /// Makes the tables of the words for which they pay, many at a time.
@@ -463,12 +462,10 @@ impl Tem {
         if sheets.iter().map(Grouped::len).sum::<usize>() < FEW {
             return Ok(());
         }
-        let seeded = self.randomness.seed().is_some();
-        let bounded = !seeded && self.bounded_cover().is_some();
         let rows = &self.cache.rows;
         let mut words = words_of(sheets);
         words.retain(|&(id, count)| {
-            rows.get(id).is_none() && self.cache.row_pays_together(bounded, id, count, seeded)
+            rows.get(id).is_none() && self.cache.row_pays_together(id, count)
         });
         let room = rows.room(self.row_bytes(self.cover.as_deref()));
         if words.len() > room {
@@ -482,88 +479,6 @@ impl Tem {
                 self.keep_rows(ids, scratch);
                 Ok(())
             })
-    }
-
-    /// The cover whose outputs' distances are bounded for words that make many tries.
-    fn bounded_cover(&self) -> Option<&Cover> {
-        let cover = self.cover.as_deref()?;
-        // Each thread holds codes of every word while it makes them.
-        let (limit, _) = self.cache_bytes();
-        let fits = cover.words().saturating_mul(LANES) <= limit / 8;
-        (fits && !cover.is_identity()).then_some(cover)
-    }
-
-    /// Makes bounds on the distances to all outputs for the words that will make many tries.
-    fn prepare_bounds(&self, sheets: &[Grouped], control: &Control) -> Result<()> {
-        const FEW: usize = 8;
-        let kept = &self.cache.bounds;
-        let Some(grid) = self.grid() else {
-            return Ok(());
-        };
-        // Without a cover a try takes one distance, and tables of rows pay more.
-        let Some(cover) = self.bounded_cover() else {
-            return Ok(());
-        };
-        let seeded = self.randomness.seed().is_some();
-        let mut words = words_of(sheets);
-        // Three tries per draw are usual where the tail matters.
-        words.retain(|&(id, count)| {
-            let cache = &self.cache;
-            cache.bounds_pay(id, count, 3.0)
-                && kept.get(id).is_none()
-                && !cache.row_pays_together(!seeded, id, count, seeded)
-                && (seeded || cache.rows.get(id).is_none())
-        });
-        if words.len() < FEW {
-            return Ok(());
-        }
-        let bytes = OutputBounds::bytes(cover.released().len());
-        let room = kept.room(bytes);
-        if words.len() > room {
-            words.sort_unstable_by_key(|&(_, count)| std::cmp::Reverse(count));
-            words.truncate(room);
-            words.sort_unstable();
-        }
-        let terms = self.terms(Some(cover), grid);
-        let scratch = || (DrawScratch::default(), Builder::default());
-        let build = |(scratch, builder): &mut (DrawScratch, Builder), words: &[(u32, usize)]| {
-            control.check()?;
-            let DrawScratch {
-                row,
-                list_law,
-                head,
-                found,
-                ..
-            } = scratch;
-            let mut pays = Vec::new();
-            for &(id, count) in words {
-                let (outside, tries) = match self.cache.lists.get(id) {
-                    Some(table) => (&table.outside, table.share.tries()),
-                    None => {
-                        let list = self.neighborhoods.list(&*self.space, id, row);
-                        head.fill(cover, list, grid, found);
-                        list_law.fill(head.list(), terms);
-                        (list_law.outside(), list_law.tries())
-                    }
-                };
-                let exponent = outside.exponent;
-                let ladder = Ladder::new(outside.least, terms);
-                let ladder = ladder.filter(|_| self.cache.bounds_pay(id, count, tries.min(3.0)));
-                pays.extend(ladder.map(|ladder| Wanted {
-                    id,
-                    ladder,
-                    exponent,
-                }));
-            }
-            if pays.len() >= FEW {
-                let built = builder.build(&*self.space, cover, terms, &pays);
-                for (bounds, wanted) in built.into_iter().zip(pays) {
-                    let _ = kept.keep(wanted.id, bounds, bytes);
-                }
-            }
-            Ok(())
-        };
-        words.par_chunks(LANES).try_for_each_init(scratch, build)
     }
 }
 

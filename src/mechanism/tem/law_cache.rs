@@ -9,7 +9,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::output_bounds::OutputBounds;
 use super::rejection::ListTable;
 use super::row_table::RowTable;
 use super::shells::ShellLaw;
@@ -25,8 +24,6 @@ use crate::word_cache::{CacheBudget, WordCache};
 const ROW_EIGHTHS: usize = 3;
 const ROW_EIGHTHS_BY_SETS: usize = 4;
 const LIST_EIGHTHS: usize = 3;
-/// Eighths that bounds on the distances to all outputs may take.
-const BOUND_EIGHTHS: usize = 4;
 
 /// The cost of a try outside the list, in sixteenths of the unit of [`LawCache::row_price`].
 const TRY_COST: u32 = 16;
@@ -40,11 +37,6 @@ const WORDS_PER_TRY_BY_SETS: usize = 8;
 /// half or, behind a cover, a fifth. The lower price there was the best from a million words on.
 const ROWS_TOGETHER: u32 = 2;
 const ROWS_TOGETHER_BY_SETS: u32 = 16;
-/// Bounds on the distances to all outputs, made for 64 words together, cost about this part of a
-/// row.
-const BOUNDS_PER_ROW: usize = 10;
-/// A try with such bounds costs about this part of one without.
-const TRIES_BY_BOUNDS: u32 = 8;
 
 /// Number of counters of a word's cost. Two words that share a counter share the decision to keep a
 /// law, which then comes too early.
@@ -59,8 +51,6 @@ pub(super) struct LawCache {
     pub(super) rows: WordCache<RowTable>,
     pub(super) lists: WordCache<ListTable>,
     pub(super) shells: WordCache<ShellLaw>,
-    /// Bounds on the distances to all outputs.
-    pub(super) bounds: WordCache<OutputBounds>,
     /// The cost of each word so far. The system supplies zeroed pages on first use, so a Tem at
     /// another ε costs nothing at first.
     spent: Once<Box<[AtomicU32]>>,
@@ -92,7 +82,6 @@ impl LawCache {
             rows: WordCache::new(words, budget.clone(), eighths(row_eighths)),
             lists: WordCache::new(words, budget.clone(), eighths(LIST_EIGHTHS)),
             shells: WordCache::new(words, budget.clone(), eighths(8)),
-            bounds: WordCache::new(words, budget.clone(), eighths(BOUND_EIGHTHS)),
             spent: Once::new(),
         }
     }
@@ -123,33 +112,19 @@ impl LawCache {
     }
 
     /// Whether it pays to draw `count` more outputs of a word from its whole row, made for this draw.
-    /// With `forget`, earlier draws do not count, nor does what is kept.
-    pub(super) fn row_pays(&self, id: u32, count: usize, forget: bool) -> bool {
-        let bounded = !forget && self.bounds.get(id).is_some();
-        self.pays(bounded, id, count, forget, self.row_price())
+    pub(super) fn row_pays(&self, id: u32, count: usize) -> bool {
+        self.pays(id, count, self.row_price())
     }
 
-    /// The same for a row that is made together with those of other words, for a word that has bounds
-    /// on the distances to all outputs, or not.
-    pub(super) fn row_pays_together(
-        &self,
-        bounded: bool,
-        id: u32,
-        count: usize,
-        forget: bool,
-    ) -> bool {
-        // With a seed, each row is made alone.
-        let price = self.row_price() / if forget { 1 } else { self.rows_together };
-        self.pays(bounded, id, count, forget, price)
+    /// The same for a row that is made together with those of other words.
+    pub(super) fn row_pays_together(&self, id: u32, count: usize) -> bool {
+        self.pays(id, count, self.row_price() / self.rows_together)
     }
 
-    fn pays(&self, bounded: bool, id: u32, count: usize, forget: bool, price: u32) -> bool {
+    fn pays(&self, id: u32, count: usize, price: u32) -> bool {
         // Three tries per draw are usual where the tail matters.
-        let mut now = count.saturating_mul(3 * TRY_COST as usize);
-        if bounded {
-            now /= TRIES_BY_BOUNDS as usize;
-        }
-        let before = match !forget && self.rows.free_bytes() > self.row_bytes {
+        let now = count.saturating_mul(3 * TRY_COST as usize);
+        let before = match self.rows.free_bytes() > self.row_bytes {
             // Earlier draws count only if there is room to keep the row.
             true => self.spent_slot(id).load(Ordering::Relaxed) as usize,
             false => 0,
@@ -157,36 +132,19 @@ impl LawCache {
         before.saturating_add(now) >= price as usize
     }
 
-    /// Whether bounds on the distances to all outputs pay for `count` more outputs of a word, if each
-    /// takes `tries` tries. Draws do not depend on such bounds, so earlier draws always count.
-    pub(super) fn bounds_pay(&self, id: u32, count: usize, tries: f64) -> bool {
-        let before = self.spent_slot(id).load(Ordering::Relaxed);
-        let now = count as f64 * tries * f64::from(TRY_COST);
-        let price = self.row_price() as usize / BOUNDS_PER_ROW;
-        f64::from(before) + now >= price as f64
-    }
-
-    /// Number of tries outside a list that cost as much as a row, with bounds on the distances to
-    /// all outputs or without.
-    pub(super) fn tries_per_row(&self, bounded: bool) -> u32 {
+    /// Number of tries outside a list that cost as much as a row.
+    pub(super) fn tries_per_row(&self) -> u32 {
         // At most 2²⁷ words.
-        let tries = self.words.div_ceil(self.words_per_try).max(16) as u32;
-        tries.saturating_mul(if bounded { TRIES_BY_BOUNDS } else { 1 })
+        self.words.div_ceil(self.words_per_try).max(16) as u32
     }
 
     fn row_price(&self) -> u32 {
-        self.tries_per_row(false)
-            .saturating_mul(TRY_COST)
-            .min(1 << 30)
+        self.tries_per_row().saturating_mul(TRY_COST).min(1 << 30)
     }
 
     /// Charges a word with one call and its tries.
     pub(super) fn charge(&self, id: u32, tries: u32) {
-        let mut price = tries.saturating_mul(TRY_COST).min(1 << 30);
-        if self.bounds.get(id).is_some() {
-            price /= TRIES_BY_BOUNDS;
-        }
-        let price = price + 1;
+        let price = tries.saturating_mul(TRY_COST).min(1 << 30) + 1;
         self.spent_slot(id).fetch_add(price, Ordering::Relaxed);
     }
 

@@ -2,7 +2,6 @@
 //! distances.
 
 use super::level_cuts::{Bins, LAST, MOST_ERROR};
-use super::output_codes::transpose;
 use super::rough_distances::{LANES, ROWS, RoughDistances};
 use crate::cover::Cover;
 #[cfg(target_arch = "x86_64")]
@@ -195,18 +194,10 @@ fn turn_portable(cover: Option<&Cover>, columns: &[[u8; LANES]], outputs: usize,
                 }
             }
         }
-        for eight in (0..LANES).step_by(8) {
-            let mut bytes = [0u64; TILE];
-            for i in 0..TILE {
-                let row = &tile[i][eight..][..8];
-                bytes[i] = u64::from_le_bytes([
-                    row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7],
-                ]);
-            }
-            transpose(&mut bytes);
-            for i in 0..8 {
-                let at = (eight + i) * stride + first;
-                bins[at..at + TILE].copy_from_slice(&bytes[i].to_le_bytes());
+        for lane in 0..LANES {
+            let bins = &mut bins[lane * stride + first..][..TILE];
+            for (bin, row) in bins.iter_mut().zip(&tile) {
+                *bin = row[lane];
             }
         }
     }
@@ -219,11 +210,11 @@ mod tests {
     use proptest::prelude::*;
     use rand::RngExt;
 
-    use super::super::chi_squared::chi_squared;
     use super::super::levels::LevelTable;
     use super::super::{Tem, Truncation};
     use super::*;
     use crate::neighbors::Grid;
+    use crate::testing::assert_law;
     use crate::{Embedding, Mechanism, Metric, Randomness, Vocabulary};
 
     fn embedding(count: usize, dim: usize, metric: Metric, scale: f32, seed: u64) -> Embedding {
@@ -270,7 +261,7 @@ mod tests {
                         Some(cover) => cover.scores(&row, &mut scores),
                     }
                     let weight = |y: u32| crate::law::weight(eta * grid.round(scores[y as usize]).min(gamma));
-                    LevelTable::new(bins, each, false).check(weight);
+                    LevelTable::new(bins, each).check(weight);
                 });
                 // At a large ε, angles and hyperbolic distances may be too rough.
                 prop_assert!(built || eta > 60.0 || gamma < 1e-3);
@@ -303,7 +294,7 @@ mod tests {
                 e.clone(),
                 epsilon,
                 Truncation::default(),
-                Randomness::new(None),
+                Randomness::known_keys(3),
             )
             .unwrap();
             let cover = Some(Arc::new(cover_of(&e, 8)));
@@ -322,18 +313,19 @@ mod tests {
                         each[id as usize][y as usize] += 1;
                     }
                 }
-                let (mut chi2, mut freedom) = (0.0, 0.0);
+                // Of all words together: (word, output) is one outcome.
+                let (mut all, mut law) = (Vec::new(), Vec::new());
+                let draws: u32 = each.iter().flatten().sum();
                 for (id, counts) in (0u32..).zip(&each) {
-                    if counts.iter().all(|&count| count == 0) {
-                        continue;
+                    let own = counts.iter().sum::<u32>();
+                    if own > 0 {
+                        assert!(tem.cache.rows.get(id).is_some());
+                        let share = f64::from(own) / f64::from(draws);
+                        law.extend(tem.probabilities(id).iter().map(|p| share * p));
+                        all.extend_from_slice(counts);
                     }
-                    let table = tem.cache.rows.get(id).expect("a table");
-                    assert!(!table.is_exact(), "{id} has a table from rough distances");
-                    let (chi, more) = chi_squared(&tem.probabilities(id), counts);
-                    (chi2, freedom) = (chi2 + chi, freedom + more);
                 }
-                let z = (chi2 - freedom) / (2.0f64 * freedom).sqrt();
-                assert!(z.abs() < 5.5, "ε = {epsilon}: χ² = {chi2} at {freedom}");
+                assert_law(&all, &law, &format!("ε = {epsilon}"));
             }
         }
     }

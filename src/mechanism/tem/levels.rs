@@ -34,8 +34,6 @@ pub(super) struct LevelTable {
     parts: [Part; PARTS],
     /// The mass of a part.
     mass: u128,
-    /// Whether the levels come from exact distances, which are the same on every machine.
-    exact: bool,
     /// The outputs, level by level.
     outputs: Outputs,
 }
@@ -89,9 +87,8 @@ impl LevelTable {
     /// Draws of a word whose outputs are fetched at once.
     pub(super) const DRAWS_PER_BATCH: usize = 32;
 
-    /// Builds the table of a law from the bin of each output; `exact` tells whether the bins come
-    /// from exact distances.
-    pub(super) fn new(bins: &Bins, each: &[u8], exact: bool) -> Self {
+    /// Builds the table of a law from the bin of each output.
+    pub(super) fn new(bins: &Bins, each: &[u8]) -> Self {
         let counts = counts(each);
         let mut starts = [0; BINS];
         let mut sum = 0;
@@ -111,7 +108,6 @@ impl LevelTable {
         let mut table = LevelTable {
             parts: [Part::default(); PARTS],
             mass: 0,
-            exact,
             outputs,
         };
         table.fill(&groups);
@@ -158,11 +154,6 @@ impl LevelTable {
     /// Bytes of a table of so many outputs.
     pub(super) fn bytes(outputs: usize) -> usize {
         size_of::<Self>() + outputs * if outputs <= MAX_NARROW { 2 } else { 4 }
-    }
-
-    /// Whether the same law has the same table on every machine.
-    pub(super) fn is_exact(&self) -> bool {
-        self.exact
     }
 
     /// The part that x selects.
@@ -268,10 +259,8 @@ impl LevelTable {
         while rest > 0 {
             let some = rest.min(BATCH);
             let (xs, places) = (&mut xs[..some], &mut places[..some]);
-            for x in &mut *xs {
-                *x = rng.next_u64();
-                self.prefetch_part(*x);
-            }
+            rng.fill_bytes(bytemuck::cast_slice_mut(xs));
+            xs.iter().for_each(|&x| prefetch(self.part(x)));
             // A load would keep the following draws waiting, a prefetch does not.
             for (place, &x) in places.iter_mut().zip(&*xs) {
                 *place = self.place(x);
@@ -350,11 +339,11 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use rand::RngExt;
 
-    use super::super::chi_squared::chi_squared;
     use super::super::level_cuts::MOST_ERROR;
     use super::*;
     use crate::Randomness;
     use crate::law::weight;
+    use crate::testing::assert_law;
 
     impl LevelTable {
         fn order(&self) -> Vec<u32> {
@@ -418,7 +407,7 @@ pub(super) mod tests {
         let each: Vec<u8> = each
             .map(|(i, d)| bins.bin(eta * d * (1.0 + error(i))))
             .collect();
-        LevelTable::new(&bins, &each, true)
+        LevelTable::new(&bins, &each)
     }
 
     proptest! {
@@ -450,7 +439,7 @@ pub(super) mod tests {
         ) {
             let bins = Bins::new(1.0, 5.0, true, reach);
             let each: Vec<u8> = exponents.iter().map(|&x| bins.bin(x)).collect();
-            LevelTable::new(&bins, &each, true).check(|y| weight(exponents[y as usize]));
+            LevelTable::new(&bins, &each).check(|y| weight(exponents[y as usize]));
         }
     }
 
@@ -525,12 +514,7 @@ pub(super) mod tests {
             let each = (0..distances.len() as u32).map(|y| exact(y) as f64);
             let total: f64 = each.clone().sum();
             let law: Vec<f64> = each.map(|weight| weight / total).collect();
-            let (chi2, degrees) = chi_squared(&law, &counts);
-            // Wilson and Hilferty: six deviations, false alarms below 1e-8.
-            let degrees: f64 = f64::max(degrees, 1.0);
-            let scale = 2.0 / (9.0 * degrees);
-            let limit = degrees * (1.0 - scale + 6.0 * scale.sqrt()).powi(3);
-            assert!(chi2 <= limit, "η = {eta}: {chi2} > {limit} at {degrees}");
+            assert_law(&counts, &law, &format!("η = {eta}"));
         }
     }
 

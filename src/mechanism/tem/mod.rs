@@ -14,8 +14,6 @@
 
 mod ahead;
 pub(super) mod alias;
-#[cfg(test)]
-mod chi_squared;
 pub(crate) mod columns;
 mod covered;
 mod draw;
@@ -25,8 +23,6 @@ mod level_bins;
 mod level_cuts;
 mod levels;
 mod neighborhoods;
-mod output_bounds;
-mod output_codes;
 mod output_distances;
 mod outside;
 pub mod recommended;

@@ -1,6 +1,5 @@
 //! Distances from a word to outputs, for tries outside the list: bounds first, then the distance.
 
-use super::output_bounds::OutputBounds;
 use super::outside::{Distances, Needed};
 use crate::cover::Cover;
 use crate::metric::{Limits, Proven};
@@ -11,8 +10,6 @@ pub(super) struct OutputDistances<'a> {
     pub(super) space: &'a dyn MetricSpace,
     pub(super) id: u32,
     pub(super) cover: Option<&'a Cover>,
-    /// Bounds on the distances to all outputs, if they are kept for the word.
-    pub(super) bounds: Option<&'a OutputBounds>,
 }
 
 /// The comparisons that bounds prove for one output.
@@ -33,12 +30,6 @@ impl OutputDistances<'_> {
             within: most <= limits.near[i],
             outside: least > limits.least,
         };
-        let kept = self.bounds.and_then(|bounds| bounds.between(y));
-        if let Some(proven) = kept.map(compared)
-            && (proven.beyond || proven.within)
-        {
-            return proven;
-        }
         let set = cover.set(y);
         match self.space.nearest_bounds(self.id, set) {
             Some(bounds) => compared(bounds),
@@ -78,11 +69,6 @@ impl OutputDistances<'_> {
 }
 
 impl Distances for OutputDistances<'_> {
-    #[inline]
-    fn bounds(&self) -> Option<&OutputBounds> {
-        self.bounds
-    }
-
     #[inline]
     fn compare_bounds(&self, outputs: &[u32], limits: &Limits, needed: Needed) -> Proven {
         let Some(cover) = self.cover else {

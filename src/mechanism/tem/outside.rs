@@ -3,14 +3,12 @@
 //! An output y outside the list is accepted if ⌊u·b⌋ < W(d(w,y)), with u uniform in [0, 1) and b
 //! the envelope. The first 64 bits of u give a bound on the distances that can be accepted. For
 //! most y, a lower bound on the distance exceeds it, and the exact distance is not needed. Further
-//! bits are drawn only if the exact distance leaves the first 64 undecided. Bounds never influence
-//! this, so seeded output does not depend on the machine.
+//! bits are drawn only if the exact distance leaves the first 64 undecided, whatever the bounds say.
 
 use std::cmp::Ordering;
 
 use rand::Rng;
 
-use super::output_bounds::OutputBounds;
 use super::terms::Terms;
 use crate::law::{LOG2_LARGEST, weight};
 use crate::metric::{Limits, Proven};
@@ -51,10 +49,6 @@ pub(super) struct Needed {
 
 /// Distances from a word to outputs.
 pub(super) trait Distances {
-    /// Bounds on the distances to all outputs, if they are kept for the word.
-    fn bounds(&self) -> Option<&OutputBounds> {
-        None
-    }
     /// Compares bounds on the distances with limits; much faster than exact distances. It may say
     /// nothing about outputs that `needed` leaves out.
     fn compare_bounds(&self, outputs: &[u32], limits: &Limits, needed: Needed) -> Proven;
@@ -134,11 +128,6 @@ impl Share {
             Ordering::Greater => false,
             Ordering::Equal => self.continues(rng),
         }
-    }
-
-    /// About the most tries outside the list that a draw takes.
-    pub(super) fn tries(&self) -> f64 {
-        (self.total - self.inside) as f64 / self.inside as f64
     }
 
     /// S and the total.

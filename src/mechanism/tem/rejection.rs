@@ -143,17 +143,6 @@ impl ListLaw {
         }
     }
 
-    /// About the most tries outside the list that a draw takes.
-    pub(super) fn tries(&self) -> f64 {
-        let inside = self.envelopes.total() + self.flat_sum;
-        self.outside.sum() as f64 / inside as f64
-    }
-
-    /// The outputs outside the list.
-    pub(super) fn outside(&self) -> &Outside {
-        &self.outside
-    }
-
     /// Builds the table for many draws from the list it was filled with; leaves itself empty.
     pub(super) fn table(&mut self, list: List, terms: Terms) -> ListTable {
         let law = whole(list, terms);
@@ -308,6 +297,7 @@ mod tests {
     use crate::mechanism::tem::outside::Needed;
     use crate::metric::{Limits, Proven};
     use crate::neighbors::Grid;
+    use crate::testing::assert_law;
     use proptest::prelude::*;
 
     proptest! {
@@ -459,18 +449,8 @@ mod tests {
                         }
                     }
                     assert!(most > 3 || k >= 20 || vain > 0);
-                    let chi2: f64 = (counts.iter().zip(&expected))
-                        .map(|(&c, p)| {
-                            (f64::from(c) - p * f64::from(draws)).powi(2) / (p * f64::from(draws))
-                        })
-                        .sum();
-                    // Wilson and Hilferty at 59 degrees: six deviations, false alarms below 1e-8.
-                    let scale: f64 = 2.0 / (9.0 * 59.0);
-                    let limit = 59.0 * (1.0 - scale + 6.0 * scale.sqrt()).powi(3);
-                    assert!(
-                        chi2 <= limit,
-                        "{chi2}: k = {k}, γ = {gamma}, {indexed}, {most}"
-                    );
+                    let what = format!("k = {k}, γ = {gamma}, {indexed}, {most}");
+                    assert_law(&counts, &expected, &what);
                 }
             }
         }

@@ -45,14 +45,6 @@ impl RowTable {
         }
     }
 
-    /// Whether the same law has the same table on every machine.
-    pub(super) fn is_exact(&self) -> bool {
-        match self {
-            RowTable::Columns(_) => true,
-            RowTable::Levels(levels) => levels.is_exact(),
-        }
-    }
-
     /// Prefetches what the draw with the bits x reads first.
     #[inline]
     pub(super) fn prefetch_first(&self, x: u64) {
@@ -108,7 +100,6 @@ impl RowLaw<'_> {
             space: &*self.tem.space,
             id: self.id,
             cover: self.cover,
-            bounds: None,
         };
         let penalties = self.cover.and_then(Cover::penalties);
         let penalty = |y: u32| penalties.map_or(0.0, |penalties| penalties[y as usize]);

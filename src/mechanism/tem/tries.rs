@@ -6,7 +6,6 @@
 
 use rand::Rng;
 
-use super::output_bounds::Decided;
 use super::outside::{Distances, Needed, Outside, Share, Try, limits};
 use super::rejection::ListTable;
 use super::terms::Terms;
@@ -149,7 +148,8 @@ impl<const N: usize> Tries<N> {
         }
     }
 
-    /// Decides tries for `left` outputs, by bounds on distances.
+    /// The tries whose outputs are certainly not accepted, and those whose outputs certainly are, by
+    /// bounds on distances. `left` outputs are to be drawn.
     #[inline]
     fn decide(
         &mut self,
@@ -157,59 +157,13 @@ impl<const N: usize> Tries<N> {
         terms: Terms,
         left: usize,
         distances: &impl Distances,
-    ) -> Decided {
-        let Some(bounds) = distances.bounds() else {
-            self.limit(outside, terms);
-            let (near, far, least) = (&self.near[..], &self.far[..], outside.least);
-            let (limits, inside) = (Limits { far, near, least }, self.inside);
-            let needed = Needed { inside, left };
-            let proven = distances.compare_bounds(&self.outputs, &limits, needed);
-            return Decided {
-                beyond: proven.beyond,
-                accepted: proven.within & proven.outside,
-            };
-        };
-        let mut decided = bounds.decide(&self.outputs, &self.x);
-        let certain = self.inside | decided.accepted;
-        let every = u64::MAX >> (64 - N);
-        let open = (self.inside | !decided.beyond) & every;
-        let undecided = first_of(open, certain, left) & !certain;
-        if undecided != 0 {
-            let more = self.compare(undecided, outside, terms, left, distances);
-            decided.beyond |= more.beyond;
-            decided.accepted |= more.accepted;
-        }
-        decided
-    }
-
-    /// Compares bounds on the distances of some tries with their limits.
-    #[inline(never)]
-    fn compare(
-        &self,
-        which: u64,
-        outside: &Outside,
-        terms: Terms,
-        left: usize,
-        distances: &impl Distances,
-    ) -> Decided {
-        let (mut outputs, mut count) = ([0; N], 0);
-        let (mut near, mut far) = ([0.0; N], [0.0; N]);
-        for i in bits(which) {
-            outputs[count] = self.outputs[i];
-            (near[count], far[count]) = limits(terms, self.x[i], outside.exponent, 0.0);
-            count += 1;
-        }
-        let (near, far, least) = (&near[..count], &far[..count], outside.least);
-        let limits = Limits { far, near, least };
-        let needed = Needed { inside: 0, left };
-        let proven = distances.compare_bounds(&outputs[..count], &limits, needed);
-        let accepted = proven.within & proven.outside;
-        let mut decided = Decided::default();
-        for (at, i) in bits(which).enumerate() {
-            decided.beyond |= (proven.beyond >> at & 1) << i;
-            decided.accepted |= (accepted >> at & 1) << i;
-        }
-        decided
+    ) -> (u64, u64) {
+        self.limit(outside, terms);
+        let (near, far, least) = (&self.near[..], &self.far[..], outside.least);
+        let (limits, inside) = (Limits { far, near, least }, self.inside);
+        let needed = Needed { inside, left };
+        let proven = distances.compare_bounds(&self.outputs, &limits, needed);
+        (proven.beyond, proven.within & proven.outside)
     }
 }
 
@@ -236,7 +190,7 @@ impl ListTable {
             for i in bits(tries.inside) {
                 self.prefetch_at(tries.x[i]);
             }
-            let Decided { beyond, accepted } = tries.decide(outside, terms, left, distances);
+            let (beyond, accepted) = tries.decide(outside, terms, left, distances);
             let certain = tries.inside | accepted;
             let every = u64::MAX >> (64 - N);
             let fell_outside = !tries.inside & every;
@@ -305,7 +259,7 @@ mod tests {
     use crate::neighbors::Grid;
 
     proptest! {
-        /// A seed's draws depend on every bit of these.
+        /// Bits decide alike, however the lanes are computed.
         #[test]
         fn tries_fall_alike_on_every_machine(
             log in 0f64..1.0, eta in prop_oneof![1e-3..1.0f64, 1.0..60.0f64], share: u64,
