@@ -17,7 +17,8 @@ from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from fastdx._core import Guarantee
-from fastdx._engines.recipe import Recipe, no_text, privatize_values
+from fastdx._engines.batches import privatize_values
+from fastdx._engines.recipe import Recipe, no_text
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.bayes import columns_of, shares_behind
 from fastdx.channel.features import TextFeatures, laws

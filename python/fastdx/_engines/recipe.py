@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+import secrets
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -19,26 +19,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fastdx._core import Embedding, WordGraph, open_space
-from fastdx.exceptions import (
-    CorruptFileError,
-    MissingFileError,
-    ParameterError,
-    UnknownWordError,
-)
+from fastdx.exceptions import CorruptFileError, MissingFileError, ParameterError, UnknownWordError
 from fastdx.mechanisms import MECHANISMS, Mechanism, Tem, from_spec
 
-__all__ = [
-    "Recipe",
-    "column_names",
-    "is_child",
-    "no_text",
-    "one_thread",
-    "privatize_batch",
-    "privatize_values",
-]
+__all__ = ["Recipe", "no_text"]
 
 FRONT = 4096
 """The number of first bytes of a fastdx file, with its header and the checksums of all sections."""
@@ -49,6 +34,14 @@ MAGIC = b"\x89FDX\r\n\x1a\n"
 CACHED = 16
 """The most mechanisms in a process's cache. A service with one policy per kind of entity needs
 several; a service that keeps changing ε must not keep them all."""
+
+TOKEN = secrets.token_hex(8)
+"""Tells this process from those that were not forked from it."""
+
+
+def process() -> tuple[str, int]:
+    """Return what identifies this process among those of all machines."""
+    return TOKEN, os.getpid()
 
 
 def fingerprint(path: str) -> str:
@@ -90,6 +83,8 @@ class Recipe:
     """The file's `fingerprint` when the recipe was made."""
     held: bytes
     """The pickled covers of which the Spec has only fingerprints."""
+    maker: tuple[str, int] = field(default_factory=process, compare=False)
+    """The process that made the recipe; all others are workers of an engine."""
 
     @classmethod
     def of(
@@ -175,6 +170,8 @@ class Recipe:
     def mechanism(self, path: str | None = None) -> Mechanism:
         """Return this process's mechanism, which the first call makes.
 
+        A worker uses one thread, unless FASTDX_NUM_THREADS is set: engines run one worker per core.
+
         Parameters
         ----------
         path : str, optional
@@ -185,6 +182,8 @@ class Recipe:
         MissingFileError, CorruptFileError
             The index is missing or damaged, or is another file than that of the recipe.
         """
+        if self.maker != process():
+            os.environ.setdefault("FASTDX_NUM_THREADS", "1")
         return _mechanism(self if path is None else replace(self, index=path))
 
 
@@ -217,17 +216,6 @@ def _space(index: _Index) -> Embedding | WordGraph:
     return open_space(index.path, True, False)
 
 
-def one_thread() -> None:
-    """Let this process of an engine use one thread, unless FASTDX_NUM_THREADS is set."""
-    os.environ.setdefault("FASTDX_NUM_THREADS", "1")
-
-
-def is_child() -> bool:
-    """Return whether multiprocessing, or the fork of it that datasets use, started this process."""
-    found = (sys.modules.get(name) for name in ("multiprocessing", "multiprocess"))
-    return any(library.parent_process() is not None for library in found if library is not None)
-
-
 @contextmanager
 def no_text() -> Iterator[None]:
     """Remove text from errors, because engines send them to other machines and into logs."""
@@ -236,39 +224,3 @@ def no_text() -> Iterator[None]:
     except UnknownWordError as error:
         error.word = None
         raise
-
-
-def column_names(columns: str | Iterable[str]) -> list[str]:
-    """Return the names of columns as a list that is not empty."""
-    names = [columns] if isinstance(columns, str) else list(columns)
-    if not names:
-        raise ParameterError("columns must be at least one, got none")
-    return names
-
-
-def privatize_batch(mechanism: Mechanism, batch: Any, names: list[str]) -> Any:
-    """Privatise columns of a batch: a mapping of names to lists or arrays, or a frame.
-
-    Returns
-    -------
-    dict or frame
-        All columns, in the given form.
-    """
-    with no_text():
-        if not isinstance(batch, Mapping):
-            return mechanism.privatize_frame(batch, names)
-        new = dict(batch.items())
-        for name in names:
-            if name not in new:
-                raise ParameterError(f"columns must be of the batch, which has no {name!r}")
-            new[name] = privatize_values(mechanism, new[name])
-        return new
-
-
-def privatize_values(mechanism: Mechanism, values: Any) -> Any:
-    """Privatise a column; a numpy array stays a numpy array."""
-    if not isinstance(values, np.ndarray):
-        return mechanism.privatize(values)
-    new = np.empty(values.shape, dtype=object)
-    new[...] = mechanism.privatize(values.tolist())
-    return new
