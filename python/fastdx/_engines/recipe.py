@@ -121,51 +121,41 @@ class Recipe:
         """
         import json
 
-        if spec is None:
-            made, path = cls._made(epsilon, mechanism, index, parameters)
-        elif epsilon is not None or index is not None or parameters or mechanism != "tem":
-            raise ParameterError("spec must be given alone: it describes all of the mechanism")
-        else:
+        made: Mechanism
+        if spec is not None:
+            if epsilon is not None or index is not None or parameters or mechanism != "tem":
+                raise ParameterError("spec must be given alone: it describes all of the mechanism")
             made = from_spec(spec)
-            words: dict[str, Any] = made.spec["index"]
-            path = words["file"] if is_index(words) else None
+        elif mechanism not in MECHANISMS:
+            raise ParameterError(
+                f"mechanism must be one of {', '.join(MECHANISMS)}, got {mechanism!r}"
+            )
+        elif epsilon is None and index is None and mechanism == "tem":
+            made = Tem.recommended(**parameters)
+        else:
+            kind: Any = MECHANISMS[mechanism]
+            if index is None:
+                space: Embedding | WordGraph = Embedding.default(kind.default_space)
+            else:
+                space = _space(_Index(fingerprint(os.fspath(index)), os.fspath(index)))
+            made = kind(space, epsilon, **parameters)
         if made.consistent == "call":
             raise ParameterError(
                 "consistent must not be 'call' here: the engine decides which texts one call gets"
             )
+        words: dict[str, Any] = made.spec["index"]
+        if index is None and is_index(words):
+            index = words["file"]
+        path = None if index is None else str(Path(index).absolute())
         # For a file in another format the Spec keeps the parameters of reading it.
-        foreign = path is None and "file" in made.spec["index"]
+        foreign = path is None and "file" in words
         complete = made.spec if foreign else json.loads(made._complete_spec(False))
         if "law" in complete:
             raise ParameterError("mechanism must be one without a law of its own here, got 'law'")
         held = {name: part for name, part in made._held().items()
                 if name != "space" and isinstance(complete.get(name), dict)}  # fmt: skip
         mark = None if path is None else fingerprint(path)
-        path = None if path is None else str(Path(path).absolute())
         return cls(json.dumps(complete), path, mark, pickle.dumps(held))
-
-    @staticmethod
-    def _made(
-        epsilon: float | None,
-        mechanism: str,
-        index: str | PathLike[str] | None,
-        parameters: dict[str, Any],
-    ) -> tuple[Mechanism, str | None]:
-        if mechanism not in MECHANISMS:
-            raise ParameterError(
-                f"mechanism must be one of {', '.join(MECHANISMS)}, got {mechanism!r}"
-            )
-        kind = MECHANISMS[mechanism]
-        if epsilon is None and mechanism == "tem" and index is None:
-            return Tem.recommended(**parameters), None
-        if index is None:
-            space: Embedding | WordGraph = Embedding.default(kind.default_space)
-        else:
-            space = _space(_Index(fingerprint(os.fspath(index)), os.fspath(index)))
-        path = None if index is None else os.fspath(index)
-        make: Any = kind
-        made: Mechanism = make(space, epsilon, **parameters)
-        return made, path
 
     def mechanism(self, path: str | None = None) -> Mechanism:
         """Return this process's mechanism, which the first call makes.
