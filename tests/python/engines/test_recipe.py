@@ -187,7 +187,7 @@ def test_every_door_replaces_words_and_shows_no_text(library: str, swap: dict[st
     error: BaseException | None = info.value
     while error is not None:
         assert SECRET not in f"{error} {error!r} {getattr(error, 'word', '')}"
-        error = error.__cause__
+        error = error.__cause__ or error.__context__
 
 
 @pytest.mark.parametrize("library", DOORS)

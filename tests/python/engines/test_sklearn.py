@@ -21,7 +21,8 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.utils import estimator_checks
+from sklearn.utils import estimator_checks, get_tags
+from sklearn.utils.validation import check_is_fitted
 
 import fastdx
 from fastdx.sklearn import Privatizer
@@ -81,6 +82,8 @@ def test_copies(private: Privatizer) -> None:
     for copy in (clone(private).fit(TEXTS), pickle.loads(pickle.dumps(private))):
         assert copy.transform(TEXTS) == WANTED
     assert "epsilon" in repr(private)
+    check_is_fitted(clone(private))  # it needs no fit
+    assert get_tags(private).non_deterministic
 
 
 def test_pickles_hold_no_index_and_guarantees_are_of_now(private: Privatizer) -> None:
