@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from fastdx._engines.recipe import Recipe, no_text
@@ -17,10 +16,7 @@ def register(
     connection: duckdb.DuckDBPyConnection,
     name: str,
     *,
-    epsilon: float | None = None,
-    index: str | PathLike[str] | None = None,
     returns: str = "VARCHAR",
-    mechanism: str = "tem",
     **parameters: Any,
 ) -> duckdb.DuckDBPyConnection:
     """Register an SQL function that replaces the words of its argument.
@@ -35,16 +31,10 @@ def register(
         The connection; `duckdb` itself for the default connection.
     name : str
         The function's name in SQL.
-    epsilon : float, optional
-        ε per unit of distance; by default ``Tem.recommended()`` is used.
-    index : str or os.PathLike, optional
-        A file from ``Tem.save`` or ``fastdx index build``; by default the built-in words.
     returns : str, optional
         The type of argument and result: ``'VARCHAR'`` (default) or ``'VARCHAR[]'``.
-    mechanism : str, optional
-        A name in `fastdx.mechanisms.MECHANISMS`.
     **parameters
-        The mechanism's other parameters.
+        The mechanism: see ``docs/engines.md``.
 
     Returns
     -------
@@ -66,7 +56,7 @@ def register(
     >>> connection.execute("SELECT private('A cup of tea, please.')").fetchone()[0].count(",")
     1
     """
-    made = Recipe.of(epsilon, mechanism, index, **parameters).mechanism()
+    made = Recipe.of(**parameters).mechanism()
 
     def private(column: Any) -> Any:
         with no_text():

@@ -25,9 +25,8 @@ OWN = ("entity_type",)
 class FastdxOperator(Operator):  # type: ignore[misc]
     """The operator 'fastdx', which replaces the words of entities; each kind can have its policy.
 
-    Its parameters are those of the mechanism: ``epsilon`` (by default ``Tem.recommended()`` is
-    used), ``mechanism`` ('tem'), ``index`` (a file from ``Tem.save``), ``oov`` and the others. They
-    are numbers and strings, so JSON can store a policy.
+    Its parameters are those of the mechanism: see ``docs/engines.md``. They are numbers and
+    strings, so JSON can store a policy.
 
     Examples
     --------
@@ -43,20 +42,7 @@ class FastdxOperator(Operator):  # type: ignore[misc]
     """
 
     def operate(self, text: str, params: dict[str, Any] | None = None) -> str:
-        """Replace the words of an entity.
-
-        Parameters
-        ----------
-        text : str
-            The text of the entity.
-        params : dict
-            The mechanism's parameters.
-
-        Returns
-        -------
-        str
-            The replacement.
-        """
+        """Replace the words of an entity."""
         with no_text():
             private: str = _recipe(params).mechanism().privatize(text)
         return private

@@ -5,30 +5,45 @@ Extra: ``fastdx[sklearn]``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastdx._core import Guarantee
-from fastdx._engines.recipe import Recipe, no_text, privatize_values
+from fastdx._engines.batches import privatize_values
+from fastdx._engines.recipe import Recipe, no_text
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.bayes import columns_of, shares_behind
 from fastdx.channel.features import TextFeatures, laws
+from fastdx.columns import is_missing
 from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["ChannelNB", "PosteriorFeatures", "Privatizer"]
 
 
-class _Texts:
-    """The methods. scikit-learn wraps those that `Privatizer` itself has: `set_output` would make a
-    list of texts a frame, of which what takes texts sees the names of the columns only."""
+class _TakesTexts(BaseEstimator):  # type: ignore[misc]
+    """An estimator whose X are texts, among which some may be missing."""
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that it takes texts."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.allow_nan = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class _Private:
+    """The methods of `Privatizer` that scikit-learn would wrap if the class itself had them.
+
+    With `set_output`, the wrapper would make a frame of a list of texts, and an estimator of texts
+    would see only the names of its columns.
+    """
 
     mechanism: str
     epsilon: float | None
@@ -39,7 +54,7 @@ class _Texts:
         return Recipe.of(self.epsilon, self.mechanism, self.index, **(self.parameters or {}))
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Check the parameters, and remember the columns' names; nothing is learnt.
+        """Check the parameters, and store the names of the columns; nothing is learnt.
 
         Parameters
         ----------
@@ -49,7 +64,7 @@ class _Texts:
         Raises
         ------
         ParameterError, MissingFileError, CorruptFileError
-            A parameter outside its domain; the index.
+            A parameter lies outside its domain, or the index cannot be read.
         """
         self._recipe()
         if _is_table(X):
@@ -73,31 +88,24 @@ class _Texts:
         if isinstance(X, str) or len(getattr(X, "shape", ())) > 2:
             raise InputTypeError("X must be texts, of one dimension or two")
         with no_text():
-            if not _is_table(X):
-                return privatize_values(mechanism, X)
-            if isinstance(X, np.ndarray):
-                new = privatize_values(mechanism, X)
-            else:
+            if _is_table(X) and not isinstance(X, np.ndarray):
                 new = mechanism.privatize_frame(X, list(X.columns))
-        return _wrap_data_with_container("transform", new, X, self)
+            else:
+                new = privatize_values(mechanism, X)
+        return _wrap_data_with_container("transform", new, X, self) if _is_table(X) else new
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Do both; see `transform`."""
         return self.fit(X, y).transform(X)
 
 
-class Privatizer(_Texts, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Privatizer(_Private, OneToOneFeatureMixin, TransformerMixin, _TakesTexts):  # type: ignore[misc]
     """Replaces the words of texts: a transformer without a state, whose every call draws afresh.
 
     Parameters
     ----------
-    mechanism : str, optional
-        A name in `fastdx.mechanisms.MECHANISMS`.
-    epsilon : float, optional
-        ε per unit of distance. Without it, ``Tem.recommended()``.
-    index : str or os.PathLike, optional
-        A file that ``Tem.save`` or ``fastdx index build`` wrote, mapped once a process; the
-        built-in words if left out.
+    mechanism, epsilon, index : str, float, str or os.PathLike, optional
+        The mechanism: see ``docs/engines.md``.
     parameters : mapping, optional
         The mechanism's other parameters: ``{"cover": 40, "exclude": "offensive"}``.
 
@@ -133,25 +141,19 @@ class Privatizer(_Texts, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.index = index
         self.parameters = parameters
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Return the names of the columns, which stay as they are."""
-        return _check_feature_names_in(self, input_features)
-
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of one call of `transform`, with the present parameters."""
         return self._recipe().mechanism().guarantee
 
     def __sklearn_tags__(self) -> Any:
-        """Say that it takes texts, needs no `fit`, and draws."""
+        """Say that it needs no `fit`, and draws."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.string = tags.input_tags.allow_nan = True
-        tags.input_tags.two_d_array = False
         tags.requires_fit, tags.non_deterministic = False, True
         return tags
 
 
-class PosteriorFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PosteriorFeatures(TransformerMixin, _TakesTexts):  # type: ignore[misc]
     """Expected features of private texts, by the law of the mechanism.
 
     Released words stand for other words with known probabilities. Their vectors mislead, and their
@@ -269,15 +271,8 @@ class PosteriorFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return np.array(self.features_.names, dtype=object)
 
-    def __sklearn_tags__(self) -> Any:
-        """Say that it takes texts."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = tags.input_tags.allow_nan = True
-        tags.input_tags.two_d_array = False
-        return tags
 
-
-class ChannelNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
     """Naive Bayes of private texts, through the law of the mechanism.
 
     Of each class it learns which words were *written*: the shares that explain the outputs, by EM.
@@ -395,24 +390,15 @@ class ChannelNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the likeliest class of each text as it was written, by its known words."""
         return self.classes_[self._scores(X, self.shares_).argmax(axis=1)]
 
-    def __sklearn_tags__(self) -> Any:
-        """Say that it takes texts."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = tags.input_tags.allow_nan = True
-        tags.input_tags.two_d_array = False
-        return tags
-
 
 def _texts(X: Any) -> list[str | None]:
     """Return texts as a list, None where there is none."""
     if isinstance(X, str) or len(getattr(X, "shape", (1,))) != 1:
         raise InputTypeError("X must be texts, of one dimension")
-    found: list[str | None] = []
-    for text in X:
-        none = text is None or (isinstance(text, float) and math.isnan(text))
-        if not none and not isinstance(text, str):
+    found = [None if is_missing(text) else text for text in X]
+    for text in found:
+        if text is not None and not isinstance(text, str):
             raise InputTypeError(f"X must be texts, and one is a {type(text).__name__}")
-        found.append(None if none else text)
     return found
 
 

@@ -10,18 +10,18 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from fastdx._engines.recipe import Recipe, no_text, privatize_values
+from fastdx._engines.recipe import Recipe, no_text
 from fastdx.exceptions import FastdxError, UnknownWordError
 
 if TYPE_CHECKING:
     from spacy.language import Language
-    from spacy.tokens import Doc, Span
+    from spacy.tokens import Doc
 
 __all__ = ["Privatizer", "make"]
 
 
 class Privatizer:
-    """A component of spaCy's pipelines, added as ``nlp.add_pipe("fastdx", config={…})``.
+    """The component; ``nlp.add_pipe("fastdx", config={…})`` makes it.
 
     Parameters
     ----------
@@ -52,26 +52,26 @@ class Privatizer:
             yield from self._write(batch)
 
     def _write(self, docs: list[Doc]) -> list[Doc]:
+        mechanism, entities = self._recipe.mechanism(), self._entities
         try:
             with no_text():
-                new = self._private(docs)
+                if entities is False:
+                    # fastdx's tokeniser, not spaCy's, because the guarantee counts its words.
+                    new = mechanism.privatize([doc.text for doc in docs])
+                else:
+                    new = [
+                        mechanism.privatize_spans(
+                            doc.text,
+                            [e for e in doc.ents if entities is True or e.label_ in entities],
+                        ).text
+                        for doc in docs
+                    ]
         except UnknownWordError as error:
             # spaCy interprets a KeyError as a component that was not initialised.
             raise FastdxError(str(error)) from None
         for doc, text in zip(docs, new, strict=True):
             doc._.private = text
         return docs
-
-    def _private(self, docs: list[Doc]) -> list[str]:
-        mechanism = self._recipe.mechanism()
-        if self._entities is False:
-            # fastdx's tokeniser, not spaCy's, because the guarantee counts its words.
-            return list(privatize_values(mechanism, [doc.text for doc in docs]))
-        return [mechanism.privatize_spans(doc.text, self._spans(doc)).text for doc in docs]
-
-    def _spans(self, doc: Doc) -> list[Span]:
-        labels = self._entities if isinstance(self._entities, list) else None
-        return [entity for entity in doc.ents if labels is None or entity.label_ in labels]
 
 
 def make(  # noqa: PLR0917 (spaCy's order, and names of the config)
@@ -89,17 +89,11 @@ def make(  # noqa: PLR0917 (spaCy's order, and names of the config)
     ----------
     nlp, name : Language, str
         The pipeline, and the component's name in it.
-    epsilon : float or None
-        ε per unit of distance. None makes ``Tem.recommended()``.
-    mechanism : str
-        A name in `fastdx.mechanisms.MECHANISMS`; by default 'tem'.
-    index : str or None
-        A file from ``Tem.save`` or ``fastdx index build``, which each process maps once; by default
-        the built-in words.
+    epsilon, mechanism, index, parameters
+        The mechanism: see ``docs/engines.md``. Other parameters are in `parameters`, as JSON
+        values.
     entities : bool or list of str
         As for `Privatizer`; by default all words.
-    parameters : dict
-        The mechanism's other parameters, as JSON values.
 
     Raises
     ------

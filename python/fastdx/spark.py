@@ -1,27 +1,24 @@
 """Spark: columns of DataFrames and streams, and a function for SQL (extra ``fastdx[spark]``).
 
-Spark evaluates a plan as often as it likes: for every action, for a task that failed, for one
-that is slow. Each time words are drawn again, and ε is spent again. So write the outcome once,
-before any shuffle, and read what was written: `checkpoint`.
+Spark evaluates a plan again for every action, for a task that failed, and for one that is slow.
+Each time words are drawn again, and ε is spent again. So write the result once, before any shuffle,
+and read the written files: `checkpoint`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from fastdx._engines.features import FeatureColumn
-from fastdx._engines.recipe import Recipe, column_names, no_text
+from fastdx._engines.batches import column_names
+from fastdx._engines.recipe import Recipe, no_text
 from fastdx._engines.spark import (
-    card_in,
     find_text,
+    on_workers,
     privatize_fields,
     scalar_function,
     schema_with_card,
-    ship_index,
     wide_above_draw,
-    worker,
 )
 from fastdx._shared.card import card_of
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -29,22 +26,12 @@ from fastdx.exceptions import InputTypeError, ParameterError
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
-    from fastdx.channel.features import TextFeatures
-
-__all__ = ["channel_card", "checkpoint", "features", "privatize", "register"]
+__all__ = ["checkpoint", "privatize", "register"]
 
 
 def privatize(
-    df: DataFrame,
-    columns: str | Iterable[str],
-    *,
-    epsilon: float | None = None,
-    index: str | PathLike[str] | None = None,
-    ship: bool = True,
-    mechanism: str = "tem",
-    **parameters: Any,
+    df: DataFrame, columns: str | Iterable[str], *, ship: bool = True, **parameters: Any
 ) -> DataFrame:
     """Replace the words of columns; all others stay as they are, UNPROTECTED.
 
@@ -57,23 +44,18 @@ def privatize(
     columns : str or iterable of str
         Columns of strings or of arrays of strings, named as in Spark: ``user.comment`` is a field
         within, `` `a.b` `` a column whose name has a point; ``spark.sql.caseSensitive`` holds.
-    epsilon : float, optional
-        ε per unit of distance. Without it, ``Tem.recommended()``.
-    index : str or os.PathLike, optional
-        A file that ``Tem.save`` or ``fastdx index build`` wrote; the built-in words if left out.
     ship : bool, optional
         True (default): Spark copies the index to every machine (``SparkContext.addFile``). False:
         all machines find it at this very path.
-    mechanism : str, optional
-        A name in `fastdx.mechanisms.MECHANISMS`.
     **parameters
-        The mechanism's other parameters.
+        The mechanism: see ``docs/engines.md``.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        Of the same columns and types. The metadata of replaced columns hold the channel card, if
-        the mechanism has one: see `channel_card`.
+        Of the same columns and types. The metadata of each replaced column hold the channel card
+        under ``fastdx.channel``, that of a field within it under ``fastdx.channel.field``. A
+        mechanism with a seed or without a law has no card.
 
     Raises
     ------
@@ -84,77 +66,23 @@ def privatize(
     MissingFileError, CorruptFileError
         The index. Where a worker finds another file, its task fails.
     """
-    recipe = Recipe.of(epsilon, mechanism, index, **parameters)
-    found = [find_text(df.schema, name, _exact(df)) for name in column_names(columns)]
-    places = list(dict.fromkeys(found))
-    shipped = ship_index(df.sparkSession, recipe) if ship else None
-    card = card_of(recipe.mechanism())
-    schema = schema_with_card(df.schema, places, card)
+    recipe = Recipe.of(**parameters)
+    places = list(dict.fromkeys(find_text(df, name) for name in column_names(columns)))
+    schema = schema_with_card(df.schema, places, card_of(recipe.mechanism()))
+    mechanism = on_workers(df.sparkSession, recipe, ship)
 
     # `checkpoint` finds this function in plans by its name.
     def fastdx_privatize(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        made = worker(recipe, shipped)
         for batch in batches:
-            yield privatize_fields(made, batch, places)
+            yield privatize_fields(mechanism(), batch, places)
 
     # Spark takes points in the names of columns for fields, so it gets other names.
     plain = df.toDF(*(f"c{i}" for i in range(len(df.columns))))
     return plain.mapInArrow(fastdx_privatize, schema)
 
 
-def _exact(df: DataFrame) -> bool:
-    """Whether capital letters in the names of columns matter."""
-    return str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
-
-
-def channel_card(frame: DataFrame | StructType, column: str) -> str:
-    """Return the channel card that the metadata of a column of released texts hold.
-
-    `privatize` puts it there. Selections, filters, `checkpoint` and files of Parquet and ORC keep
-    it. Files of JSON and CSV lose it, and so do functions of a column, the choice of a field within
-    it, and the functions of `register`.
-
-    Parameters
-    ----------
-    frame : pyspark.sql.DataFrame or pyspark.sql.types.StructType
-        A DataFrame or its schema.
-    column : str
-        The column, or the field within it, as `privatize` takes its name.
-
-    Returns
-    -------
-    str
-        What ``fastdx.channel.Channel.load`` takes.
-
-    Raises
-    ------
-    ParameterError
-        No such column, or one without a card.
-    InputTypeError
-        A column that is not text.
-
-    Examples
-    --------
-    >>> from pyspark.sql.types import StringType, StructField, StructType
-    >>> from fastdx.spark import channel_card
-    >>> text = StructField("text", StringType(), metadata={"fastdx.channel": '{"card": 1}'})
-    >>> channel_card(StructType([text]), "text")
-    '{"card": 1}'
-    """
-    schema, exact = (frame.schema, _exact(frame)) if hasattr(frame, "schema") else (frame, False)
-    return card_in(schema, column, exact)
-
-
 def register(
-    spark: SparkSession,
-    name: str,
-    *,
-    epsilon: float | None = None,
-    index: str | PathLike[str] | None = None,
-    ship: bool = True,
-    returns: str = "string",
-    mechanism: str = "tem",
-    **parameters: Any,
+    spark: SparkSession, name: str, *, ship: bool = True, returns: str = "string", **parameters: Any
 ) -> Any:
     """Register a function for SQL that replaces words: every call in a query draws by itself.
 
@@ -163,23 +91,22 @@ def register(
     spark : pyspark.sql.SparkSession
         The session.
     name : str
-        What SQL calls it.
-    epsilon, index, ship, mechanism, **parameters
+        The function's name in SQL.
+    ship, **parameters
         As for `privatize`.
     returns : str, optional
-        What it takes and gives: ``'string'`` (default) or ``'array<string>'``.
+        The type of argument and result: ``'string'`` (default) or ``'array<string>'``.
 
     Returns
     -------
     function
         The same for columns: ``function(df["text"])``.
     """
-    recipe = Recipe.of(epsilon, mechanism, index, **parameters)
-    shipped = ship_index(spark, recipe) if ship else None
+    mechanism = on_workers(spark, Recipe.of(**parameters), ship)
 
     def private(column: Any) -> Any:
         with no_text():
-            return worker(recipe, shipped).privatize(column)
+            return mechanism().privatize(column)
 
     return spark.udf.register(name, scalar_function(private, returns))
 
@@ -187,9 +114,9 @@ def register(
 def checkpoint(df: DataFrame, path: str, format: str = "parquet", **options: Any) -> DataFrame:
     """Write a DataFrame once, and return what was written: one draw for all that reads it.
 
-    Every row of `df` is written with one draw. Where Spark loses a part of a shuffle, it computes
-    only that part again, and one outcome would hold rows of two draws. So nothing that may shuffle
-    is allowed between the draws and the files: shuffle, join and sort what is returned.
+    Where Spark loses a part of a shuffle, it computes only that part again, and one result would
+    hold rows of two draws. So nothing that may shuffle is allowed between the draws and the files:
+    shuffle, join and sort what is returned.
 
     Parameters
     ----------
@@ -227,29 +154,3 @@ def checkpoint(df: DataFrame, path: str, format: str = "parquet", **options: Any
         )
     df.write.format(format).options(**options).mode("errorifexists").save(path)
     return df.sparkSession.read.format(format).options(**options).schema(df.schema).load(path)
-
-
-def features(df: DataFrame, column: str, of: TextFeatures, *, into: str = "features") -> DataFrame:
-    """Add a column of features of released texts; it draws nothing, so tasks may run again.
-
-    Parameters
-    ----------
-    df : pyspark.sql.DataFrame
-        A DataFrame or a stream.
-    column : str
-        A column of strings, at the top.
-    of, into
-        As for `fastdx.datasets.features`; the new column is ``array<double>``.
-    """
-    from pyspark.sql.types import ArrayType, DoubleType, StructField, StructType
-
-    add = FeatureColumn(column, of, into)
-    schema = StructType([*df.schema.fields, StructField(into, ArrayType(DoubleType()))])
-
-    def fastdx_features(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        import pyarrow
-
-        for batch in batches:
-            yield from add(pyarrow.Table.from_batches([batch])).to_batches()
-
-    return df.mapInArrow(fastdx_features, schema)

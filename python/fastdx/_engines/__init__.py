@@ -1,1 +1,1 @@
-"""Private helpers of the engine modules: recipes of mechanisms, feature columns, Spark."""
+"""Private helpers of the engine modules: recipes of mechanisms, functions of batches, Spark."""

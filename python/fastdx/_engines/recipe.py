@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+import secrets
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -19,26 +19,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fastdx._core import Embedding, WordGraph, open_space
-from fastdx.exceptions import (
-    CorruptFileError,
-    MissingFileError,
-    ParameterError,
-    UnknownWordError,
-)
+from fastdx.exceptions import CorruptFileError, MissingFileError, ParameterError, UnknownWordError
 from fastdx.mechanisms import MECHANISMS, Mechanism, Tem, from_spec
 
-__all__ = [
-    "Recipe",
-    "column_names",
-    "is_child",
-    "no_text",
-    "one_thread",
-    "privatize_batch",
-    "privatize_values",
-]
+__all__ = ["Recipe", "no_text"]
 
 FRONT = 4096
 """The number of first bytes of a fastdx file, with its header and the checksums of all sections."""
@@ -49,6 +34,14 @@ MAGIC = b"\x89FDX\r\n\x1a\n"
 CACHED = 16
 """The most mechanisms in a process's cache. A service with one policy per kind of entity needs
 several; a service that keeps changing ε must not keep them all."""
+
+TOKEN = secrets.token_hex(8)
+"""Tells this process from those that were not forked from it."""
+
+
+def process() -> tuple[str, int]:
+    """Return what identifies this process among those of all machines."""
+    return TOKEN, os.getpid()
 
 
 def fingerprint(path: str) -> str:
@@ -90,6 +83,8 @@ class Recipe:
     """The file's `fingerprint` when the recipe was made."""
     held: bytes
     """The pickled covers of which the Spec has only fingerprints."""
+    maker: tuple[str, int] = field(default_factory=process, compare=False)
+    """The process that made the recipe; all others are workers of an engine."""
 
     @classmethod
     def of(
@@ -126,54 +121,46 @@ class Recipe:
         """
         import json
 
-        if spec is None:
-            made, path = cls._made(epsilon, mechanism, index, parameters)
-        elif epsilon is not None or index is not None or parameters or mechanism != "tem":
-            raise ParameterError("spec must be given alone: it describes all of the mechanism")
-        else:
+        made: Mechanism
+        if spec is not None:
+            if epsilon is not None or index is not None or parameters or mechanism != "tem":
+                raise ParameterError("spec must be given alone: it describes all of the mechanism")
             made = from_spec(spec)
-            words: dict[str, Any] = made.spec["index"]
-            path = words["file"] if is_index(words) else None
+        elif mechanism not in MECHANISMS:
+            raise ParameterError(
+                f"mechanism must be one of {', '.join(MECHANISMS)}, got {mechanism!r}"
+            )
+        elif epsilon is None and index is None and mechanism == "tem":
+            made = Tem.recommended(**parameters)
+        else:
+            kind: Any = MECHANISMS[mechanism]
+            if index is None:
+                space: Embedding | WordGraph = Embedding.default(kind.default_space)
+            else:
+                space = _space(_Index(fingerprint(os.fspath(index)), os.fspath(index)))
+            made = kind(space, epsilon, **parameters)
         if made.consistent == "call":
             raise ParameterError(
                 "consistent must not be 'call' here: the engine decides which texts one call gets"
             )
+        words: dict[str, Any] = made.spec["index"]
+        if index is None and is_index(words):
+            index = words["file"]
+        path = None if index is None else str(Path(index).absolute())
         # For a file in another format the Spec keeps the parameters of reading it.
-        foreign = path is None and "file" in made.spec["index"]
+        foreign = path is None and "file" in words
         complete = made.spec if foreign else json.loads(made._complete_spec(False))
         if "law" in complete:
             raise ParameterError("mechanism must be one without a law of its own here, got 'law'")
         held = {name: part for name, part in made._held().items()
                 if name != "space" and isinstance(complete.get(name), dict)}  # fmt: skip
         mark = None if path is None else fingerprint(path)
-        path = None if path is None else str(Path(path).absolute())
         return cls(json.dumps(complete), path, mark, pickle.dumps(held))
-
-    @staticmethod
-    def _made(
-        epsilon: float | None,
-        mechanism: str,
-        index: str | PathLike[str] | None,
-        parameters: dict[str, Any],
-    ) -> tuple[Mechanism, str | None]:
-        if mechanism not in MECHANISMS:
-            raise ParameterError(
-                f"mechanism must be one of {', '.join(MECHANISMS)}, got {mechanism!r}"
-            )
-        kind = MECHANISMS[mechanism]
-        if epsilon is None and mechanism == "tem" and index is None:
-            return Tem.recommended(**parameters), None
-        if index is None:
-            space: Embedding | WordGraph = Embedding.default(kind.default_space)
-        else:
-            space = _space(_Index(fingerprint(os.fspath(index)), os.fspath(index)))
-        path = None if index is None else os.fspath(index)
-        make: Any = kind
-        made: Mechanism = make(space, epsilon, **parameters)
-        return made, path
 
     def mechanism(self, path: str | None = None) -> Mechanism:
         """Return this process's mechanism, which the first call makes.
+
+        A worker uses one thread, unless FASTDX_NUM_THREADS is set: engines run one worker per core.
 
         Parameters
         ----------
@@ -185,6 +172,8 @@ class Recipe:
         MissingFileError, CorruptFileError
             The index is missing or damaged, or is another file than that of the recipe.
         """
+        if self.maker != process():
+            os.environ.setdefault("FASTDX_NUM_THREADS", "1")
         return _mechanism(self if path is None else replace(self, index=path))
 
 
@@ -217,17 +206,6 @@ def _space(index: _Index) -> Embedding | WordGraph:
     return open_space(index.path, True, False)
 
 
-def one_thread() -> None:
-    """Let this process of an engine use one thread, unless FASTDX_NUM_THREADS is set."""
-    os.environ.setdefault("FASTDX_NUM_THREADS", "1")
-
-
-def is_child() -> bool:
-    """Return whether multiprocessing, or the fork of it that datasets use, started this process."""
-    found = (sys.modules.get(name) for name in ("multiprocessing", "multiprocess"))
-    return any(library.parent_process() is not None for library in found if library is not None)
-
-
 @contextmanager
 def no_text() -> Iterator[None]:
     """Remove text from errors, because engines send them to other machines and into logs."""
@@ -236,39 +214,3 @@ def no_text() -> Iterator[None]:
     except UnknownWordError as error:
         error.word = None
         raise
-
-
-def column_names(columns: str | Iterable[str]) -> list[str]:
-    """Return the names of columns as a list that is not empty."""
-    names = [columns] if isinstance(columns, str) else list(columns)
-    if not names:
-        raise ParameterError("columns must be at least one, got none")
-    return names
-
-
-def privatize_batch(mechanism: Mechanism, batch: Any, names: list[str]) -> Any:
-    """Privatise columns of a batch: a mapping of names to lists or arrays, or a frame.
-
-    Returns
-    -------
-    dict or frame
-        All columns, in the given form.
-    """
-    with no_text():
-        if not isinstance(batch, Mapping):
-            return mechanism.privatize_frame(batch, names)
-        new = dict(batch.items())
-        for name in names:
-            if name not in new:
-                raise ParameterError(f"columns must be of the batch, which has no {name!r}")
-            new[name] = privatize_values(mechanism, new[name])
-        return new
-
-
-def privatize_values(mechanism: Mechanism, values: Any) -> Any:
-    """Privatise a column; a numpy array stays a numpy array."""
-    if not isinstance(values, np.ndarray):
-        return mechanism.privatize(values)
-    new = np.empty(values.shape, dtype=object)
-    new[...] = mechanism.privatize(values.tolist())
-    return new

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastdx._core import privatize_arrow
-from fastdx._engines.recipe import Recipe, no_text, one_thread
+from fastdx._engines.recipe import Recipe, no_text
 from fastdx._shared.card import KEY
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from collections.abc import Callable
 
+    from pyspark.sql import DataFrame, SparkSession
 
 PART = r"`(?:[^`]|``)*`|[^`.]+"
 """A part of a column's name: in backquotes, of which two are one, or without any."""
@@ -41,43 +43,33 @@ NARROW = {
 """Nodes of a physical plan that keep rows in their task; a global sort has an exchange below it."""
 
 
-def split_name(name: str) -> list[str] | None:
-    """Split a column's name at its points, as Spark does; None if Spark would not take it."""
-    if re.fullmatch(rf"(?:{PART})(?:\.(?:{PART}))*", name) is None:
-        return None
-    return [
-        part[1:-1].replace("``", "`") if part.startswith("`") else part
-        for part in re.findall(PART, name)
-    ]
-
-
-def find_text(schema: Any, name: str, exact: bool) -> tuple[int, tuple[str, ...]]:
-    """Find a column of text, or a field within one: what is wrong is said before any task runs.
+def find_text(df: DataFrame, name: str) -> tuple[int, tuple[str, ...]]:
+    """Find a column of text, or a field within one, before any task runs.
 
     Parameters
     ----------
-    schema : pyspark.sql.types.StructType
-        Of the frame.
+    df : pyspark.sql.DataFrame
+        The frame.
     name : str
         The column's name as Spark takes it; a name that Spark would not find may also be a whole
         column's, as ``df.columns`` has it.
-    exact : bool
-        Whether capital letters matter.
 
     Returns
     -------
     int, tuple of str
         The column's number, and the names of the fields within it.
     """
+    exact = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
 
     def there(kind: Any, part: str) -> list[int]:
-        same = [part == field if exact else part.lower() == field.lower() for field in kind.names]
-        return [i for i, is_it in enumerate(same) if is_it]
+        return [i for i, field in enumerate(kind.names)
+                if part == field or (not exact and part.lower() == field.lower())]  # fmt: skip
 
-    path = split_name(name)
-    if path is None or not there(schema, path[0]):
-        path = [name]
-    kind, numbers, fields = schema, [], []
+    path, kind, numbers, fields = [name], df.schema, [], []
+    if re.fullmatch(rf"(?:{PART})(?:\.(?:{PART}))*", name):
+        parts = [part[1:-1].replace("``", "`") if part[0] == "`" else part
+                 for part in re.findall(PART, name)]  # fmt: skip
+        path = parts if there(kind, parts[0]) else path
     while kind.typeName() == "array" or (path and kind.typeName() == "struct"):
         if kind.typeName() == "array":
             kind = kind.elementType
@@ -106,26 +98,13 @@ def schema_with_card(schema: Any, places: list[Any], card: str | None) -> Any:
 
     fields = list(schema.fields)
     for number, path in places:
-        old, key = fields[number], _key(path)
+        old = fields[number]
+        key = ".".join((KEY, *(f"`{part}`" if "." in part else part for part in path)))
         metadata = {k: v for k, v in (old.metadata or {}).items() if k != key}
         if card is not None:
             metadata[key] = card
         fields[number] = StructField(old.name, old.dataType, old.nullable, metadata)
     return StructType(fields)
-
-
-def card_in(schema: Any, name: str, exact: bool) -> str:
-    """Return the card of a column, or of a field within one."""
-    number, path = find_text(schema, name, exact)
-    card = (schema.fields[number].metadata or {}).get(_key(path))
-    if card is None:
-        raise ParameterError(f"column must have a channel card in its metadata: {name!r} has none")
-    return str(card)
-
-
-def _key(path: tuple[str, ...]) -> str:
-    """Return the key of a card in the metadata of a column."""
-    return ".".join((KEY, *(f"`{part}`" if "." in part else part for part in path)))
 
 
 def privatize_fields(mechanism: Mechanism, batch: Any, places: list[Any]) -> Any:
@@ -181,12 +160,12 @@ def wide_above_draw(plan: Any, wide: str | None = None) -> str | None:
 
 
 def _draws(plan: Any, name: str) -> bool:
-    """Whether a node draws: `fastdx.spark.privatize`, or a random function of Python."""
+    """Return whether a node draws: `fastdx.spark.privatize`, or a random function of Python."""
     if name.endswith("MapInArrow"):
         return bool(plan.func().name() == "fastdx_privatize")
-    if name.endswith("EvalPython"):
-        return any(not function.udfDeterministic() for function in _items(plan.udfs()))
-    return False
+    return name.endswith("EvalPython") and any(
+        not function.udfDeterministic() for function in _items(plan.udfs())
+    )
 
 
 def _items(sequence: Any) -> list[Any]:
@@ -211,19 +190,15 @@ def scalar_function(function: Any, returns: str) -> Any:
     return made(function, returns).asNondeterministic()
 
 
-def ship_index(spark: SparkSession, recipe: Recipe) -> str | None:
-    """Have Spark copy the index to all machines; return its name there."""
-    if recipe.index is None:
-        return None
+def on_workers(spark: SparkSession, recipe: Recipe, ship: bool) -> Callable[[], Mechanism]:
+    """Return what makes the mechanism in a worker; with `ship`, Spark copies the index there."""
+    if not ship or recipe.index is None:
+        return recipe.mechanism
     spark.sparkContext.addFile(recipe.index)
-    return Path(recipe.index).name
+    return partial(_of_shipped, recipe, Path(recipe.index).name)
 
 
-def worker(recipe: Recipe, shipped: str | None) -> Mechanism:
-    """Return the mechanism of this worker process."""
-    one_thread()
-    if shipped is None:
-        return recipe.mechanism()
+def _of_shipped(recipe: Recipe, name: str) -> Mechanism:
     from pyspark import SparkFiles
 
-    return recipe.mechanism(SparkFiles.get(shipped))
+    return recipe.mechanism(SparkFiles.get(name))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 import fastdx
 from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
-from fastdx._engines.features import FeatureColumn
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.bayes import shares_behind
 from fastdx.channel.features import TextFeatures, directions
@@ -285,63 +284,6 @@ def test_pickles_work_elsewhere(space: Embedding) -> None:
         features = TextFeatures(Channel.of(Tem(space, 1.0)), prior)
         again = pickle.loads(pickle.dumps(features))
         np.testing.assert_array_equal(again(TEXTS), features(TEXTS))
-
-
-def test_batches_of_engines(space: Embedding) -> None:
-    features = TextFeatures(Channel.of(Tem(space, 1.0)), PI)
-    want = features(["tea", None])
-    add = pickle.loads(pickle.dumps(FeatureColumn("text", features, "x")))
-    assert np.allclose(add({"text": ["tea", None]})["x"], want)
-    array = add({"text": np.array(["tea", None], dtype=object)})["x"]
-    assert isinstance(array, np.ndarray) and np.allclose(array, want)
-    with pytest.raises(fastdx.ParameterError, match="'text'"):
-        add({"other": ["tea"]})
-    with pytest.raises(fastdx.ParameterError, match="dense"):
-        FeatureColumn("text", TextFeatures(Channel.of(Tem(space, 1.0)), kind="counts"))
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
-    frame = add(pandas.DataFrame({"text": ["tea", None]}))
-    assert np.allclose(frame["x"].tolist(), want)
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    table = add(pyarrow.table({"text": ["tea", None]}))
-    assert np.allclose(table["x"].to_pylist(), want)
-
-
-def test_datasets(space: Embedding) -> None:
-    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
-    from fastdx.datasets import features
-
-    of = TextFeatures(Channel.of(Tem(space, 1.0)), PI)
-    got = datasets.Dataset.from_dict({"text": TEXTS, "n": list(range(5))}).map(
-        features("text", of), batched=True, batch_size=2
-    )
-    assert np.allclose(got["features"], of(TEXTS)) and list(got["n"]) == list(range(5))
-
-
-def test_ray(space: Embedding) -> None:
-    data = pytest.importorskip("ray.data", reason="ray is not installed")
-
-    from fastdx.ray import features
-
-    of = TextFeatures(Channel.of(Tem(space, 1.0)), PI)
-    found = features(data.from_items([{"text": t} for t in TEXTS]), "text", of).take_all()
-    assert np.allclose(sorted(map(tuple, (r["features"] for r in found))),
-                       sorted(map(tuple, of(TEXTS))))  # fmt: skip
-
-
-def test_spark(space: Embedding) -> None:
-    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
-    from fastdx.spark import features
-
-    of = TextFeatures(Channel.of(Tem(space, 1.0)), PI)
-    before = sql.SparkSession.getActiveSession()
-    spark = before or sql.SparkSession.builder.master("local[1]").getOrCreate()
-    try:
-        df = spark.createDataFrame([(t,) for t in TEXTS], ["text"])
-        found = [row["features"] for row in features(df, "text", of).collect()]
-    finally:
-        if before is None:  # other tests of this process ask for a session of their own
-            spark.stop()
-    assert np.allclose(found, of(TEXTS))
 
 
 class TestScikitLearn:

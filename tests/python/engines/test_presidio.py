@@ -17,7 +17,6 @@ from presidio_anonymizer.entities import OperatorConfig, RecognizerResult
 
 import fastdx
 from fastdx.presidio import FastdxOperator
-from helpers.swapped import SECRET
 
 TEXT = "Dear king, your tea is ready."
 FOUND = [RecognizerResult("PERSON", 5, 9, 0.9), RecognizerResult("DRINK", 16, 19, 0.9)]
@@ -55,27 +54,10 @@ def test_a_policy_for_every_kind(engine: AnonymizerEngine, own: dict[str, Any]) 
     assert len(outputs) > 1 and all("coffee is ready" in text for text in outputs)
 
 
-def test_what_cannot_be_meant_is_said_before_any_text(
-    engine: AnonymizerEngine, own: dict[str, Any]
-) -> None:
-    for wrong, named in [
-        ({"mechanism": "laplace"}, "epsilon"),
-        ({"epsilon": -1.0}, "epsilon"),
-        ({**own, "index": "/nowhere/x.index"}, "x.index"),
-        ({**own, "gama": 1.0}, "gama"),
-        ({**own, "mechanism": "tme"}, "mechanism"),
-    ]:
-        policy = {"PERSON": OperatorConfig("fastdx", wrong)}
-        with pytest.raises(fastdx.FastdxError, match=named):
-            engine.anonymize(TEXT, FOUND[:1], policy)
-
-
-def test_failures_show_no_text(engine: AnonymizerEngine, own: dict[str, Any]) -> None:
-    policy = {"PERSON": OperatorConfig("fastdx", {**own, "oov": "error"})}
-    text, found = f"Dear {SECRET}!", [RecognizerResult("PERSON", 5, 14, 0.9)]
-    with pytest.raises(fastdx.UnknownWordError) as info:
-        engine.anonymize(text, found, policy)
-    assert SECRET not in str(info.value) and info.value.word is None
+def test_presidio_checks_the_parameters(engine: AnonymizerEngine, own: dict[str, Any]) -> None:
+    policy = {"PERSON": OperatorConfig("fastdx", {**own, "gama": 1.0})}
+    with pytest.raises(fastdx.ParameterError, match=r"operator fastdx: .*gama"):
+        engine.anonymize(TEXT, FOUND[:1], policy)
 
 
 def test_findings_of_the_analyzer(engine: AnonymizerEngine, own: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Tests the common part of the engines: recipes, one mapping a process, errors without text."""
+"""Tests what the engines share: recipes, one mapping a process, errors without text, every door."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import multiprocessing
 import os
 import pickle
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import fastdx
-from fastdx._engines.recipe import Recipe, column_names, no_text, privatize_batch, privatize_values
+from fastdx._engines.batches import PrivateColumns
+from fastdx._engines.recipe import Recipe, no_text
 from helpers.swapped import SECRET, TEXTS, WANTED
 
 
@@ -66,23 +72,29 @@ def test_every_mechanism_works_on_an_index(tmp_path: Path, small: fastdx.Embeddi
             assert made.name == name and set(made.space.words) == set(small.words)
 
 
-def test_wrong_parameters(swap: dict[str, Any]) -> None:
-    with pytest.raises(fastdx.ParameterError, match="consistent"):
-        Recipe.of(**swap, consistent="call")
-    with pytest.raises(fastdx.ParameterError, match="mechanism"):
-        Recipe.of(1.0, "tme")
-    with pytest.raises(fastdx.ParameterError, match="columns"):
-        column_names([])
-    assert column_names("a") == ["a"] and column_names(iter("ab")) == ["a", "b"]
+def test_batches(swap: dict[str, Any]) -> None:
+    private = PrivateColumns(iter("ab"), Recipe.of(**swap))
+    batch = {"a": np.array(["tea", None], dtype=object), "b": ["king", "queen"], "n": [1, 2]}
+    new = private(batch)
+    assert new["a"].tolist() == ["coffee", None] and new["b"] == ["queen", "king"]
+    assert new["n"] is batch["n"] and batch["a"][0] == "tea"
+    table = pa.table({"user": [{"a": "tea"}], "b": ["king"]})
+    nested = PrivateColumns("user.a", Recipe.of(**swap))(table)
+    assert nested.to_pylist() == [{"user": {"a": "coffee"}, "b": "king"}]
+    for bad in ({"a": ["tea"]}, table.drop_columns("user")):
+        with pytest.raises(fastdx.ParameterError, match=r"no (column )?'[ab]'"):
+            private(bad)
+    with pytest.raises(fastdx.ParameterError, match="at least one"):
+        PrivateColumns([], Recipe.of(**swap))
 
 
 def test_errors_carry_no_text(swap: dict[str, Any]) -> None:
-    strict = Recipe.of(**{**swap, "oov": "error"}).mechanism()
+    strict = Recipe.of(**{**swap, "oov": "error"})
     with pytest.raises(fastdx.UnknownWordError) as info, no_text():
-        strict.privatize(["tea", SECRET])
+        strict.mechanism().privatize(["tea", SECRET])
     assert SECRET.encode() not in pickle.dumps(info.value) and "word 0 of text 1" in str(info.value)
     with pytest.raises(fastdx.InputTypeError, match="surrogate, character 10") as broken:
-        privatize_batch(strict, {"text": [f"{SECRET} \ud800"]}, ["text"])
+        PrivateColumns("text", strict)({"text": [f"{SECRET} \ud800"]})
     error: BaseException | None = broken.value
     while error is not None:
         assert SECRET.encode() not in pickle.dumps(error)
@@ -90,15 +102,103 @@ def test_errors_carry_no_text(swap: dict[str, Any]) -> None:
 
 
 def _forked(recipe: Recipe) -> list[Any]:
-    return [privatize_values(recipe.mechanism(), TEXTS), os.getpid()]
+    private = recipe.mechanism().privatize(TEXTS)
+    return [private, os.getpid(), os.environ.get("FASTDX_NUM_THREADS")]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
-def test_a_few_short_texts_in_a_forked_process(swap: dict[str, Any]) -> None:
+def test_a_few_short_texts_in_a_forked_process(
+    swap: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It uses one thread; the process that made the recipe keeps all."""
+    monkeypatch.delenv("FASTDX_NUM_THREADS", raising=False)
     recipe = Recipe.of(**swap)
-    assert privatize_values(recipe.mechanism(), TEXTS) == WANTED  # the parent's threads exist
+    assert recipe.mechanism().privatize(TEXTS) == WANTED  # the parent's threads exist
     with multiprocessing.get_context("fork").Pool(2) as pool:
         results = [pool.apply_async(_forked, (recipe,)) for _ in range(4)]
         for result in results:
-            private, process = result.get(timeout=60)
-            assert private == WANTED and process != os.getpid()
+            private, process, threads = result.get(timeout=60)
+            assert private == WANTED and process != os.getpid() and threads == "1"
+    assert "FASTDX_NUM_THREADS" not in os.environ
+
+
+def _datasets(given: dict[str, Any]) -> Callable[[Any], Any]:
+    private = import_module("fastdx.datasets").privatize("text", **given)
+    return lambda texts: private({"text": texts})["text"]
+
+
+def _duckdb(given: dict[str, Any]) -> Callable[[Any], Any]:
+    connection = import_module("fastdx.duckdb").register(
+        import_module("duckdb").connect(), "private", **given
+    )
+    query = "SELECT private(t) FROM (SELECT unnest($1) AS t)"
+    return lambda texts: [row[0] for row in connection.execute(query, [texts]).fetchall()]
+
+
+def _presidio(given: dict[str, Any]) -> Callable[[Any], Any]:
+    operator = import_module("fastdx.presidio").FastdxOperator()
+    operator.validate(given)
+    return lambda texts: [text and operator.operate(text, given) for text in texts]
+
+
+def _ray(given: dict[str, Any]) -> Callable[[Any], Any]:
+    made: Any = SimpleNamespace(map_batches=lambda kind, **o: kind(*o["fn_constructor_args"]))
+    private = import_module("fastdx.ray").privatize(made, "text", **given)
+    return lambda texts: private(pa.table({"text": texts}))["text"].to_pylist()
+
+
+def _sklearn(given: dict[str, Any]) -> Callable[[Any], Any]:
+    own = {name: given[name] for name in ("epsilon", "mechanism", "index") if name in given}
+    rest = {name: value for name, value in given.items() if name not in own}
+    return import_module("fastdx.sklearn").Privatizer(**own, parameters=rest).fit(TEXTS).transform
+
+
+def _spacy(given: dict[str, Any]) -> Callable[[Any], Any]:
+    own = {name: given[name] for name in ("epsilon", "mechanism") if name in given}
+    rest = {name: given[name] for name in given if name not in own and name != "index"}
+    own |= {"index": str(given["index"])} if "index" in given else {}
+    nlp = import_module("spacy").blank("en")
+    nlp.add_pipe("fastdx", config={**own, "parameters": rest})
+    return lambda texts: [None if t is None else nlp(t)._.private for t in texts]
+
+
+def _spark(given: dict[str, Any]) -> None:
+    import_module("fastdx.spark").privatize(None, "text", **given)
+
+
+DOORS = {
+    "datasets": _datasets,
+    "duckdb": _duckdb,
+    "presidio_anonymizer": _presidio,
+    "ray": _ray,
+    "sklearn": _sklearn,
+    "spacy": _spacy,
+    "pyspark": _spark,
+}
+
+
+@pytest.mark.parametrize("library", [name for name in DOORS if name != "pyspark"])
+def test_every_door_replaces_words_and_shows_no_text(library: str, swap: dict[str, Any]) -> None:
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    made: Any = DOORS[library]
+    assert made(swap)(TEXTS) == WANTED
+    with pytest.raises(Exception, match="not in the vocabulary") as info:
+        made({**swap, "oov": "error"})(["tea", SECRET])
+    error: BaseException | None = info.value
+    while error is not None:
+        assert SECRET not in f"{error} {error!r} {getattr(error, 'word', '')}"
+        error = error.__cause__ or error.__context__
+
+
+@pytest.mark.parametrize("library", DOORS)
+def test_every_door_names_a_wrong_parameter_before_any_text(library: str) -> None:
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    for wrong, named in [
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"mechanism": "laplace"}, "epsilon"),
+        ({"epsilon": 1.0, "mechanism": "tme"}, r"mechanism must be one of tem, .*'tme'"),
+        ({"epsilon": 1.0, "consistent": "call"}, "consistent"),
+        ({"epsilon": 1.0, "index": "/nowhere/none.index"}, r"none\.index"),
+    ]:
+        with pytest.raises(fastdx.FastdxError, match=named):
+            DOORS[library](wrong)
