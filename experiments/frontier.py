@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Cover, Embedding, Mechanism, MultivariateLaplace, NeighborResponse, Tem, tokenize
-from fastdx.attacks import sentence_attack
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior, vector_rate_distortion
+from fastdx.lab.attacks import sentence_attack
 
 WORDS = 3000
 BITS = (1.0, 2.0, 3.0, 4.0)

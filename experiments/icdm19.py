@@ -12,10 +12,10 @@ import numpy as np
 from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, HyperbolicLaplace, Mechanism, MultivariateLaplace, calibration
-from fastdx.attacks import known_runs
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import NgramPrior
-from fastdx.evaluation import (
+from fastdx.lab.attacks import known_runs
+from fastdx.lab.evaluation import (
     Attribution,
     ChosenAttribution,
     Interval,

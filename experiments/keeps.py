@@ -15,10 +15,10 @@ from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Cover, Embedding, Mechanism, Tem
 from fastdx._core import RECOMMENDED_COVER, RECOMMENDED_EPSILON
 from fastdx._shared.rounded import down
-from fastdx.attacks import sentence_attack
 from fastdx.calibration.search import log_ratio, narrowed
 from fastdx.channel import Channel, NgramPrior
-from fastdx.evaluation import Interval, MeanVectors, over_trials
+from fastdx.lab.attacks import sentence_attack
+from fastdx.lab.evaluation import Interval, MeanVectors, over_trials
 
 DRAWS = 2
 SUMMARY_DRAWS = 5

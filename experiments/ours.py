@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Run, Table
-from fastdx import Embedding, Mechanism, audit, from_spec, tokenize
-from fastdx.attacks import prior_of, reidentification, sentence_attack
-from fastdx.calibration import Family, families
+from fastdx import Embedding, Mechanism, from_spec, tokenize
 from fastdx.channel import Bits, Channel, NgramPrior
-from fastdx.evaluation import (
+from fastdx.lab import audit
+from fastdx.lab.attacks import prior_of, reidentification, sentence_attack
+from fastdx.lab.comparison import Family, families
+from fastdx.lab.evaluation import (
     Attribution,
     Interval,
     of_share,

@@ -6,7 +6,7 @@ TREC question classes, Snips intents and IMDB sentiment, trained and tested on p
 support vector machines on the words of a text (bag) and on the mean of its words' vectors (mean).
 Tem, Tem on balanced covers and the staircase on MiniLM in 50 dimensions; at an equal certified ε,
 at equal bits a word, and at an equal success of the strongest attacker on sentences
-(`fastdx.attacks`: exact under bigrams, on movie reviews). The same splits for all; accuracies are
+(`lab.attacks`: exact under bigrams, on movie reviews). The same splits for all; accuracies are
 means of two draws: right to about 2% on TREC and Snips, 1% on IMDB. Needs scikit-learn and
 ../shared.
 """
@@ -21,10 +21,10 @@ import numpy as np
 
 from experiments.data import Shared
 from fastdx import Cover, Embedding, Mechanism, NeighborResponse, Tem
-from fastdx.attacks import prior_of, sentence_attack
 from fastdx.channel import Channel, NgramPrior
-from fastdx.evaluation import MeanVectors
 from fastdx.exceptions import FastdxWarning
+from fastdx.lab.attacks import prior_of, sentence_attack
+from fastdx.lab.evaluation import MeanVectors
 
 DRAWS = 2
 

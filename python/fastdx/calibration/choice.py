@@ -9,13 +9,13 @@ from functools import cache
 import numpy as np
 
 from fastdx._shared.rounded import down
-from fastdx.attacks import Prior, prior_of, reidentification
 from fastdx.calibration.leakage import bits_of, check_texts, named_in_sentences, refuse_lawless
 from fastdx.calibration.measures import SAMPLE, measured_ids, names_of, statistics, summary
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.calibration.table import Table
 from fastdx.channel import NgramPrior
 from fastdx.exceptions import FastdxError, ParameterError
+from fastdx.lab.attacks import Prior, prior_of, reidentification
 from fastdx.mechanisms import Mechanism
 
 __all__ = ["Choice", "Match", "choose_epsilon", "match"]

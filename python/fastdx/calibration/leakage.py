@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fastdx._shared.intervals import Interval
-from fastdx.attacks import Prior, prior_of, sentence_attack
 from fastdx.channel import Bits, Channel, NgramPrior
 from fastdx.exceptions import ParameterError
+from fastdx.lab.attacks import Prior, prior_of, sentence_attack
 from fastdx.mechanisms import Mechanism
 
 __all__ = ["bits_of", "check_texts", "named_in_sentences", "refuse_lawless"]

@@ -25,7 +25,7 @@ from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism, from_spec
 
 if TYPE_CHECKING:
-    from fastdx.laws import Law
+    from fastdx.lab.laws import Law
 
 __all__ = ["Bits", "Channel"]
 
@@ -97,7 +97,7 @@ class Channel:
         ------
         ParameterError
             Noise in more than two dimensions without ``estimate``: nobody can compute its law. In
-            one and two, ``FiniteLaw(space, fastdx.laws.of_noise(mechanism))`` has it. ``estimate``
+            one and two, ``FiniteLaw(law=laws.of_noise(mechanism))`` has it. ``estimate``
             for a mechanism that has a law. ``normalizers`` of another mechanism.
         CorruptFileError
             The file of normalisers is damaged.

@@ -36,19 +36,7 @@ def test_what_is_heavy_is_not_imported() -> None:
     )
     assert "fastdx" in loaded and "fastdx.mechanisms" in loaded
     assert not set(HEAVY) & set(loaded)
-    lazy = {
-        f"fastdx.{name}"
-        for name in (
-            "attacks",
-            "audit",
-            "budget",
-            "calibration",
-            "report",
-            "channel",
-            "client",
-            "evaluation",
-        )
-    }
+    lazy = {f"fastdx.{name}" for name in ("budget", "calibration", "channel", "client", "lab")}
     assert not lazy & set(loaded)
 
 
@@ -138,9 +126,9 @@ def test_every_name_is_there_when_asked_for() -> None:
 
 def test_what_needs_other_packages_is_no_part_of_a_star() -> None:
     left_out = set(fastdx._LAZY) - set(fastdx.__all__)
-    assert left_out == {"client", "evaluation"} <= set(dir(fastdx))
+    assert left_out == {"client"} <= set(dir(fastdx))
     loaded = fresh("import sys\nfrom fastdx import *\nprint(*sorted(sys.modules), sep='\\n')")
-    assert not {"httpx", "sklearn", "fastdx.client", "fastdx.evaluation"} & set(loaded)
+    assert not {"httpx", "sklearn", "fastdx.client", "fastdx.lab.attacks"} & set(loaded)
 
 
 def test_what_is_for_those_who_write_mechanisms_stands_in_its_module() -> None:

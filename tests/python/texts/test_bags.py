@@ -21,7 +21,7 @@ import fastdx
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx.bags import STOP_WORDS, text_of
 from fastdx.cli import main
-from fastdx.evaluation import Attribution, classify_nearest, text_classifier
+from fastdx.lab.evaluation import Attribution, classify_nearest, text_classifier
 from helpers import SHARED
 from helpers.bounds import slack
 from helpers.liars import LIES, Lie, tell
