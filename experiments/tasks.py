@@ -23,7 +23,7 @@ from experiments.data import Shared
 from fastdx import Cover, Embedding, Mechanism, NeighborResponse, Tem
 from fastdx.channel import Channel, NgramPrior
 from fastdx.exceptions import FastdxWarning
-from fastdx.lab.attacks import prior_of, sentence_attack
+from fastdx.lab.attacks import sentence_attack
 from fastdx.lab.evaluation import MeanVectors
 
 DRAWS = 2
@@ -71,7 +71,7 @@ def named(mechanism: Mechanism, texts: list[str], model: NgramPrior) -> float:
 
 def told(mechanism: Mechanism) -> float:
     """Bits that a release tells of a word, words being written by their rank."""
-    return float(Channel.of(mechanism).bits(prior_of(mechanism, "rank")))
+    return float(Channel.of(mechanism).bits("rank"))
 
 
 def largest(

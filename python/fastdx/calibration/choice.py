@@ -14,8 +14,9 @@ from fastdx.calibration.measures import SAMPLE, measured_ids, names_of, statisti
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.calibration.table import Table
 from fastdx.channel import NgramPrior
+from fastdx.channel.guesses import best_guess, prior_of
+from fastdx.channel.receiver import Prior
 from fastdx.exceptions import FastdxError, ParameterError
-from fastdx.lab.attacks import Prior, prior_of, reidentification
 from fastdx.mechanisms import Mechanism
 
 __all__ = ["Choice", "Match", "choose_epsilon", "match"]
@@ -157,14 +158,13 @@ def choose_epsilon(
 
     @cache
     def of_attacker(epsilon: float) -> tuple[float, str, str]:
-        found = reidentification(mechanism.with_epsilon(epsilon), prior, progress=progress)
+        found = best_guess(mechanism.with_epsilon(epsilon), prior_of(mechanism, prior), 1, progress)
         strains = [(-np.inf, "", "")]
         if max_reidentified is not None:
-            strains.append((log_ratio(found.success[1], max_reidentified), found.word or "",
-                            "reidentified"))  # fmt: skip
+            success = log_ratio(float(found.success[0]), max_reidentified)
+            strains.append((success, found.word, "reidentified"))
         if max_posterior is not None:
-            strains.append((log_ratio(found.worst_posterior, max_posterior), found.word or "",
-                            "posterior"))  # fmt: skip
+            strains.append((log_ratio(found.posterior, max_posterior), found.word, "posterior"))
         return max(strains)
 
     @cache

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from fastdx._shared.intervals import Interval
 from fastdx.channel import Bits, Channel, NgramPrior
+from fastdx.channel.guesses import PrivateTexts, check_model, prior_of
+from fastdx.channel.receiver import Prior
 from fastdx.exceptions import ParameterError
-from fastdx.lab.attacks import Prior, prior_of, sentence_attack
 from fastdx.mechanisms import Mechanism
 
 __all__ = ["bits_of", "check_texts", "named_in_sentences", "refuse_lawless"]
@@ -45,4 +46,7 @@ def named_in_sentences(mechanism: Mechanism, texts: list[str], model: NgramPrior
 
     The draws have a fixed seed, so mechanisms that differ only in ε use the same draws.
     """
-    return sentence_attack(mechanism._seeded(SEED), texts, model, bits=False).sentence
+    check_model(mechanism, model)
+    mechanism = mechanism._seeded(SEED)
+    release = PrivateTexts(mechanism, texts)
+    return release.share(release.best(Channel.of(mechanism), model))

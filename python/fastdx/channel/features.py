@@ -33,7 +33,7 @@ PASSES = 3
 def _prior_of(channel: Channel, prior: Any) -> NgramPrior:
     if isinstance(prior, NgramPrior):
         return prior
-    frequencies: Any = None if prior is None else channel._prior(prior)
+    frequencies: Any = None if prior is None else receiver.numbers_of(prior)
     return NgramPrior.of_frequencies(channel.mechanism.space, frequencies)
 
 

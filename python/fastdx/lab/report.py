@@ -18,9 +18,10 @@ from fastdx._shared.replace import open_output
 from fastdx.calibration.leakage import bits_of
 from fastdx.calibration.measures import statistics_at
 from fastdx.channel import NgramPrior
+from fastdx.channel.guesses import prior_of
+from fastdx.channel.receiver import Prior
 from fastdx.exceptions import ParameterError
 from fastdx.lab import attacks
-from fastdx.lab.attacks import Prior
 from fastdx.lab.plots import neighbour_distances
 from fastdx.mechanisms import Mechanism
 
@@ -200,7 +201,7 @@ def _bits(mechanism: Mechanism, prior: Prior) -> dict[str, float] | None:
 def _before(mechanism: Mechanism, prior: Prior) -> dict[str, Any]:
     """The prior that bits are under, and a word's entropy before anything is released."""
     by_rank = prior is None or isinstance(prior, str)
-    each = attacks.prior_of(mechanism, "rank" if by_rank else prior)
+    each = prior_of(mechanism, "rank" if by_rank else prior)
     kept = each[each > 0]
     entropy = float(-(kept * np.log2(kept)).sum())
     return {"kind": "rank" if by_rank else "given", "entropy": entropy}
@@ -214,7 +215,7 @@ def _near(mechanism: Mechanism) -> float | None:
 
 def _prior(mechanism: Mechanism, prior: Prior) -> dict[str, Any]:
     """Return the attacker's prior and his success without any output."""
-    each = attacks.prior_of(mechanism, prior)
+    each = prior_of(mechanism, prior)
     shares = np.sort(each)[::-1].cumsum()
     count = len(each)
     numbers = np.unique(np.geomspace(1, count, min(count, 60)).round().astype(int))

@@ -15,12 +15,12 @@ import fastdx
 from fastdx import Cover, Embedding, Mechanism, MultivariateLaplace, NeighborResponse, Tem
 from fastdx.calibration import choose_epsilon
 from fastdx.channel import Channel, NgramPrior
+from fastdx.channel.guesses import best_guess, prior_of
 from fastdx.cli import main
 from fastdx.lab.attacks import (
     LikelyInputs,
     known_runs,
     mean_similarity,
-    prior_of,
     reidentification,
     sentence_attack,
 )
@@ -356,7 +356,7 @@ def test_epsilon_by_the_attacker(promise: str) -> None:
 def test_what_is_known_without_an_output_cannot_be_promised(
     monkeypatch: pytest.MonkeyPatch, promise: str
 ) -> None:
-    monkeypatch.delattr("fastdx.calibration.choice.reidentification")
+    monkeypatch.delattr("fastdx.calibration.choice.best_guess")
     prior = np.ones(len(E))
     prior[3] = len(E) / 4
     share = 1.0 / (1 + 4 * (len(E) - 1) / len(E))
@@ -372,9 +372,9 @@ def test_few_passes_over_all_laws_choose_epsilon(
 
     def counted(mechanism: Mechanism, *args: Any, **options: Any) -> Any:
         asked.append(mechanism.epsilon)
-        return reidentification(mechanism, *args, **options)
+        return best_guess(mechanism, *args, **options)
 
-    monkeypatch.setattr("fastdx.calibration.choice.reidentification", counted)
+    monkeypatch.setattr("fastdx.calibration.choice.best_guess", counted)
     tem = Tem(E, 1.0, cover=Cover.nearest(E, 2))
     choice = choose_epsilon(tem, max_unchanged=0.4, min_outputs=1, max_reidentified=most)
     assert choice.reason == (reason or "reidentified")

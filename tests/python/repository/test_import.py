@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from contextlib import redirect_stdout
@@ -153,3 +154,9 @@ def test_a_name_that_is_not_there() -> None:
     assert not hasattr(fastdx, "__wrapped__")  # what doctest and inspect ask for
     with pytest.raises(ImportError, match="nonsense"):
         from fastdx import nonsense  # type: ignore[attr-defined] # noqa: F401
+
+
+def test_experiments_stand_on_nothing_private() -> None:
+    private = re.compile(r"fastdx[\w.]*\._(?!_)|from fastdx.* import .*\b_[a-z]")
+    for path in sorted((Path(__file__).parents[3] / "experiments").glob("*.py")):
+        assert not private.findall(path.read_text("utf-8")), path.name

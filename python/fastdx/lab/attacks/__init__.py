@@ -6,25 +6,23 @@ of the mechanism, how often each word is written, and which words follow each ot
 mechanism has a law, he sums over all sentences, and no attacker with that knowledge does better.
 """
 
+from fastdx.channel.guesses import best_among
 from fastdx.lab.attacks.sentences import Context, Recovered, known_runs, sentence_attack
 from fastdx.lab.attacks.words import (
     LikelyInputs,
-    Prior,
     Reidentification,
     mean_similarity,
-    prior_of,
     reidentification,
 )
 
 __all__ = [
     "Context",
     "LikelyInputs",
-    "Prior",
     "Recovered",
     "Reidentification",
+    "best_among",
     "known_runs",
     "mean_similarity",
-    "prior_of",
     "reidentification",
     "sentence_attack",
 ]

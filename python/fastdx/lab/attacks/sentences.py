@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._core import Embedding, WordGraph, tokenize
-from fastdx._shared.intervals import Interval, over_texts
+from fastdx._shared.intervals import Interval
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import Bits, Channel, NgramPrior
-from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.channel.guesses import PrivateTexts, check_model
+from fastdx.exceptions import ParameterError
 from fastdx.lab.attacks.words import LikelyInputs, similarity
 from fastdx.mechanisms import Mechanism
 
@@ -191,10 +192,7 @@ def sentence_attack(
     >>> found.sentence.mean > found.alone.mean
     True
     """
-    if not isinstance(model, NgramPrior):
-        raise InputTypeError(f"model must be an NgramPrior, not {type(model).__name__}")
-    if tuple(model.space.words) != tuple(mechanism.space.words):
-        raise ParameterError("model must have the mechanism's words, in their order")
+    check_model(mechanism, model)
     table = None
     if context is not None or not mechanism.has_law:
         if inputs is None:
@@ -205,16 +203,13 @@ def sentence_attack(
         channel = Channel.of(mechanism) if channel is None else _checked(channel, mechanism)
         # Before decoding, so that bits and decoding share one pass over all laws.
         release_bits = channel.bits(model) if bits else None
-    release = _Release(mechanism, texts)
-    stop_words = set(stop_words)
-    content = _counted(release, stop_words)
-    left_out = {*stop_words, *mechanism.skip}
-    among = [word for word in mechanism.space.words if word not in left_out]
+    release = PrivateTexts(mechanism, texts, stop_words)
+    content = release.content
     # The last stands for no word, which fills rows of candidates up.
-    named = np.append(np.isin(mechanism.space.words, among), False)
+    named = np.append(np.isin(mechanism.space.words, release.among), False)
     if channel is not None:
         alone = NgramPrior.of_frequencies(model.space, model.frequencies, unknown=model.unknown)
-        one, path = (channel._best_among(release.outputs, p, among) for p in (alone, model))
+        one, path = (release.best(channel, p) for p in (alone, model))
     else:
         assert table is not None
         # Candidates stand in the order of their probability.
@@ -225,21 +220,15 @@ def sentence_attack(
     around = None
     if context is not None and table is not None:
         around = _per_run(release, lambda out: _by_context(table, context, out, named))
-    w = release.written
-
-    def share(named: _Places) -> Interval:
-        hits = np.bincount(release.text[content], (named == w)[content], release.texts)
-        return over_texts(hits, np.bincount(release.text[content], minlength=release.texts))
-
-    y = release.shown
+    w, y = release.written, release.shown
     near, chance = similarity(
         mechanism, judge, w[content].astype(np.uint32), y[content].astype(np.uint32)
     )
     return Recovered(
-        words=int(content.sum()), texts=len(np.unique(release.text[content])), alone=share(one),
-        sentence=share(path), exact=channel is not None, bits=release_bits,
-        unchanged=float((y == w)[content].mean()), similarity=near, chance=chance,
-        context=None if around is None else share(around),
+        words=int(content.sum()), texts=len(np.unique(release.text[content])),
+        alone=release.share(one), sentence=release.share(path), exact=channel is not None,
+        bits=release_bits, unchanged=float((y == w)[content].mean()), similarity=near,
+        chance=chance, context=None if around is None else release.share(around),
     )  # fmt: skip
 
 
@@ -251,63 +240,11 @@ def _checked(channel: Channel, mechanism: Mechanism) -> Channel:
     return channel
 
 
-class _Release:
-    """Texts and their release; arrays hold the words of all texts one after the other."""
-
-    def __init__(self, mechanism: Mechanism, texts: Iterable[str]) -> None:
-        """Privatise the texts."""
-        given = list(texts)
-        places = {word: i for i, word in enumerate(mechanism.space.words)}
-        self.mechanism = mechanism
-        self.texts = len(given)
-        self.outputs: list[str | list[str]] = []
-        """The release of each text. If it has another number of words than the text, a list of
-        replacements instead, one for each word."""
-        written: list[int] = []
-        shown: list[int] = []
-        replaced: list[bool] = []
-        lengths: list[int] = []
-        for text, out in zip(given, mechanism.privatize(given), strict=True):
-            words = mechanism.tokenize(text)
-            if mechanism.oov == "drop":
-                words = [x for x in words if x in places or x in mechanism.skip]
-            released = mechanism.tokenize(out)
-            if len(released) == len(words):
-                self.outputs.append(out)
-            else:
-                # Adjacent replacements can form another word of the vocabulary.
-                released = mechanism.privatize_tokens(words)
-                self.outputs.append(released)
-            written += [places.get(x, -1) for x in words]
-            shown += [places.get(x, -1) for x in released]
-            replaced += [x in places and x not in mechanism.skip for x in words]
-            lengths.append(len(words))
-        self.written: _Places = np.array(written, dtype=np.int64)
-        self.shown: _Places = np.array(shown, dtype=np.int64)
-        """Ids of the released words; -1 for a word that the vocabulary lacks."""
-        self.replaced: NDArray[np.bool_] = np.array(replaced, dtype=np.bool_)
-        self.text: _Places = np.repeat(np.arange(self.texts), lengths)
-        """The index of each word's text."""
-        self.lengths = lengths
-
-
-def _counted(release: _Release, stop_words: Iterable[str]) -> NDArray[np.bool_]:
-    """Return which words are counted: content words that the mechanism replaces."""
-    if not release.replaced.any():
-        raise ParameterError("texts must hold at least one word of the vocabulary")
-    stop = set(stop_words)
-    content = np.array([word not in stop for word in release.mechanism.space.words])
-    counted: NDArray[np.bool_] = release.replaced & content[release.written]
-    if not counted.any():
-        raise ParameterError("texts must hold at least one content word of the vocabulary")
-    return counted
-
-
 class _PerRun(Protocol):
     def __call__(self, out: _Ids, /) -> _Ids: ...
 
 
-def _per_run(release: _Release, named: _PerRun) -> _Places:
+def _per_run(release: PrivateTexts, named: _PerRun) -> _Places:
     """Return the word named at each place, run by run; -1 where no known word was released."""
     found = np.full(len(release.shown), -1, dtype=np.int64)
     ends = np.cumsum(release.lengths)

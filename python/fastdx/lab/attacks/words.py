@@ -4,40 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, SupportsIndex, TypeAlias
+from typing import SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fastdx._core import Embedding, likeliest_inputs
+from fastdx.channel.guesses import best_guess, prior_of
+from fastdx.channel.receiver import Prior
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 
 __all__ = [
     "LikelyInputs",
-    "Prior",
     "Reidentification",
     "mean_similarity",
-    "prior_of",
     "reidentification",
     "similarity",
 ]
 
 _Ids = NDArray[np.uint32]
 _Numbers = NDArray[np.float64]
-
-
-class Frequencies(Protocol):
-    """A model of language that knows how often each word is written: an `NgramPrior`."""
-
-    @property
-    def frequencies(self) -> NDArray[np.float64]:
-        """Probability of every word: shape (V,)."""
-        ...
-
-
-Prior: TypeAlias = ArrayLike | str | Frequencies | None
-"""How often each word is written: numbers, 'rank', or a model that knows it."""
 
 
 @dataclass(frozen=True)
@@ -68,24 +55,6 @@ class Reidentification:
             return f"{text} (counted in draws)."
         return (f"{text}; the surest guess is {self.word!r} for {self.output!r}, right with "
                 f"probability {self.worst_posterior:.3f}.")  # fmt: skip
-
-
-def prior_of(mechanism: Mechanism, prior: Prior) -> _Numbers:
-    """Return π as numbers that sum to 1; by default all words are equally likely."""
-    count = len(mechanism.space)
-    if prior is None:
-        return np.full(count, 1 / count)
-    if isinstance(prior, str):
-        if prior != "rank":
-            raise ParameterError(f"prior must be an array or 'rank', got {prior!r}")
-        given = 1 / (np.arange(count) + 3.7)
-    else:
-        known: Any = getattr(prior, "frequencies", prior)
-        given = np.asarray(known, dtype=np.float64)
-    if given.shape != (count,) or not (given >= 0).all() or not 0 < given.sum() < np.inf:
-        raise ParameterError(f"prior must be {count} numbers, at least 0 and of a positive sum")
-    normal: _Numbers = given / given.sum()
-    return normal
 
 
 def reidentification(
@@ -145,15 +114,9 @@ def reidentification(
     most = min(wanted[-1], count)
     pi = prior_of(mechanism, prior)
     if mechanism.has_law:
-        words, joint, totals = likeliest_inputs(mechanism, pi, most, progress)
-        sums = joint.sum(axis=0).cumsum()
-        success = {g: float(min(sums[min(g, most) - 1], 1.0)) for g in wanted}
-        with np.errstate(invalid="ignore"):
-            posterior = np.where(totals > 0, joint[:, 0] / totals, 0.0)
-        y = int(posterior.argmax())
-        names = mechanism.space.words
-        return Reidentification(success, success, success, True, float(posterior[y]),
-                                names[words[y, 0]], names[y])  # fmt: skip
+        found = best_guess(mechanism, pi, most, progress)
+        success = {g: float(found.success[min(g, most) - 1]) for g in wanted}
+        return Reidentification(success, success, success, True, *found[1:])
     if draws < 2:
         raise ParameterError(f"draws must be at least 2, got {draws}")
     if not 0 < confidence < 1:

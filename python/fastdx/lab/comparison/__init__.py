@@ -5,7 +5,7 @@
 """
 
 from fastdx.lab.comparison.families import Comparison, Family, compare, families, family_names
-from fastdx.lab.comparison.frontier import CoverChoice, choose_cover, frontier
+from fastdx.lab.comparison.frontier import CoverChoice, choose_cover, epsilon_by_bits, frontier
 
 __all__ = [
     "Comparison",
@@ -13,6 +13,7 @@ __all__ = [
     "Family",
     "choose_cover",
     "compare",
+    "epsilon_by_bits",
     "families",
     "family_names",
     "frontier",

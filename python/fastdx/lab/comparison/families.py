@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from fastdx._core import Cover, Embedding, WordGraph
 from fastdx._shared.rounded import up
 from fastdx.channel import NgramPrior
+from fastdx.channel.receiver import Prior
 from fastdx.exceptions import FastdxError, ParameterError
-from fastdx.lab.attacks import Prior
 from fastdx.lab.comparison.frontier import epsilon_by_bits, epsilon_by_success, frontier
 from fastdx.mechanisms import MECHANISMS, Mechanism, Tem
 

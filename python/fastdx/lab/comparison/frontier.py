@@ -16,9 +16,11 @@ from fastdx.calibration.measures import near_losses
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.calibration.table import Table
 from fastdx.channel import Channel, NgramPrior
+from fastdx.channel.guesses import prior_of
+from fastdx.channel.receiver import Prior
 from fastdx.exceptions import ParameterError
 from fastdx.lab import audit
-from fastdx.lab.attacks import Prior, mean_similarity, prior_of, reidentification, sentence_attack
+from fastdx.lab.attacks import mean_similarity, reidentification, sentence_attack
 from fastdx.mechanisms import Mechanism, Tem
 from fastdx.mechanisms.finite_law import drawn, is_law
 
