@@ -10,7 +10,7 @@ Tem protects every word of its vocabulary with metric differential privacy of ε
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fastdx import mechanisms, selection
+from fastdx import mechanisms
 from fastdx._core import (
     Certificate,
     Cover,
@@ -67,9 +67,7 @@ if TYPE_CHECKING:
         calibration,
         channel,
         counts,
-        hyperbolic,
         lab,
-        noise,
         numbers,
         poincare,
         record,
@@ -124,17 +122,14 @@ __all__ = [
     "counts",
     "earth_movers_distance",
     "from_spec",
-    "hyperbolic",
     "lab",
     "mechanisms",
     "nearest_documents",
-    "noise",
     "numbers",
     "optimal_transport",
     "pairwise_emd",
     "poincare",
     "record",
-    "selection",
     "tokenize",
     "utility_bound",
 ]
@@ -152,9 +147,7 @@ _LAZY = {
     "channel": "fastdx.channel",
     "client": "fastdx.client",
     "counts": "fastdx.counts",
-    "hyperbolic": "fastdx.hyperbolic",
     "lab": "fastdx.lab",
-    "noise": "fastdx.noise",
     "numbers": "fastdx.numbers",
     "poincare": "fastdx.poincare",
     "record": "fastdx.record",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fastdx._selection import PrivateSpans, Select, rare
 from fastdx.mechanisms.base import Common, Mechanism, Option, Unchanged
 from fastdx.mechanisms.finite_law import FiniteLaw
 from fastdx.mechanisms.hyperbolic_laplace import HyperbolicLaplace
@@ -23,8 +24,11 @@ __all__ = [
     "MultivariateLaplace",
     "NeighborResponse",
     "Option",
+    "PrivateSpans",
+    "Select",
     "Tem",
     "Unchanged",
     "Vickrey",
     "from_spec",
+    "rare",
 ]

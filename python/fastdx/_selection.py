@@ -50,7 +50,7 @@ def rare(common: int | Iterable[str] = COMMON) -> Callable[[str], bool]:
 
     Examples
     --------
-    >>> from fastdx.selection import rare
+    >>> from fastdx.mechanisms import rare
     >>> [word for word in "the nephrologist was there".split() if rare()(word)]
     ['nephrologist']
     """
