@@ -19,8 +19,6 @@ from fastdx.channel.receiver import Prior
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.mechanisms import Mechanism
 
-__all__ = ["Choice", "Match", "choose_epsilon", "match"]
-
 
 @dataclass(frozen=True)
 class Choice:

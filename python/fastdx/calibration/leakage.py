@@ -11,8 +11,6 @@ from fastdx.channel.receiver import Prior
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
-__all__ = ["bits_of", "check_texts", "named_in_sentences", "refuse_lawless"]
-
 SEED = 0
 """The seed of the draws in comparisons; it is the same at every ε, so that a search is stable."""
 

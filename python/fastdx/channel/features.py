@@ -21,8 +21,6 @@ from fastdx.channel.law import Channel
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.exceptions import InputTypeError, ParameterError
 
-__all__ = ["KINDS", "TextFeatures", "directions", "laws"]
-
 _Numbers = NDArray[np.float64]
 
 KINDS = ("means", "counts", "both")

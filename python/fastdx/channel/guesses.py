@@ -17,8 +17,6 @@ from fastdx.channel.receiver import Prior, by_rank, numbers_of
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 
-__all__ = ["BestGuess", "PrivateTexts", "best_among", "best_guess", "check_model", "prior_of"]
-
 _Places = NDArray[np.int64]
 _Numbers = NDArray[np.float64]
 _Truths = NDArray[np.bool_]

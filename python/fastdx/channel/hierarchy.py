@@ -11,8 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Category", "Hierarchy", "hierarchy_of"]
-
 _Numbers = NDArray[np.float64]
 
 SPACES = 4

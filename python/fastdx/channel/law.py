@@ -25,8 +25,6 @@ from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism, from_spec
 from fastdx.mechanisms.finite_law import LawLike
 
-__all__ = ["Bits", "Channel"]
-
 _Numbers = NDArray[np.float64]
 
 

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from fastdx._core import ChannelCore
 from fastdx.exceptions import ParameterError
 
-__all__ = ["Prior", "by_rank", "laws", "matrix_of", "numbers_of", "posterior_sums"]
-
 _Numbers = NDArray[np.float64]
 
 AT_ONCE = 256

@@ -20,8 +20,6 @@ from fastdx.counts.linear import Rule, rule_for
 from fastdx.counts.student import quantile
 from fastdx.exceptions import InputTypeError, ParameterError
 
-__all__ = ["Distribution", "Estimator", "Share"]
-
 _Numbers = NDArray[np.float64]
 
 ROUNDS = 100

@@ -15,8 +15,6 @@ from fastdx.counts.estimator import UNKNOWN, _confidence, indicator
 from fastdx.counts.linear import Rule, rule_for
 from fastdx.exceptions import ParameterError
 
-__all__ = ["Plan", "plan"]
-
 WORSE = 2.0
 """So many times what randomised response takes is too much."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fastdx._selection import PrivateSpans, Select, rare
-from fastdx.mechanisms.base import Common, Mechanism, Option, Unchanged
+from fastdx._types import Unchanged
+from fastdx.mechanisms.base import Common, Mechanism, Option
 from fastdx.mechanisms.finite_law import FiniteLaw
 from fastdx.mechanisms.hyperbolic_laplace import HyperbolicLaplace
 from fastdx.mechanisms.mahalanobis import Mahalanobis

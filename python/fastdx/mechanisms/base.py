@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from fastdx.numbers import Date, Number
 
-__all__ = ["Common", "Mechanism", "Option", "Unchanged"]
-
 QUICK = 50_000
 """The largest vocabulary for which `repr` measures how many words come back unchanged."""
 

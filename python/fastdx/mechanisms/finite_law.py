@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Self, TypeIs, Unpack
 
-__all__ = ["FiniteLaw", "LawLike", "drawn", "is_law"]
-
 CERTIFIED = 2000
 """The most words for which a law is certified by default."""
 

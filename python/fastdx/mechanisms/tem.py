@@ -28,8 +28,6 @@ from fastdx.mechanisms.base import Common, Mechanism, Option
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["Tem"]
-
 RECOMPUTED = 1000
 """The number of words whose lists ``verify='recompute'`` computes again."""
 

@@ -19,8 +19,6 @@ from fastdx.exceptions import ParameterError
 from fastdx.lab.attacks.words import LikelyInputs, similarity
 from fastdx.mechanisms import Mechanism
 
-__all__ = ["Context", "Recovered", "known_runs", "sentence_attack"]
-
 _Ids = NDArray[np.uint32]
 _Places = NDArray[np.int64]
 _Numbers = NDArray[np.float64]

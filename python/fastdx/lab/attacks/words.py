@@ -15,14 +15,6 @@ from fastdx.channel.receiver import Prior
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 
-__all__ = [
-    "LikelyInputs",
-    "Reidentification",
-    "mean_similarity",
-    "reidentification",
-    "similarity",
-]
-
 _Ids = NDArray[np.uint32]
 _Numbers = NDArray[np.float64]
 

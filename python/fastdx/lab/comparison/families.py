@@ -22,8 +22,6 @@ from fastdx.mechanisms import MECHANISMS, Mechanism, Tem
 if TYPE_CHECKING:
     from fastdx.lab.laws import Law
 
-__all__ = ["HEADER", "Comparison", "Family", "compare", "families", "family_names"]
-
 Space = Embedding | WordGraph
 Make = Callable[[float], "Mechanism | Law"]
 

@@ -27,8 +27,6 @@ from fastdx.mechanisms.finite_law import drawn, is_law
 if TYPE_CHECKING:
     from fastdx.lab.laws import Law
 
-__all__ = ["CoverChoice", "choose_cover", "epsilon_by_bits", "epsilon_by_success", "frontier"]
-
 SUMMED = 50_000
 """The largest vocabulary for which `frontier` computes the capacity, a sum over all laws."""
 

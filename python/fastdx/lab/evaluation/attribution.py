@@ -18,14 +18,6 @@ from fastdx._core import Embedding, WordGraph, nearest_documents
 from fastdx.bags import bag_tokens
 from fastdx.exceptions import ParameterError
 
-__all__ = [
-    "Attributed",
-    "Attribution",
-    "ChosenAttribution",
-    "choose_attribution",
-    "classify_nearest",
-]
-
 Label = TypeVar("Label", bound=Hashable)
 KNOWN = ("together", "mean", "each")
 """The ways to represent an author."""

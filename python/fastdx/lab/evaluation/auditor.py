@@ -20,8 +20,6 @@ from fastdx._core import Embedding, WordGraph
 from fastdx.exceptions import ParameterError
 from fastdx.lab.attacks import known_runs
 
-__all__ = ["NextWord", "UserAudit", "audit_users", "runs_of"]
-
 _Run = NDArray[np.uint32]
 
 Users = Sequence[Sequence[_Run]]

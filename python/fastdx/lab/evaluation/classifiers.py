@@ -14,8 +14,6 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from fastdx._core import Embedding, tokenize
 
-__all__ = ["MeanVectors", "text_classifier", "vector_classifier"]
-
 
 def text_classifier(
     texts: Iterable[str], labels: Iterable[Hashable], *, strength: float = 1.0

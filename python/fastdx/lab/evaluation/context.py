@@ -22,8 +22,6 @@ from fastdx.exceptions import ParameterError
 from fastdx.lab.attacks import LikelyInputs, known_runs
 from fastdx.mechanisms import Mechanism
 
-__all__ = ["ContextModel"]
-
 _Ids = NDArray[np.uint32]
 _Floats = NDArray[np.float32]
 

@@ -8,10 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 from scipy import stats
 
-from fastdx._shared.intervals import Interval, of_share, over_texts
+from fastdx._shared.intervals import Interval
 from fastdx.exceptions import ParameterError
-
-__all__ = ["Interval", "of_share", "over_texts", "over_trials"]
 
 
 def over_trials(

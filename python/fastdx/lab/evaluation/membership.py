@@ -14,8 +14,6 @@ from sklearn.preprocessing import StandardScaler
 
 from fastdx.exceptions import ParameterError
 
-__all__ = ["membership_inference"]
-
 Labelled = tuple[Sequence[str], Sequence[Hashable]]
 """Texts and their labels."""
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from fastdx._shared.rounded import up
 
-__all__ = ["render"]
-
 COLORS = 6
 WIDE, HIGH, LEFT, UP, DOWN = 480, 320, 40, 34, 44
 """The size of the picture of the trade-off, and the room for its axes."""

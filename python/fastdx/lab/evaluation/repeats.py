@@ -14,8 +14,6 @@ from fastdx.exceptions import ParameterError
 from fastdx.lab.attacks import LikelyInputs
 from fastdx.mechanisms import Mechanism
 
-__all__ = ["frequency_attack", "likelihood_attack"]
-
 
 def _outputs(mechanism: Mechanism, words: Sequence[str], times: int) -> list[list[str]]:
     """Return the outputs of each word, which is repeated in a text of its own."""

@@ -10,13 +10,11 @@ from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple
 
+from fastdx._shared.intervals import Interval
 from fastdx._shared.replace import open_output
 from fastdx._shared.rounded import up
 from fastdx.exceptions import ParameterError
 from fastdx.lab.evaluation import page
-from fastdx.lab.evaluation.intervals import Interval
-
-__all__ = ["KINDS", "REPEATED", "REPEATS", "WORD", "Evaluation", "Judged", "Kind", "Measure"]
 
 REPEATS = (1, 10, 100)
 """The numbers of outputs of a word in the attacks that count outputs."""

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from fastdx._core import __version__
 from fastdx._shared import LEAST_TEXTS
+from fastdx._shared.intervals import Interval, of_share
 from fastdx.channel import Bits, Channel, NgramPrior
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.lab.attacks import LikelyInputs, reidentification
 from fastdx.lab.evaluation import context
-from fastdx.lab.evaluation.intervals import Interval, of_share, over_trials
+from fastdx.lab.evaluation.intervals import over_trials
 from fastdx.lab.evaluation.repeats import frequency_attack, likelihood_attack
 from fastdx.lab.evaluation.results import (
     KINDS,
@@ -32,8 +33,6 @@ from fastdx.lab.evaluation.results import (
 )
 from fastdx.lab.evaluation.trial import USERS, Subject, Texts, Trial, splits
 from fastdx.mechanisms import Mechanism
-
-__all__ = ["evaluate"]
 
 """The least number of texts, so that every quarter has some."""
 

@@ -23,8 +23,6 @@ from fastdx.lab.evaluation.context import ContextModel
 from fastdx.lab.evaluation.membership import membership_inference
 from fastdx.mechanisms import Mechanism
 
-__all__ = ["USERS", "Subject", "Texts", "Trial", "splits"]
-
 USERS = 8
 """The least number of authors for the auditor: two members and two others, in target and shadow."""
 LONGEST = 600

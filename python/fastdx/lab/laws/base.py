@@ -13,8 +13,6 @@ from fastdx._core import LEAST_EXPONENT, Embedding, WordGraph
 from fastdx._shared.rounded import up
 from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
 
-__all__ = ["Law", "Price", "Space"]
-
 Space: TypeAlias = Embedding | WordGraph
 """Words and their distances."""
 Row: TypeAlias = Callable[[int], NDArray[np.float64]]

@@ -11,8 +11,6 @@ from fastdx._core import Embedding, LawRows
 from fastdx.exceptions import ParameterError
 from fastdx.lab.laws.base import LOWEST, Law, Price, Space, check_space, counted, positive
 
-__all__ = ["greedy_order", "one_diffractor"]
-
 NEIGHBORS = 64
 """The number of nearest words of each word that `greedy_order` looks up in advance."""
 BATCH = 1024

@@ -18,8 +18,6 @@ from fastdx.lab.laws.base import (
     softmax,
 )
 
-__all__ = ["santext", "santext_plus"]
-
 SOURCE = (
     "X. Yue, M. Du, T. Wang, Y. Li, H. Sun, S. S. M. Chow, Differential Privacy for Text "
     "Analytics via Natural Text Sanitization, Findings of ACL-IJCNLP 2021"

@@ -12,8 +12,6 @@ from fastdx._shared.rounded import down
 from fastdx.exceptions import ParameterError
 from fastdx.lab.laws.base import LOWEST, Law, Price, between, check_line, distance_rows, positive
 
-__all__ = ["truncated_laplace", "vickrey"]
-
 POINTS = 24
 """Quadrature points per piece; on a piece of length at most 1/ε the result is exact to rounding."""
 HALVINGS = 60

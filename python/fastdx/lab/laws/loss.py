@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastdx.exceptions import ParameterError
 
-__all__ = ["Logs", "Worst", "largest_loss"]
-
 ROUNDING = 1e-9
 """The largest log-ratio that rounding can cause between two words at distance 0."""
 NEAR = 8

@@ -25,8 +25,6 @@ from fastdx.lab.laws.base import LOWEST, Law, Price, distance_rows
 from fastdx.lab.laws.line import borders, laplace_mass
 from fastdx.mechanisms import Mahalanobis, Mechanism, MultivariateLaplace
 
-__all__ = ["computable", "of_noise"]
-
 Numbers = NDArray[np.float64]
 
 LARGEST = 2000

@@ -23,8 +23,6 @@ from fastdx.lab.laws.base import (
 )
 from fastdx.lab.laws.loss import largest_loss
 
-__all__ = ["blahut_arimoto", "optimal", "spanner"]
-
 LARGEST = 300
 """The most words for a linear programme."""
 TOLERANCE = 1e-9

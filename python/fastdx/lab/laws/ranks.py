@@ -18,8 +18,6 @@ from fastdx.lab.laws.base import (
     softmax,
 )
 
-__all__ = ["rank_based", "with_neighbors", "words_blending_boxes"]
-
 
 def rank_based(space: Space, epsilon: float) -> Law:
     """Return the exponential mechanism on ranks: Pr[y|w] ∝ exp(-ε·rank(w, y)/(V - 1)).

@@ -16,8 +16,6 @@ from fastdx.lab.laws.base import (
     softmax,
 )
 
-__all__ = ["syntf"]
-
 
 def syntf(space: Space, epsilon: float, ratings: ArrayLike) -> Law:
     """Return the law of one draw of SynTF: Pr[y|w] ∝ exp(ε·rating(w, y)/(2Δ)).

@@ -20,8 +20,6 @@ from fastdx.lab.laws.ratings import distance_ratings, syntf
 from fastdx.lab.laws.response import randomized_response
 from fastdx.lab.laws.sets import custext
 
-__all__ = ["NAMES", "Published", "by_name"]
-
 Make = Callable[[float], Law]
 """A function from ε to a law."""
 

@@ -7,8 +7,6 @@ import numpy as np
 from fastdx._core import LawRows
 from fastdx.lab.laws.base import Law, Price, Space, check_space, positive
 
-__all__ = ["randomized_response"]
-
 MAX_EPSILON = 700.0
 """The largest ε of the computed law, because e^-709 is no normal 64-bit number."""
 SOURCE = (

@@ -9,8 +9,6 @@ import numpy as np
 from fastdx._core import LawRows, partition_words
 from fastdx.lab.laws.base import Law, Price, Space, check_space, counted, positive
 
-__all__ = ["custext"]
-
 SOURCE = (
     "S. Chen, F. Mo, Y. Wang, C. Chen, J.-Y. Nie, C. Wang, J. Cui, A Customized Text Sanitization "
     "Mechanism with Differential Privacy, Findings of ACL 2023"
