@@ -16,7 +16,7 @@ from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Cover, Embedding, Mechanism, Tem
 from fastdx.channel import Channel, NgramPrior
 from fastdx.lab.attacks import sentence_attack
-from fastdx.lab.comparison import epsilon_by_bits
+from fastdx.lab.comparison import largest_epsilon
 from fastdx.lab.evaluation import Interval, MeanVectors, over_trials
 
 DRAWS = 2
@@ -233,10 +233,14 @@ def _equal_bits(k: int | None, words: int) -> list[float]:
     if k == RECOMMENDED.k:
         return [RECOMMENDED.epsilon, wanted]
     made = _mechanism(Policy(1.0, k), words)
-    found = epsilon_by_bits(made.with_epsilon, wanted, "rank", (0.5, 8.0), 1e-3)
+
+    def told(m: Mechanism) -> float:
+        return float(Channel.of(m).bits())
+
+    found = largest_epsilon(made.with_epsilon, told, wanted, (0.5, 8.0), 1e-3)
     assert found is not None
     epsilon = math.floor(found * 1000) / 1000
-    return [epsilon, float(Channel.of(made.with_epsilon(epsilon)).bits())]
+    return [epsilon, told(made.with_epsilon(epsilon))]
 
 
 def _as_much(run: Run, words: int) -> dict[int | None, tuple[Policy, float]]:

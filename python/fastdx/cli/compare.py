@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from fastdx import Cover, Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx._shared.replace import open_output
 from fastdx._shared.rounded import near
+from fastdx.calibration.leakage import bits_of
 from fastdx.channel import Channel, NgramPrior
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import attacked_texts, embedding_options, examples, excluded_words, load
-from fastdx.lab.comparison import compare, families, family_names, frontier
+from fastdx.lab.comparison import compare, families, family_names, frontier, largest_epsilon
 from fastdx.lab.comparison.families import FEWER, HEADER, MORE, description
-from fastdx.lab.comparison.frontier import epsilon_by_bits
 from fastdx.mechanisms import Mechanism
 from fastdx.mechanisms.finite_law import drawn
 
@@ -352,7 +352,9 @@ def _matched(mechanism: Mechanism, bits: float, e: Embedding) -> Mechanism | Non
         return None
     between = (0.01, 1000.0)
     prior = _prior(mechanism, e)
-    epsilon = epsilon_by_bits(mechanism.with_epsilon, bits, prior, between, 0.03)
+    epsilon = largest_epsilon(
+        mechanism.with_epsilon, lambda m: bits_of(m, prior), bits, between, 0.03
+    )
     if epsilon is None or epsilon == between[1]:
         return None
     return mechanism.with_epsilon(epsilon)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,11 +16,11 @@ from fastdx._core import Certificate, Embedding, WordGraph, binomial_bounds, lar
 from fastdx._core import certify as _certify
 from fastdx._shared.rounded import down, up
 from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.lab.laws import Law, of_noise
+from fastdx.lab.laws.base import check_size
+from fastdx.lab.laws.loss import Logs
 from fastdx.mechanisms import FiniteLaw, Mahalanobis, Mechanism, MultivariateLaplace, Tem
 from fastdx.mechanisms.finite_law import is_law
-
-if TYPE_CHECKING:
-    from fastdx.lab.laws import Law
 
 __all__ = ["Certificate", "Finding", "LargestLoss", "Report", "certify", "likelihood_ratio"]
 
@@ -167,8 +167,6 @@ def certify(
     if isinstance(mechanism, Tem) and metric is None and not mechanism.remap:
         return _certify(mechanism, progress)
     if isinstance(mechanism, MultivariateLaplace | Mahalanobis):
-        from fastdx.lab.laws import of_noise
-
         mechanism = of_noise(mechanism)
     space = mechanism.space if metric is None else metric
     if isinstance(space, Embedding | WordGraph):
@@ -207,9 +205,6 @@ def _of_matrix(
     mechanism: Mechanism | Law, metric: Metric, progress: Callable[[int], object] | None
 ) -> LargestLoss:
     """Look at all pairs of words, by a matrix of all laws and the distances."""
-    from fastdx.lab.laws.base import check_size
-    from fastdx.lab.laws.loss import Logs
-
     words = mechanism.space.words
     check_size(len(words))
     distances, name = _distances(metric, words)

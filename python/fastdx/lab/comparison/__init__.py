@@ -5,7 +5,7 @@
 """
 
 from fastdx.lab.comparison.families import Comparison, Family, compare, families, family_names
-from fastdx.lab.comparison.frontier import CoverChoice, choose_cover, epsilon_by_bits, frontier
+from fastdx.lab.comparison.frontier import CoverChoice, choose_cover, frontier, largest_epsilon
 
 __all__ = [
     "Comparison",
@@ -13,8 +13,8 @@ __all__ = [
     "Family",
     "choose_cover",
     "compare",
-    "epsilon_by_bits",
     "families",
     "family_names",
     "frontier",
+    "largest_epsilon",
 ]

@@ -9,21 +9,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import isnan, nan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastdx._core import Cover, Embedding, WordGraph
 from fastdx._shared.rounded import up
+from fastdx.calibration.leakage import bits_of
 from fastdx.channel import NgramPrior
 from fastdx.channel.receiver import Prior
 from fastdx.exceptions import FastdxError, ParameterError
-from fastdx.lab.comparison.frontier import epsilon_by_bits, epsilon_by_success, frontier
+from fastdx.lab.attacks import reidentification
+from fastdx.lab.comparison.frontier import Make, frontier, largest_epsilon
+from fastdx.lab.laws import Law
+from fastdx.lab.laws.registry import NAMES, by_name, number_of
 from fastdx.mechanisms import MECHANISMS, Mechanism, Tem
 
-if TYPE_CHECKING:
-    from fastdx.lab.laws import Law
-
 Space = Embedding | WordGraph
-Make = Callable[[float], "Mechanism | Law"]
 
 ALIASES = {"madlib": "laplace", "staircase": "response"}
 """Other names in use for some families."""
@@ -95,20 +95,16 @@ def family_names() -> tuple[str, ...]:
     Examples
     --------
     >>> from fastdx.lab import laws
-    >>> from fastdx.mechanisms import MECHANISMS
     >>> from fastdx.lab.comparison import family_names
+    >>> from fastdx.mechanisms import MECHANISMS
     >>> {*MECHANISMS, *laws.NAMES} <= set(family_names())
     True
     """
-    from fastdx.lab.laws import NAMES
-
     return ("tem", *VARIANTS, *(name for name in MECHANISMS if name != "tem"), *NAMES)
 
 
 def description(name: str, number: float | None = None) -> str:
     """Return a phrase that describes a family and its number, by default the usual one."""
-    from fastdx.lab.laws.registry import NAMES
-
     if name in VARIANTS:
         _, parameter, usual = VARIANTS[name]
         return f"Tem; {parameter}: {usual if number is None else number:g}"
@@ -122,8 +118,6 @@ def description(name: str, number: float | None = None) -> str:
 
 
 def _family(name: str, space: Space, *, asked: bool = True) -> Family:
-    from fastdx.lab.laws.registry import NAMES, by_name, number_of
-
     start, colon, given = name.partition(":")
     start, slow = ALIASES.get(start, start), False
     name, number, epsilons = start + colon + given, None, (0.01, 1000.0)
@@ -332,15 +326,18 @@ def compare(
     attacked = None if texts is None else list(texts)
     if named is not None and not 0 < named < 1:
         raise ParameterError(f"named must be above 0 and below 1, got {named}")
+    most = named if named is not None else bits
+
+    def consequence(at: Mechanism) -> float:
+        return reidentification(at, prior).success[1] if named is not None else bits_of(at, prior)
+
     for name, family in made.items():
         if progress is not None:
             progress(name)
         at = epsilon
         try:
-            if named is not None:
-                at = epsilon_by_success(family.make, named, prior, family.epsilons, TOLERANCE)
-            if bits is not None:
-                at = epsilon_by_bits(family.make, bits, prior, family.epsilons, TOLERANCE)
+            if most is not None:
+                at = largest_epsilon(family.make, consequence, most, family.epsilons, TOLERANCE)
             if at is None or (epsilon is None and at == family.epsilons[1]):
                 yield Comparison(name, nan, None, {}, MORE if at is None else FEWER)
                 continue

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import nan
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,11 +21,10 @@ from fastdx.channel.receiver import Prior
 from fastdx.exceptions import ParameterError
 from fastdx.lab import audit
 from fastdx.lab.attacks import mean_similarity, reidentification, sentence_attack
+from fastdx.lab.laws import Law
+from fastdx.lab.laws.plane import computable
 from fastdx.mechanisms import Mechanism, Tem
 from fastdx.mechanisms.finite_law import drawn, is_law
-
-if TYPE_CHECKING:
-    from fastdx.lab.laws import Law
 
 SUMMED = 50_000
 """The largest vocabulary for which `frontier` computes the capacity, a sum over all laws."""
@@ -151,8 +150,6 @@ def _unit(mechanism: Mechanism) -> str:
 
 def _costs(mechanism: Mechanism, progress: Callable[[int], object] | None) -> dict[str, float]:
     """Return the computed ε of a mechanism in both units; NaN if its law cannot be computed."""
-    from fastdx.lab.laws.plane import computable
-
     if not mechanism.has_law and not computable(mechanism):
         return {"per_distance": nan, "any_two": nan}
     # Given a metric, `certify` computes both ε, even for a Tem and its own metric.
@@ -161,10 +158,10 @@ def _costs(mechanism: Mechanism, progress: Callable[[int], object] | None) -> di
     return {"per_distance": loss.epsilon, "any_two": loss.local}
 
 
-Make = Callable[[float], "Mechanism | Law"]
+Make = Callable[[float], Mechanism | Law]
 
 
-def _largest(
+def largest_epsilon(
     make: Make,
     consequence: Callable[[Mechanism], float],
     most: float,
@@ -183,35 +180,6 @@ def _largest(
     if excess(low) > 0:
         return None
     return narrowed(excess, low, high, tolerance)[0]
-
-
-def epsilon_by_bits(
-    make: Make, most: float, prior: Prior, between: tuple[float, float], tolerance: float
-) -> float | None:
-    """Return the largest ε at which a release tells at most so many bits; None if there is none."""
-    return _largest(make, lambda m: bits_of(m, prior), most, between, tolerance)
-
-
-def epsilon_by_success(
-    mechanism: Mechanism | Make,
-    most: float,
-    prior: Prior,
-    between: tuple[float, float],
-    tolerance: float,
-    *,
-    draws: int = 200,
-    progress: Callable[[int], object] | None = None,
-) -> float | None:
-    """Return the largest ε at which one guess succeeds at most so often; None if there is none.
-
-    Takes a mechanism whose ε can be changed, or a function from ε to a mechanism.
-    """
-    make = mechanism.with_epsilon if isinstance(mechanism, Mechanism) else mechanism
-
-    def named(at: Mechanism) -> float:
-        return reidentification(at, prior, draws=draws, progress=progress).success[1]
-
-    return _largest(make, named, most, between, tolerance)
 
 
 @dataclass(frozen=True)
@@ -317,7 +285,7 @@ def choose_cover(
                      Cover.balanced(space, k, weight=weight, frequencies=frequencies,
                                     exclude=exclude))  # fmt: skip
             tem = Tem(space, 1.0, cover=cover)
-            epsilon = _largest(tem.with_epsilon, consequence, most, (1e-3, 64.0), tolerance)
+            epsilon = largest_epsilon(tem.with_epsilon, consequence, most, (1e-3, 64.0), tolerance)
             if epsilon is None:
                 continue
             tem = tem.with_epsilon(epsilon)
