@@ -1,13 +1,12 @@
-"""Leakage of a release as a function of the mechanism: bits, and words named in sentences."""
+"""Words named in sentences, as a function of the mechanism."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from fastdx._shared.intervals import Interval
-from fastdx.channel import Bits, Channel, NgramPrior
-from fastdx.channel.guesses import PrivateTexts, check_model, prior_of
-from fastdx.channel.receiver import Prior
+from fastdx.channel import Channel, NgramPrior
+from fastdx.channel.guesses import PrivateTexts, check_model
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
@@ -19,12 +18,6 @@ def refuse_lawless(parameter: str, mechanism: Mechanism) -> None:
     """Refuse a bound that cannot be computed because the mechanism has no law."""
     if not mechanism.has_law:
         raise ParameterError(f"{parameter} must be left out: this mechanism has no law to compute")
-
-
-def bits_of(mechanism: Mechanism, prior: Prior) -> Bits:
-    """Return the bits that a release tells about a word; the default prior is ∝ 1/(rank + 2.7)."""
-    known = None if prior is None else prior_of(mechanism, prior)
-    return Channel.of(mechanism).bits(known)
 
 
 def check_texts(

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from fastdx import Cover, Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx._shared.replace import open_output
 from fastdx._shared.rounded import near
-from fastdx.calibration.leakage import bits_of
 from fastdx.channel import Channel, NgramPrior
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import attacked_texts, embedding_options, examples, excluded_words, load
@@ -353,7 +352,7 @@ def _matched(mechanism: Mechanism, bits: float, e: Embedding) -> Mechanism | Non
     between = (0.01, 1000.0)
     prior = _prior(mechanism, e)
     epsilon = largest_epsilon(
-        mechanism.with_epsilon, lambda m: bits_of(m, prior), bits, between, 0.03
+        mechanism.with_epsilon, lambda m: Channel.of(m).bits(prior), bits, between, 0.03
     )
     if epsilon is None or epsilon == between[1]:
         return None

@@ -15,9 +15,8 @@ import numpy as np
 
 from fastdx import calibration
 from fastdx._shared.replace import open_output
-from fastdx.calibration.leakage import bits_of
 from fastdx.calibration.measures import statistics_at
-from fastdx.channel import NgramPrior
+from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.guesses import prior_of
 from fastdx.channel.receiver import Prior
 from fastdx.exceptions import ParameterError
@@ -194,7 +193,8 @@ def _bits(mechanism: Mechanism, prior: Prior) -> dict[str, float] | None:
     if not mechanism.has_law:
         return None
     by_rank = prior is None or isinstance(prior, str)
-    found = mechanism.bits() if by_rank and mechanism.seed is None else bits_of(mechanism, prior)
+    kept = by_rank and mechanism.seed is None
+    found = mechanism.bits() if kept else Channel.of(mechanism).bits(prior)
     return {"value": float(found), "low": found.low, "high": found.high, "sampled": found.sampled}
 
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from fastdx._core import Cover, Embedding, WordGraph
 from fastdx._shared.rounded import up
-from fastdx.calibration.leakage import bits_of
-from fastdx.channel import NgramPrior
+from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.receiver import Prior
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.lab.attacks import reidentification
@@ -329,7 +328,9 @@ def compare(
     most = named if named is not None else bits
 
     def consequence(at: Mechanism) -> float:
-        return reidentification(at, prior).success[1] if named is not None else bits_of(at, prior)
+        if named is not None:
+            return reidentification(at, prior).success[1]
+        return Channel.of(at).bits(prior)
 
     for name, family in made.items():
         if progress is not None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from fastdx._core import Cover, Embedding, WordGraph
-from fastdx.calibration.leakage import bits_of, check_texts, named_in_sentences
+from fastdx.calibration.leakage import check_texts, named_in_sentences
 from fastdx.calibration.measures import near_losses
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.calibration.table import Table
@@ -271,7 +271,7 @@ def choose_cover(
 
     def consequence(at: Mechanism) -> float:
         if promise == "max_bits":
-            return bits_of(at, prior_of(at, prior))
+            return Channel.of(at).bits(prior_of(at, prior))
         if attacked is not None:
             return named_in_sentences(at, *attacked).high
         return reidentification(at, prior, progress=progress).success[1]
@@ -292,8 +292,8 @@ def choose_cover(
             similarity, chance = mean_similarity(tem, judge, prior)
             reached = reidentification(tem, prior).success[1]
             row = {"k": k, "weight": weight, "epsilon": epsilon, "R": reached,
-                   "bits": float(bits_of(tem, prior_of(tem, prior))), "similarity": similarity,
-                   "chance": chance}  # fmt: skip
+                   "bits": float(Channel.of(tem).bits(prior_of(tem, prior))),
+                   "similarity": similarity, "chance": chance}  # fmt: skip
             if attacked is not None:
                 read = named_in_sentences(tem, *attacked)
                 row |= {"sentence": read.mean, "sentence_high": read.high}
