@@ -43,8 +43,7 @@ class Family:
     --------
     >>> import numpy as np
     >>> from fastdx import Embedding, FiniteLaw
-    >>> from fastdx.lab.comparison import Family
-    >>> from fastdx.lab.comparison import compare, families
+    >>> from fastdx.lab.comparison import Family, compare, families
     >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [0.1], [5.0], [5.1]])
     >>> def truthful(epsilon):
     ...     return FiniteLaw(e, np.ones((4, 4)) + (np.exp(epsilon) - 1) * np.eye(4))
