@@ -32,7 +32,7 @@ LIBRARIES = {
     "spacy": "spacy",
     "spark": "pyspark",
 }
-"""The packages that fastdx.NAME, docs/engines/NAME.md and fastdx.evaluation.context need."""
+"""The packages that fastdx.NAME, docs/engines/NAME.md and fastdx.lab.evaluation.context need."""
 
 
 # By default Spark's workers run the python3 on PATH.
@@ -47,7 +47,7 @@ os.environ.setdefault(
 def missing(path: Path) -> str | None:
     """Return the reason why a page or module cannot run here, or None."""
     python = ROOT / "python" / "fastdx"
-    if path.parent not in (ROOT / "docs" / "engines", python, python / "evaluation"):
+    if path.parent not in (ROOT / "docs" / "engines", python, python / "lab" / "evaluation"):
         return None
     library = LIBRARIES.get(path.stem)
     if library is not None and find_spec(library) is None:
@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 COMMON = 1000
 """Nobody takes the ε of an example with fewer words as advice."""
-INNER = ("calibration", "laws", "attacks", "evaluation", "audit", "report", "plots", "cli")
+INNER = ("calibration", "lab", "cli")
 """Parts of the package that make mechanisms to measure them, not to release anything."""
 
 

@@ -9,7 +9,8 @@ import faiss
 import numpy as np
 from common import SHARED, report
 
-from fastdx import Embedding, MultivariateLaplace, Tem, audit, calibration
+from fastdx import Embedding, MultivariateLaplace, Tem, calibration
+from fastdx.lab import audit
 
 BLOCK = 500
 

@@ -10,7 +10,7 @@ import numpy as np
 from common import SHARED, median, report, seconds
 
 from fastdx import Embedding, poincare
-from fastdx.noise import hyperbolic_laplace, hyperbolic_metropolis
+from fastdx.lab.noise import hyperbolic_laplace, hyperbolic_metropolis
 
 SIZE = 20_000
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 from common import by_rank, processor_time, seconds
 
-from fastdx import Embedding, FiniteLaw, Tem, laws
+from fastdx import Embedding, FiniteLaw, Tem
+from fastdx.lab import laws
 from fastdx.mechanisms import Mechanism
 
 WORDS = 30_000

@@ -10,6 +10,7 @@ import numpy as np
 from common import SHARED, median, report
 
 import fastdx
+from fastdx.lab.laws import custext as custext_law
 
 
 def loading(path: Path, folder: Path) -> None:
@@ -76,7 +77,7 @@ def published(path: Path) -> None:
         ("Vickrey", fastdx.Vickrey(e, 5.0, tuning=0.75), VickreyCMP({**given, "t": 0.75})),
     ]
     santext = fastdx.Tem(e, 5.0, gamma=float("inf"))
-    custext = fastdx.FiniteLaw(law=fastdx.laws.custext(e, 5.0, k=20))
+    custext = fastdx.FiniteLaw(law=custext_law(e, 5.0, k=20))
     laws = [
         ("Tem", fastdx.Tem(e, 5.0), TEM({**given, "beta": 1e-3})),
         ("SanText", santext, SanText(given)),

@@ -17,8 +17,8 @@ import re
 from pathlib import Path
 
 from fastdx import Embedding, Tem
-from fastdx.attacks import reidentification, sentence_attack
 from fastdx.channel import Channel, NgramPrior
+from fastdx.lab.attacks import reidentification, sentence_attack
 
 SENTENCES = (
     "cancer treatment in Boston",

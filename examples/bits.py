@@ -9,8 +9,8 @@ sum over all 20,000 words and all outputs.
 from __future__ import annotations
 
 from fastdx import Embedding, Tem
-from fastdx.attacks import reidentification
 from fastdx.channel import Channel
+from fastdx.lab.attacks import reidentification
 
 READERS = (7.0, 3.5, 2.5)
 """The bits of a word for a reader who knows the words before it."""

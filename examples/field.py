@@ -1,7 +1,7 @@
 """Compares what published word mechanisms claim with what their laws really cost.
 
     python examples/field.py broken       # the smallest vocabularies on which a claim fails
-    python examples/field.py kept         # every law of fastdx.laws on 150 words
+    python examples/field.py kept         # every law of fastdx.lab.laws on 150 words
     python examples/field.py times        # how long laws take to set up, how fast they are drawn
     python examples/field.py sampling     # the second part of that alone
     python examples/field.py frontier     # all at equal bits a word, on real embeddings
@@ -32,12 +32,12 @@ from fastdx import (
     MultivariateLaplace,
     Tem,
     Vickrey,
-    laws,
 )
-from fastdx.calibration import compare, families, family_names
-from fastdx.calibration.families import HEADER
 from fastdx.channel import NgramPrior
-from fastdx.laws import largest_loss
+from fastdx.lab import laws
+from fastdx.lab.comparison import compare, families, family_names
+from fastdx.lab.comparison.families import HEADER
+from fastdx.lab.laws import largest_loss
 
 Matrix = NDArray[np.float64]
 NOT_IN_MANY_DIMENSIONS = ("hyperbolic", "vickrey-line", "truncated-laplace", "optimal")
@@ -242,7 +242,7 @@ def broken() -> list[Finding]:
 
 
 def kept(count: int) -> None:
-    """Print what every law of fastdx.laws costs on the first words of the built-in vocabulary."""
+    """Print what every law of `laws` costs on the first words of the built-in vocabulary."""
     default = Embedding.default()
     e = Embedding(default.words[:count], default.vectors[:count])
     flat = Embedding(e.words, default.vectors[:count, :1])

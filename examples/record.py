@@ -11,8 +11,9 @@ import re
 import tempfile
 from pathlib import Path
 
-from fastdx import Tem, attacks
+from fastdx import Tem
 from fastdx.budget import Ledger
+from fastdx.lab import attacks
 from fastdx.record import LINE
 
 TEXTS = ("the doctor said that my knee is fine", "see you on monday", "thank you for the medicine")

@@ -16,7 +16,7 @@ import numpy as np
 
 from fastdx import Tem
 from fastdx.channel import Channel
-from fastdx.evaluation import frequency_attack, likelihood_attack
+from fastdx.lab.evaluation import frequency_attack, likelihood_attack
 
 TIMES = (1, 2, 5, 10, 20, 50, 100)
 

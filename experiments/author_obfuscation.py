@@ -20,7 +20,7 @@ import numpy as np
 from experiments.data import Shared
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, nearest_documents
 from fastdx.bags import bag_words, text_of
-from fastdx.evaluation import Attribution
+from fastdx.lab.evaluation import Attribution
 
 EPSILONS = (5, 10, 15, 20, 25, 30)
 

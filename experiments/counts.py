@@ -19,9 +19,10 @@ import numpy as np
 from experiments.data import Source
 from experiments.measures import epsilon_of_bits
 from experiments.tables import SEED, Experiment, Run, Table
-from fastdx import Cover, Embedding, FiniteLaw, Mechanism, Tem, laws, tokenize
+from fastdx import Cover, Embedding, FiniteLaw, Mechanism, Tem, tokenize
 from fastdx.channel import Channel, NgramPrior
 from fastdx.counts import Estimator
+from fastdx.lab import laws
 
 SIZE = 6000
 """Words of the vocabulary: the first of the built-in ones."""

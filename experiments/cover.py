@@ -28,9 +28,11 @@ from typing import Any
 import numpy as np
 
 from experiments.data import Shared
-from fastdx import Cover, Embedding, Mechanism, MultivariateLaplace, NeighborResponse, Tem, plots
-from fastdx.calibration import Table, frontier
+from fastdx import Cover, Embedding, Mechanism, MultivariateLaplace, NeighborResponse, Tem
+from fastdx.calibration import Table
 from fastdx.channel import NgramPrior
+from fastdx.lab import plots
+from fastdx.lab.comparison import frontier
 
 
 def embeddings(source: Shared, words: int) -> tuple[Embedding, Embedding]:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Cover, Embedding, Mechanism, MultivariateLaplace, NeighborResponse, Tem, tokenize
-from fastdx.attacks import sentence_attack
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior, vector_rate_distortion
+from fastdx.lab.attacks import best_among, sentence_attack
 
 WORDS = 3000
 BITS = (1.0, 2.0, 3.0, 4.0)
@@ -194,7 +194,7 @@ def _named(
     everything = np.concatenate(written)
     right: list[list[float]] = []
     for prior in priors:
-        named = (channel._best_among(outputs, prior, among) == everything) & content[everything]
+        named = (best_among(channel, outputs, prior, among) == everything) & content[everything]
         right.append([float(some.sum()) for some in np.split(named, borders)])
     of = [float(content[ids].sum()) for ids in written]
     return [_ratio(found, of) for found in right]

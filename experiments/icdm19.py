@@ -12,10 +12,10 @@ import numpy as np
 from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, HyperbolicLaplace, Mechanism, MultivariateLaplace, calibration
-from fastdx.attacks import known_runs
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import NgramPrior
-from fastdx.evaluation import (
+from fastdx.lab.attacks import known_runs
+from fastdx.lab.evaluation import (
     Attribution,
     ChosenAttribution,
     Interval,
@@ -25,7 +25,7 @@ from fastdx.evaluation import (
     text_classifier,
     vector_classifier,
 )
-from fastdx.noise import hyperbolic_laplace
+from fastdx.lab.noise import hyperbolic_laplace
 
 PUBLISHED_N = {0.125: (1.25, 134), 0.5: (1.62, 148), 1.0: (2.07, 172), 2.0: (3.92, 297),
                8.0: (140.67, 960)}  # fmt: skip

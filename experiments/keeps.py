@@ -3,6 +3,7 @@ task, size of the collection and policy, on the built-in vocabulary."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -13,12 +14,10 @@ from numpy.typing import NDArray
 from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Cover, Embedding, Mechanism, Tem
-from fastdx._core import RECOMMENDED_COVER, RECOMMENDED_EPSILON
-from fastdx._shared.rounded import down
-from fastdx.attacks import sentence_attack
-from fastdx.calibration.search import log_ratio, narrowed
 from fastdx.channel import Channel, NgramPrior
-from fastdx.evaluation import Interval, MeanVectors, over_trials
+from fastdx.lab.attacks import sentence_attack
+from fastdx.lab.comparison import largest_epsilon
+from fastdx.lab.evaluation import Interval, MeanVectors, over_trials
 
 DRAWS = 2
 SUMMARY_DRAWS = 5
@@ -39,7 +38,7 @@ class Policy(NamedTuple):
         return f"Tem, ε = {self.epsilon:g}{cover}"
 
 
-RECOMMENDED = Policy(RECOMMENDED_EPSILON, RECOMMENDED_COVER)
+RECOMMENDED = Policy(Tem.recommended().epsilon, Tem.recommended().spec["cover"])
 POLICIES = (RECOMMENDED, Policy(3.0, 40), Policy(6.0, 40), Policy(2.66), Policy(3.0))
 
 
@@ -235,11 +234,13 @@ def _equal_bits(k: int | None, words: int) -> list[float]:
         return [RECOMMENDED.epsilon, wanted]
     made = _mechanism(Policy(1.0, k), words)
 
-    def excess(epsilon: float) -> float:
-        return log_ratio(float(Channel.of(made.with_epsilon(epsilon)).bits()), wanted)
+    def told(m: Mechanism) -> float:
+        return float(Channel.of(m).bits())
 
-    epsilon = float(down(narrowed(excess, 0.5, 8.0, 1e-3)[0], 3))
-    return [epsilon, float(Channel.of(made.with_epsilon(epsilon)).bits())]
+    found = largest_epsilon(made.with_epsilon, told, wanted, (0.5, 8.0), 1e-3)
+    assert found is not None
+    epsilon = math.floor(found * 1000) / 1000
+    return [epsilon, told(made.with_epsilon(epsilon))]
 
 
 def _as_much(run: Run, words: int) -> dict[int | None, tuple[Policy, float]]:

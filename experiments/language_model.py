@@ -53,7 +53,7 @@ from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Cover, Embedding, Mechanism, Tem
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior, Posterior
-from fastdx.evaluation import Interval
+from fastdx.lab.evaluation import Interval
 
 FEWEST = 30
 """Sentences below which a normal interval of a share is not to be trusted."""

@@ -18,7 +18,7 @@ from experiments.data import Source
 from experiments.tables import Experiment, Run, Table
 from fastdx import Cover, Embedding
 from fastdx.channel import vector_rate_distortion
-from fastdx.laws import largest_loss
+from fastdx.lab.laws import largest_loss
 
 WORDS = 600
 BITS = (1.0, 2.0, 3.0)

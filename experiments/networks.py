@@ -184,7 +184,7 @@ def _next_word(words: int, units: int) -> _Anew:
 
 
 class NextWordLstm:
-    """Ranks of next words by an LSTM, as WSDM'20 trains one; see `fastdx.evaluation.NextWord`.
+    """Ranks of next words by an LSTM, as WSDM'20 trains one; see `fastdx.lab.evaluation.NextWord`.
 
     Parameters
     ----------

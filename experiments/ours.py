@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Run, Table
-from fastdx import Embedding, Mechanism, audit, from_spec, tokenize
-from fastdx.attacks import prior_of, reidentification, sentence_attack
-from fastdx.calibration import Family, families
+from fastdx import Embedding, Mechanism, from_spec, tokenize
 from fastdx.channel import Bits, Channel, NgramPrior
-from fastdx.evaluation import (
+from fastdx.lab import audit
+from fastdx.lab.attacks import reidentification, sentence_attack
+from fastdx.lab.comparison import Family, families
+from fastdx.lab.evaluation import (
     Attribution,
     Interval,
     of_share,
@@ -86,7 +87,7 @@ def _seeded(m: Mechanism) -> Mechanism:
 def _bits(m: Mechanism, draws: int = ESTIMATED) -> Bits:
     """The bits that a release tells of a word; for noise an estimate with its interval."""
     channel = Channel.of(m, estimate=None if m.has_law else draws)
-    return channel.bits(prior_of(m, "rank"))
+    return channel.bits("rank")
 
 
 def _at_bits(spaces: _Spaces, name: str, bits: float, draws: int = ESTIMATED) -> float | None:

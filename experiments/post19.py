@@ -14,7 +14,7 @@ from experiments.data import Labelled
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, nearest_documents
 from fastdx.bags import bag_words, text_of
-from fastdx.evaluation import Attribution, of_share, text_classifier
+from fastdx.lab.evaluation import Attribution, of_share, text_classifier
 
 PUBLISHED = {20: "15 of 20 authors", 50: "27 of 50 authors, 43 of 50 topics"}
 AFTER = "authors near chance by the nearest, not by 4-grams; topics about held"

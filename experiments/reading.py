@@ -22,7 +22,7 @@ from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Tem
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.hierarchy import _above, _lines
+from fastdx.channel.hierarchy import above, nouns
 
 SIZE = 6000
 """Words of the vocabulary: the first of the built-in ones."""
@@ -83,15 +83,15 @@ def _prior(collection: Collection, size: int, own: bool) -> NgramPrior:
 
 @cache
 def _singulars() -> dict[str, str]:
-    return {word: of for word, (_, _, of) in _lines().items() if of is not None}
+    return {word: of for word, (_, _, of) in nouns().items() if of is not None}
 
 
 def covers(category: str, word: str) -> bool:
     """Whether a category, in the singular or plural, stands above a word."""
-    if word not in _lines():
+    if word not in nouns():
         return False
     names = {category, _singulars().get(category, category)}
-    return bool(names & _above(word))
+    return bool(names & above(word))
 
 
 def _said(

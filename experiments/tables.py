@@ -16,7 +16,7 @@ import sklearn
 import fastdx
 from experiments.cache import kept
 from experiments.data import Source
-from fastdx.evaluation import Interval
+from fastdx.lab.evaluation import Interval
 
 SEED = 20
 

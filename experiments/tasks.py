@@ -6,7 +6,7 @@ TREC question classes, Snips intents and IMDB sentiment, trained and tested on p
 support vector machines on the words of a text (bag) and on the mean of its words' vectors (mean).
 Tem, Tem on balanced covers and the staircase on MiniLM in 50 dimensions; at an equal certified ε,
 at equal bits a word, and at an equal success of the strongest attacker on sentences
-(`fastdx.attacks`: exact under bigrams, on movie reviews). The same splits for all; accuracies are
+(`lab.attacks`: exact under bigrams, on movie reviews). The same splits for all; accuracies are
 means of two draws: right to about 2% on TREC and Snips, 1% on IMDB. Needs scikit-learn and
 ../shared.
 """
@@ -21,10 +21,11 @@ import numpy as np
 
 from experiments.data import Shared
 from fastdx import Cover, Embedding, Mechanism, NeighborResponse, Tem
-from fastdx.attacks import prior_of, sentence_attack
 from fastdx.channel import Channel, NgramPrior
-from fastdx.evaluation import MeanVectors
 from fastdx.exceptions import FastdxWarning
+from fastdx.lab.attacks import sentence_attack
+from fastdx.lab.comparison import largest_epsilon
+from fastdx.lab.evaluation import MeanVectors
 
 DRAWS = 2
 
@@ -71,21 +72,7 @@ def named(mechanism: Mechanism, texts: list[str], model: NgramPrior) -> float:
 
 def told(mechanism: Mechanism) -> float:
     """Bits that a release tells of a word, words being written by their rank."""
-    return float(Channel.of(mechanism).bits(prior_of(mechanism, "rank")))
-
-
-def largest(
-    mechanism: Mechanism, most: float, consequence: Callable[[Mechanism], float]
-) -> Mechanism:
-    """The mechanism at the largest ε, up to 64, at which a consequence is no larger."""
-    low, high = 0.5, 64.0
-    if consequence(mechanism.with_epsilon(high)) <= most:
-        return mechanism.with_epsilon(high)
-    while high / low > 1.03:
-        middle = (low * high) ** 0.5
-        kept = consequence(mechanism.with_epsilon(middle)) <= most
-        low, high = (middle, high) if kept else (low, middle)
-    return mechanism.with_epsilon(low)
+    return float(Channel.of(mechanism).bits("rank"))
 
 
 def mechanisms(
@@ -139,7 +126,11 @@ def main() -> None:
         if consequence is None:
             show(["original text", "–", "–", "–"], lambda texts: [t.lower() for t in texts], 1)
         for name, mechanism, certified in made:
-            m = largest(mechanism, most, consequence) if consequence else mechanism
+            m = mechanism
+            if consequence:
+                between = (0.5, 64.0)
+                own = largest_epsilon(m.with_epsilon, consequence, most, between, 0.03)
+                m = m.with_epsilon(own or between[0])
             unit = "" if consequence is None else " (not certified)"
             if not certified:
                 unit = " (any two words)"

@@ -10,7 +10,7 @@ from experiments import measures
 from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Mechanism, MultivariateLaplace, Tem
-from fastdx.evaluation import (
+from fastdx.lab.evaluation import (
     Interval,
     membership_inference,
     over_trials,

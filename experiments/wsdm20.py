@@ -17,7 +17,7 @@ from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Line, Run, Table
 from fastdx import Embedding, MultivariateLaplace, calibration
 from fastdx.bags import STOP_WORDS
-from fastdx.evaluation import (
+from fastdx.lab.evaluation import (
     Interval,
     NextWord,
     UserAudit,

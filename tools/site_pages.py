@@ -63,18 +63,21 @@ FENCE = re.compile(r"^(\s*)(```|~~~)")
 
 
 def public_modules() -> list[str]:
-    """Return the package's modules: mechanisms first, then the package, then others by name."""
+    """Return the package's modules: mechanisms, the package, others by name, the laboratory."""
     found = {m.name for m in pkgutil.iter_modules(fastdx.__path__) if not m.name.startswith("_")}
-    names = sorted(found - {"cli", "mechanisms"})
+    names = [*sorted(found - {"cli", "lab", "mechanisms"}), "lab"]
+    names += (f"lab.{n}" for n in fastdx.lab.__all__)
     return ["fastdx.mechanisms", "fastdx", *(f"fastdx.{n}" for n in names)]
 
 
 def api_navigation() -> list[dict[str, Any]]:
-    """Yield the pages of the API; engines share a page, as in docs/engines."""
+    """Yield the pages of the API; engines and the laboratory have sections of their own."""
     engines = {f"fastdx.{p.stem}" for p in (ROOT / "docs" / "engines").glob("*.md")}
     pages = {name: f"{API}/{name}.md" for name in public_modules()}
-    own = [{name: page} for name, page in pages.items() if name not in engines]
-    return [*own, {"Engines": [{n: page} for n, page in pages.items() if n in engines]}]
+    lab = {name for name in pages if name.startswith("fastdx.lab")}
+    own = [{name: page} for name, page in pages.items() if name not in engines | lab]
+    more = {"Engines": engines, "Laboratory": lab}
+    return [*own, *({t: [{n: page} for n, page in pages.items() if n in more[t]]} for t in more)]
 
 
 def api_page(name: str) -> str:
@@ -88,7 +91,8 @@ def api_page(name: str) -> str:
         return "\n\n".join([f"# {name}", about, *(described(f"fastdx._core.{n}") for n in inner)])
     if name == MECHANISMS:
         kinds = [m.__name__ for m in fastdx.mechanisms.MECHANISMS.values() if m is not fastdx.Tem]
-        inner = [*kinds, "FiniteLaw", "from_spec", "MECHANISMS", "Common", "Option", "Unchanged"]
+        inner = [*kinds, "FiniteLaw", "from_spec", "MECHANISMS", "Common", "Option", "Unchanged",
+                 "PrivateSpans", "Select", "rare"]  # fmt: skip
         # Most readers look for Tem, so it shows all members. The other classes show only their own.
         whole = [described(f"{name}.{n}", "inherited_members: true") for n in ("Tem", "Mechanism")]
         first = "---\nsearch:\n  boost: 2\n---\n\n"  # before the papers' tables in a search

@@ -10,7 +10,7 @@ Tem protects every word of its vocabulary with metric differential privacy of ε
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fastdx import mechanisms, selection
+from fastdx import mechanisms
 from fastdx._core import (
     Certificate,
     Cover,
@@ -62,27 +62,19 @@ from fastdx.mechanisms import (
 
 if TYPE_CHECKING:
     from fastdx import (
-        attacks,
-        audit,
         bags,
         budget,
         calibration,
         channel,
         counts,
-        hyperbolic,
-        laws,
-        noise,
+        lab,
         numbers,
-        plots,
         poincare,
         record,
-        report,
     )
     from fastdx import client as client
-    from fastdx import evaluation as evaluation
     from fastdx.bags import BagGuarantee, BagOfWords
     from fastdx.budget import BudgetExceededError
-    from fastdx.calibration import Family
 
 __all__ = [
     "BagGuarantee",
@@ -93,7 +85,6 @@ __all__ = [
     "Cover",
     "DuplicateWordError",
     "Embedding",
-    "Family",
     "FastdxError",
     "FastdxWarning",
     "FileError",
@@ -124,8 +115,6 @@ __all__ = [
     "WordGraph",
     "WordIdError",
     "__version__",
-    "attacks",
-    "audit",
     "bags",
     "budget",
     "calibration",
@@ -133,48 +122,35 @@ __all__ = [
     "counts",
     "earth_movers_distance",
     "from_spec",
-    "hyperbolic",
-    "laws",
+    "lab",
     "mechanisms",
     "nearest_documents",
-    "noise",
     "numbers",
     "optimal_transport",
     "pairwise_emd",
-    "plots",
     "poincare",
     "record",
-    "report",
-    "selection",
     "tokenize",
     "utility_bound",
 ]
 
 # Names that are imported on first use (PEP 562), each with its module. `import fastdx` is quick,
-# because it does not load modules that only some programs use (SQLite, JSON, HTML). `client` and
-# `evaluation` need other packages, so `__all__` leaves them out: `from fastdx import *` works.
+# because it does not load modules that only some programs use (SQLite, JSON, HTML). `client` needs
+# another package, so `__all__` leaves it out: `from fastdx import *` works.
 _LAZY = {
     "BagGuarantee": "fastdx.bags",
     "BagOfWords": "fastdx.bags",
     "BudgetExceededError": "fastdx.budget",
-    "Family": "fastdx.calibration",
-    "attacks": "fastdx.attacks",
-    "audit": "fastdx.audit",
     "bags": "fastdx.bags",
     "budget": "fastdx.budget",
     "calibration": "fastdx.calibration",
     "channel": "fastdx.channel",
     "client": "fastdx.client",
     "counts": "fastdx.counts",
-    "evaluation": "fastdx.evaluation",
-    "hyperbolic": "fastdx.hyperbolic",
-    "laws": "fastdx.laws",
-    "noise": "fastdx.noise",
+    "lab": "fastdx.lab",
     "numbers": "fastdx.numbers",
-    "plots": "fastdx.plots",
     "poincare": "fastdx.poincare",
     "record": "fastdx.record",
-    "report": "fastdx.report",
 }
 
 if not TYPE_CHECKING:  # else a type checker takes every name for one that exists

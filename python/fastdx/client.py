@@ -19,8 +19,8 @@ from urllib.parse import quote
 
 import httpx
 
+from ._selection import pairs
 from .exceptions import FastdxError, ParameterError
-from .selection import pairs
 
 __all__ = ["AsyncClient", "Client", "ServiceError"]
 

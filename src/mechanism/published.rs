@@ -1,7 +1,7 @@
 //! Rows of published laws, for [`FiniteLaw`](crate::mechanism::finite_law::FiniteLaw).
 //!
 //! A row costs as much as its numbers need, and no interpreter: several threads write rows at once.
-//! `fastdx.laws` in Python names the laws, their sources, claims and proofs.
+//! `fastdx.lab.laws` in Python names the laws, their sources, claims and proofs.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `fastdx.audit` and `fastdx.calibration`: certificates, closed forms, counts, exact intervals.
+//! `fastdx.lab.audit` and `fastdx.calibration`: certificates, closed forms, counts, exact intervals.
 
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;

@@ -387,7 +387,7 @@ impl PyGuarantee {
     }
 }
 
-/// A proved ε for one Tem on one public vocabulary; see ``fastdx.audit.certify``.
+/// A proved ε for one Tem on one public vocabulary; see ``fastdx.lab.audit.certify``.
 #[pyclass(frozen, name = "Certificate", module = "fastdx")]
 pub(super) struct PyCertificate(pub(super) NamedCertificate);
 

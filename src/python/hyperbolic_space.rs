@@ -1,4 +1,4 @@
-//! `fastdx.hyperbolic` and hyperbolic noise: geometry of the ball, samplers.
+//! `fastdx.lab.hyperbolic` and hyperbolic noise: geometry of the ball, samplers.
 
 use numpy::{PyArray1, PyArrayDyn};
 use pyo3::prelude::*;
@@ -41,7 +41,7 @@ use crate::{Error, Randomness};
 ///
 /// Examples
 /// --------
-/// >>> from fastdx.noise import hyperbolic_laplace
+/// >>> from fastdx.lab.noise import hyperbolic_laplace
 /// >>> hyperbolic_laplace(5, 6.0, 3).shape
 /// (3, 5)
 #[pyfunction]
@@ -71,7 +71,7 @@ pub(super) fn hyperbolic_laplace<'py>(
 }
 
 /// Points and diagnostics of a Metropolis-Hastings walk on the hyperboloid.
-#[pyclass(frozen, get_all, name = "MetropolisSample", module = "fastdx.noise")]
+#[pyclass(frozen, get_all, name = "MetropolisSample", module = "fastdx.lab.noise")]
 pub(super) struct PyMetropolisSample {
     /// numpy.ndarray of float64, shape (size, n): points of the ball, clamped to 1 - 1e-5.
     points: Py<PyArrayDyn<f64>>,
@@ -197,7 +197,7 @@ fn inside(name: &str, points: &[f64], n: usize) -> PyResult<()> {
 ///
 /// Examples
 /// --------
-/// >>> from fastdx.hyperbolic import distance
+/// >>> from fastdx.lab.hyperbolic import distance
 /// >>> round(float(distance([[0.0, 0.0]], [[0.5, 0.0]])[0]), 6)   # ln 3
 /// 1.098612
 #[pyfunction]

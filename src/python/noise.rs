@@ -1,4 +1,4 @@
-//! `fastdx.noise`.
+//! `fastdx.lab.noise`.
 
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
@@ -33,7 +33,7 @@ use crate::{Randomness, noise};
 ///
 /// Examples
 /// --------
-/// >>> from fastdx.noise import multivariate_laplace
+/// >>> from fastdx.lab.noise import multivariate_laplace
 /// >>> multivariate_laplace(50, 5.0, 3).shape
 /// (3, 50)
 #[pyfunction]

@@ -43,7 +43,7 @@ def of_share(hits: int, tries: int, *, confidence: float = 0.95) -> Interval:
 
     Examples
     --------
-    >>> from fastdx.evaluation import of_share
+    >>> from fastdx.lab.evaluation import of_share
     >>> print(of_share(5, 10))
     0.500 [0.187, 0.813]
     """
@@ -69,7 +69,7 @@ def over_texts(hits: ArrayLike, words: ArrayLike, *, confidence: float = 0.95) -
 
     Examples
     --------
-    >>> from fastdx.evaluation import over_texts
+    >>> from fastdx.lab.evaluation import over_texts
     >>> print(over_texts([1, 1, 1, 1], [2, 2, 2, 2]))  # eight words
     0.500 [0.157, 0.843]
     >>> print(over_texts([2, 0, 2, 0], [2, 2, 2, 2]))  # rather four texts

@@ -13,24 +13,14 @@ For mechanisms with a law the others are exact sums over it, else they are count
 """
 
 from fastdx.calibration.choice import Choice, Match, choose_epsilon, match
-from fastdx.calibration.comparison import CoverChoice, choose_cover, frontier
-from fastdx.calibration.families import Comparison, Family, compare, families, family_names
 from fastdx.calibration.measures import near_losses, statistics, sweep
 from fastdx.calibration.table import Table
 
 __all__ = [
     "Choice",
-    "Comparison",
-    "CoverChoice",
-    "Family",
     "Match",
     "Table",
-    "choose_cover",
     "choose_epsilon",
-    "compare",
-    "families",
-    "family_names",
-    "frontier",
     "match",
     "near_losses",
     "statistics",

@@ -9,16 +9,15 @@ from functools import cache
 import numpy as np
 
 from fastdx._shared.rounded import down
-from fastdx.attacks import Prior, prior_of, reidentification
-from fastdx.calibration.leakage import bits_of, check_texts, named_in_sentences, refuse_lawless
+from fastdx.calibration.leakage import check_texts, named_in_sentences, refuse_lawless
 from fastdx.calibration.measures import SAMPLE, measured_ids, names_of, statistics, summary
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.calibration.table import Table
-from fastdx.channel import NgramPrior
+from fastdx.channel import Channel, NgramPrior
+from fastdx.channel.guesses import best_guess, prior_of
+from fastdx.channel.receiver import Prior
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.mechanisms import Mechanism
-
-__all__ = ["Choice", "Match", "choose_epsilon", "match"]
 
 
 @dataclass(frozen=True)
@@ -157,14 +156,13 @@ def choose_epsilon(
 
     @cache
     def of_attacker(epsilon: float) -> tuple[float, str, str]:
-        found = reidentification(mechanism.with_epsilon(epsilon), prior, progress=progress)
+        found = best_guess(mechanism.with_epsilon(epsilon), prior_of(mechanism, prior), 1, progress)
         strains = [(-np.inf, "", "")]
         if max_reidentified is not None:
-            strains.append((log_ratio(found.success[1], max_reidentified), found.word or "",
-                            "reidentified"))  # fmt: skip
+            success = log_ratio(float(found.success[0]), max_reidentified)
+            strains.append((success, found.word, "reidentified"))
         if max_posterior is not None:
-            strains.append((log_ratio(found.worst_posterior, max_posterior), found.word or "",
-                            "posterior"))  # fmt: skip
+            strains.append((log_ratio(found.posterior, max_posterior), found.word, "posterior"))
         return max(strains)
 
     @cache
@@ -231,8 +229,8 @@ def _release_promises(
         written = "in the order of the vocabulary, by 1/(rank + 2.7)"
         if prior is not None and not isinstance(prior, str):
             written = "as often as the prior says"
-        sentence = f"a release tells at most {max_bits:g} bits a word (words written {written})"
-        made.append(_ReleasePromise("bits", max_bits, lambda at: bits_of(at, prior), sentence))
+        said = f"a release tells at most {max_bits:g} bits a word (words written {written})"
+        made.append(_ReleasePromise("bits", max_bits, lambda m: Channel.of(m).bits(prior), said))
     if max_named is not None:
         refuse_lawless("max_named", mechanism)
         if not 0 < max_named <= 1:

@@ -1,16 +1,14 @@
-"""Leakage of a release as a function of the mechanism: bits, and words named in sentences."""
+"""Words named in sentences, as a function of the mechanism."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from fastdx._shared.intervals import Interval
-from fastdx.attacks import Prior, prior_of, sentence_attack
-from fastdx.channel import Bits, Channel, NgramPrior
+from fastdx.channel import Channel, NgramPrior
+from fastdx.channel.guesses import PrivateTexts, check_model
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
-
-__all__ = ["bits_of", "check_texts", "named_in_sentences", "refuse_lawless"]
 
 SEED = 0
 """The seed of the draws in comparisons; it is the same at every ε, so that a search is stable."""
@@ -20,12 +18,6 @@ def refuse_lawless(parameter: str, mechanism: Mechanism) -> None:
     """Refuse a bound that cannot be computed because the mechanism has no law."""
     if not mechanism.has_law:
         raise ParameterError(f"{parameter} must be left out: this mechanism has no law to compute")
-
-
-def bits_of(mechanism: Mechanism, prior: Prior) -> Bits:
-    """Return the bits that a release tells about a word; the default prior is ∝ 1/(rank + 2.7)."""
-    known = None if prior is None else prior_of(mechanism, prior)
-    return Channel.of(mechanism).bits(known)
 
 
 def check_texts(
@@ -45,4 +37,7 @@ def named_in_sentences(mechanism: Mechanism, texts: list[str], model: NgramPrior
 
     The draws have a fixed seed, so mechanisms that differ only in ε use the same draws.
     """
-    return sentence_attack(mechanism._seeded(SEED), texts, model, bits=False).sentence
+    check_model(mechanism, model)
+    mechanism = mechanism._seeded(SEED)
+    release = PrivateTexts(mechanism, texts)
+    return release.share(release.best(Channel.of(mechanism), model))

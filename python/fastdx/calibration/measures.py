@@ -15,13 +15,12 @@ from fastdx.calibration.table import Table
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 
-__all__ = ["near_losses", "statistics", "sweep"]
-
 SAMPLE = 200
 """How many words, spread over the vocabulary, are measured for a noise mechanism by default."""
 
 
 def measured_ids(mechanism: Mechanism, words: Iterable[str] | None) -> NDArray[np.uint32]:
+    """Return the ids of the words to measure."""
     if not isinstance(mechanism, Mechanism):
         raise InputTypeError(f"mechanism must be a Mechanism, not {type(mechanism).__name__}")
     if words is not None:
@@ -35,6 +34,7 @@ def measured_ids(mechanism: Mechanism, words: Iterable[str] | None) -> NDArray[n
 
 
 def names_of(mechanism: Mechanism, ids: NDArray[np.uint32]) -> list[str]:
+    """Return the words of some ids."""
     all_words = mechanism.space.words
     return [all_words[i] for i in ids]
 
@@ -220,6 +220,7 @@ def sweep(
 
 
 def summary(epsilon: float, table: Table) -> dict[str, float]:
+    """Return a row of the curve of a search."""
     return {
         "epsilon": float(epsilon),
         "mean_N_w": float(table["N_w"].mean()),

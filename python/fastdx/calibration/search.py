@@ -8,8 +8,6 @@ from sys import float_info
 
 from fastdx.exceptions import ParameterError
 
-__all__ = ["check_tolerance", "log_ratio", "narrowed"]
-
 
 def check_tolerance(tolerance: float) -> None:
     """Refuse a relative tolerance that no search can reach."""

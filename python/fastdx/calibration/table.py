@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from fastdx.exceptions import ParameterError
 
-__all__ = ["Table"]
-
 
 class Table:
     """Named columns of equal length, stored in one numpy structured array.

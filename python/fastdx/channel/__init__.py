@@ -19,7 +19,8 @@ True
 
 from __future__ import annotations
 
-from fastdx.channel.law import Bits, Channel
+from fastdx._types import Bits
+from fastdx.channel.law import Channel
 from fastdx.channel.limit import RateDistortion, rate_distortion, vector_rate_distortion
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from fastdx.channel.features import laws
 from fastdx.channel.law import Channel
 
-__all__ = ["columns_of", "shares_behind"]
-
 _Numbers = NDArray[np.float64]
 
 

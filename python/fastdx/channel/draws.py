@@ -10,8 +10,6 @@ from fastdx._core import ChannelCore
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism, from_spec
 
-__all__ = ["estimated_core"]
-
 AT_ONCE = 1 << 20
 """Outputs that are drawn at a time."""
 SEED = 0

@@ -21,8 +21,6 @@ from fastdx.channel.law import Channel
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.exceptions import InputTypeError, ParameterError
 
-__all__ = ["KINDS", "TextFeatures", "directions", "laws"]
-
 _Numbers = NDArray[np.float64]
 
 KINDS = ("means", "counts", "both")
@@ -33,7 +31,7 @@ PASSES = 3
 def _prior_of(channel: Channel, prior: Any) -> NgramPrior:
     if isinstance(prior, NgramPrior):
         return prior
-    frequencies: Any = None if prior is None else channel._prior(prior)
+    frequencies: Any = None if prior is None else receiver.numbers_of(prior)
     return NgramPrior.of_frequencies(channel.mechanism.space, frequencies)
 
 

@@ -11,8 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Category", "Hierarchy", "hierarchy_of"]
-
 _Numbers = NDArray[np.float64]
 
 SPACES = 4
@@ -27,8 +25,8 @@ class Category(NamedTuple):
 
 
 @cache
-def _lines() -> dict[str, tuple[float, list[str], str | None]]:
-    """The share of each noun's sense, its hypernyms, and the singular that it is a plural of."""
+def nouns() -> dict[str, tuple[float, list[str], str | None]]:
+    """Return each noun's share of its sense, its hypernyms, and the singular that it is of."""
     data = (files("fastdx.channel") / "nouns.tsv.gz").read_bytes()
     found = {}
     for line in gzip.decompress(data).decode("utf-8").splitlines():
@@ -39,10 +37,10 @@ def _lines() -> dict[str, tuple[float, list[str], str | None]]:
 
 
 @cache
-def _above(word: str) -> frozenset[str]:
-    """All that a noun is, itself included."""
-    _, parents, _ = _lines()[word]
-    return frozenset({word}).union(*map(_above, parents))
+def above(word: str) -> frozenset[str]:
+    """Return all that a noun is, itself included."""
+    _, parents, _ = nouns()[word]
+    return frozenset({word}).union(*map(above, parents))
 
 
 class Hierarchy:
@@ -70,7 +68,7 @@ class Hierarchy:
 
     def __init__(self, words: Sequence[str]) -> None:
         """Look them up."""
-        lines = _lines()
+        lines = nouns()
         self.names: list[str] = []
         known: dict[str, int] = {}
         rows: list[int] = []
@@ -81,7 +79,7 @@ class Hierarchy:
             if word not in lines:
                 continue
             plural[row] = lines[word][2] is not None
-            for name in sorted(_above(word)):
+            for name in sorted(above(word)):
                 if lines[name][2] is not None:
                     continue  # a plural is no category: its singular is
                 place = known.setdefault(name, len(known))
@@ -132,7 +130,7 @@ class Hierarchy:
         if not able.any():
             return None
         # A category and the only one below it have the same words: the lower one has fewer above.
-        best = max(np.flatnonzero(able), key=lambda c: (bits[c], len(_above(self.names[c]))))
+        best = max(np.flatnonzero(able), key=lambda c: (bits[c], len(above(self.names[c]))))
         return Category(self._numbered(int(best), probabilities), float(masses[best]))
 
     def _numbered(self, category: int, probabilities: _Numbers) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,24 +19,13 @@ from fastdx.channel.draws import estimated_core
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.prefixes import LanguageModel, written_out
-from fastdx.channel.receiver import by_rank, matrix_of, posterior_sums
+from fastdx.channel.receiver import Prior, by_rank, matrix_of, numbers_of, posterior_sums
 from fastdx.channel.release import Release
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism, from_spec
-
-if TYPE_CHECKING:
-    from fastdx.laws import Law
-
-__all__ = ["Bits", "Channel"]
+from fastdx.mechanisms.finite_law import LawLike
 
 _Numbers = NDArray[np.float64]
-
-
-class _Frequencies(Protocol):
-    """A model that has word frequencies, such as an `NgramPrior`."""
-
-    @property
-    def frequencies(self) -> _Numbers: ...
 
 
 class Channel:
@@ -97,7 +86,7 @@ class Channel:
         ------
         ParameterError
             Noise in more than two dimensions without ``estimate``: nobody can compute its law. In
-            one and two, ``FiniteLaw(space, fastdx.laws.of_noise(mechanism))`` has it. ``estimate``
+            one and two, ``FiniteLaw(law=laws.of_noise(mechanism))`` has it. ``estimate``
             for a mechanism that has a law. ``normalizers`` of another mechanism.
         CorruptFileError
             The file of normalisers is damaged.
@@ -186,7 +175,7 @@ class Channel:
         *,
         cover: Cover | None = None,
         remap: Cover | None = None,
-        law: ArrayLike | Callable[[int], ArrayLike] | Law | None = None,
+        law: ArrayLike | Callable[[int], ArrayLike] | LawLike | None = None,
         normalizers: str | PathLike[str] | None = None,
         cache_bytes: SupportsIndex | None = None,
     ) -> Channel:
@@ -231,18 +220,9 @@ class Channel:
         made = from_spec(spec, space, cover=cover, remap=remap, law=law)
         return cls.of(made, estimate=estimate, normalizers=normalizers, cache_bytes=cache_bytes)
 
-    def _prior(self, prior: ArrayLike | str | _Frequencies | None) -> ArrayLike | None:
-        if isinstance(prior, str):
-            if prior != "rank":
-                raise ParameterError(f"prior must be numbers, a model or 'rank', got {prior!r}")
-            return None
-        found: Any = prior
-        frequencies: ArrayLike | None = getattr(found, "frequencies", found)
-        return frequencies
-
     def bits(
         self,
-        prior: ArrayLike | str | _Frequencies | None = None,
+        prior: Prior = None,
         *,
         sample: SupportsIndex | None = None,
         progress: Callable[[int], object] | None = None,
@@ -274,7 +254,7 @@ class Channel:
             without it, at most the true ones in expectation; the number itself that of the law that
             decodes.
         """
-        return Bits(*self._core.bits(self._prior(prior), sample, progress))
+        return Bits(*self._core.bits(numbers_of(prior), sample, progress))
 
     @cached_property
     def capacity(self) -> Bits:
@@ -339,7 +319,7 @@ class Channel:
     def posterior(
         self,
         output: str | SupportsIndex,
-        prior: ArrayLike | str | _Frequencies | None = None,
+        prior: Prior = None,
     ) -> _Numbers:
         """Return Pr[word | output] of every word: float64, shape (V,), sums to 1.
 
@@ -355,12 +335,12 @@ class Channel:
         ParameterError
             No word of the prior has this output.
         """
-        return self._core.posterior(self._id(output), self._prior(prior))
+        return self._core.posterior(self._id(output), numbers_of(prior))
 
     def posterior_means(
         self,
         vectors: ArrayLike | None = None,
-        prior: ArrayLike | str | _Frequencies | None = None,
+        prior: Prior = None,
         *,
         progress: Callable[[int], object] | None = None,
     ) -> _Numbers:
@@ -392,7 +372,7 @@ class Channel:
     def distortion(
         self,
         vectors: ArrayLike | None = None,
-        prior: ArrayLike | str | _Frequencies | None = None,
+        prior: Prior = None,
         *,
         progress: Callable[[int], object] | None = None,
     ) -> float:
@@ -419,7 +399,7 @@ class Channel:
     def expected_loss(
         self,
         loss: ArrayLike,
-        prior: ArrayLike | str | _Frequencies | None = None,
+        prior: Prior = None,
         *,
         progress: Callable[[int], object] | None = None,
     ) -> float:
@@ -438,7 +418,7 @@ class Channel:
     def _sums(
         self,
         values: ArrayLike | None,
-        prior: ArrayLike | str | _Frequencies | None,
+        prior: Prior,
         name: str,
         progress: Callable[[int], object] | None,
     ) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers]:
@@ -448,7 +428,7 @@ class Channel:
                 raise ParameterError("vectors must be given: the words are those of a graph")
             values = space.vectors
         given = matrix_of(name, values, len(space))
-        weights = by_rank(self._prior(prior), len(space))
+        weights = by_rank(numbers_of(prior), len(space))
         values = given.astype(np.float64)
         return (*posterior_sums(self._core, weights, values, progress), weights, values)
 
@@ -484,43 +464,25 @@ class Channel:
             The text is no release of this mechanism, or the prior one of other words.
         """
         given = text if isinstance(text, str) else list(text)
-        of = Release(self._mechanism, prior, given)
         if isinstance(prior, NgramPrior):
-            core = self._core.decode(given, prior._core, None, progress)
-            return Posterior(core, self._mechanism.space, of, self._draws)
+            return self._decoded(given, prior, None, progress)
         if not isinstance(prior, LanguageModel):
             kind = type(prior).__name__
             raise InputTypeError(f"prior must be an NgramPrior or have log_next, not {kind}")
         found = written_out(self._core, self._mechanism, given, prior)
+        of = Release(self._mechanism, prior, given)
         return Posterior(found, self._mechanism.space, of, self._draws)
 
-    def _best_among(
-        self, outputs: Sequence[str | list[str]], prior: NgramPrior, among: Iterable[str]
-    ) -> NDArray[np.int64]:
-        """Return the likeliest of given words at every place of some releases, one after the other.
-
-        Whoever names no others names most of them. This is for attacks, which know the original and
-        count some words only. A decoder must not take words: by those of the original it would tell
-        the original.
-        """
-        ids = self._mechanism.space.ids(among).tolist()
-
-        def best(out: str | list[str]) -> NDArray[np.int64]:
-            core = self._core.decode(out, prior._core, ids, None)
-            of = Release(self._mechanism, prior, out)
-            return Posterior(core, self._mechanism.space, of, self._draws).best
-
-        found: dict[int, NDArray[np.int64]] = {}
-        texts = {i: out for i, out in enumerate(outputs) if isinstance(out, str)}
-        if texts and not self._mechanism.consistent:
-            # An empty line ends the context of the model, so texts can be decoded as one: their
-            # sentences are then worked on together.
-            together = best("\n\n".join(texts.values()))
-            borders = np.cumsum([len(self._mechanism.tokenize(out)) for out in texts.values()])
-            if len(together) == borders[-1]:
-                found = dict(zip(texts, np.split(together, borders[:-1]), strict=True))
-        each = [found[i] if i in found else best(out) for i, out in enumerate(outputs)]
-        return np.concatenate([np.zeros(0, dtype=np.int64), *each])
+    def _decoded(
+        self,
+        given: str | list[str],
+        prior: NgramPrior,
+        among: list[int] | None,
+        progress: Callable[[int], object] | None,
+    ) -> Posterior:
+        core = self._core.decode(given, prior._core, among, progress)
+        of = Release(self._mechanism, prior, given)
+        return Posterior(core, self._mechanism.space, of, self._draws)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the mechanism; columns are made anew."""

@@ -24,8 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 from fastdx.channel.receiver import by_rank, matrix_of
 from fastdx.exceptions import ParameterError
 
-__all__ = ["RateDistortion", "rate_distortion", "vector_rate_distortion"]
-
 _Numbers = NDArray[np.float64]
 _Floats = NDArray[np.float32]
 

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from fastdx._core import Embedding, NgramPriorCore, WordGraph
 from fastdx.exceptions import InputTypeError
 
-__all__ = ["NgramPrior"]
-
 
 class NgramPrior:
     """An n-gram model of language over the words of a space, by interpolated Kneser-Ney.

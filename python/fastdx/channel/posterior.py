@@ -15,8 +15,6 @@ from fastdx.channel.release import DecodedGuarantee, Release
 from fastdx.channel.views import View
 from fastdx.exceptions import ParameterError
 
-__all__ = ["Posterior"]
-
 _Numbers = NDArray[np.float64]
 
 

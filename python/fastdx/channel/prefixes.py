@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fastdx._core import ChannelCore
     from fastdx.mechanisms import Mechanism
 
-__all__ = ["LanguageModel", "Prefixes", "written_out"]
-
 _Numbers = NDArray[np.float64]
 
 MOST_TEXTS = 1 << 22

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,14 +11,35 @@ from numpy.typing import ArrayLike, NDArray
 from fastdx._core import ChannelCore
 from fastdx.exceptions import ParameterError
 
-__all__ = ["by_rank", "laws", "matrix_of", "posterior_sums"]
-
 _Numbers = NDArray[np.float64]
 
 AT_ONCE = 256
 """Words whose laws are held at a time."""
 BLOCK = 1 << 24
 """Numbers that are held at a time."""
+
+
+class Frequencies(Protocol):
+    """A model of language that knows how often each word is written: an `NgramPrior`."""
+
+    @property
+    def frequencies(self) -> _Numbers:
+        """Probability of every word: shape (V,)."""
+
+
+Prior: TypeAlias = ArrayLike | str | Frequencies | None
+"""How often each word is written: numbers, 'rank', or a model that knows it."""
+
+
+def numbers_of(prior: Prior) -> ArrayLike | None:
+    """Return the numbers of a prior; None for 'rank'."""
+    if isinstance(prior, str):
+        if prior != "rank":
+            raise ParameterError(f"prior must be numbers, a model or 'rank', got {prior!r}")
+        return None
+    found: Any = prior
+    frequencies: ArrayLike | None = getattr(found, "frequencies", found)
+    return frequencies
 
 
 def by_rank(prior: Any, count: int) -> _Numbers:

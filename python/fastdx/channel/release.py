@@ -15,16 +15,15 @@ from fastdx._core import Guarantee
 from fastdx.channel import views
 from fastdx.channel.hierarchy import hierarchy_of
 from fastdx.channel.ngrams import NgramPrior
+from fastdx.channel.receiver import by_rank
 from fastdx.channel.views import DecodedWord, View
 from fastdx.mechanisms import Mechanism
-
-__all__ = ["DecodedGuarantee", "Release"]
 
 _Numbers = NDArray[np.float64]
 UNKNOWN = "[UNKNOWN]"
 
 
-class Decoded(Protocol):
+class _Decoded(Protocol):
     """The part of a posterior that views use."""
 
     written: NDArray[np.bool_]
@@ -86,9 +85,7 @@ class Release:
         """How often each word is written, by the model or else by rank."""
         if isinstance(self.prior, NgramPrior):
             return self.prior.frequencies
-        found = 1 / (np.arange(len(self.mechanism.space)) + 2.7)
-        frequencies: _Numbers = found / found.sum()
-        return frequencies
+        return by_rank(None, len(self.mechanism.space))
 
     @cached_property
     def _laid_out(self) -> tuple[list[str], list[str]]:
@@ -102,7 +99,7 @@ class Release:
             done = end
         return words, [*gaps, self.given[done:]]
 
-    def words(self, posterior: Decoded, ids: NDArray[np.int64]) -> View:
+    def words(self, posterior: _Decoded, ids: NDArray[np.int64]) -> View:
         """Return a view of one word a place."""
         names, (released, gaps) = self.mechanism.space.words, self._laid_out
         words = []
@@ -118,7 +115,7 @@ class Release:
                 words.append(DecodedWord(UNKNOWN, "word", float(posterior.unknown[i]), top))
         return self._view(words, gaps)
 
-    def likely(self, posterior: Decoded, ids: NDArray[np.int64]) -> View:
+    def likely(self, posterior: _Decoded, ids: NDArray[np.int64]) -> View:
         """Return `words`, or nothing where naming the most frequent word is right more often."""
         found = self.words(posterior, ids)
         if not found.expected_right < float(self.frequencies.max()):
@@ -127,7 +124,7 @@ class Release:
                    for word in found.words]  # fmt: skip
         return self._view(nothing, found.gaps)
 
-    def certain(self, posterior: Decoded, at_least: float) -> View:
+    def certain(self, posterior: _Decoded, at_least: float) -> View:
         """Return a view of what is probable enough."""
         names, (released, gaps) = self.mechanism.space.words, self._laid_out
         words = []
@@ -145,7 +142,7 @@ class Release:
         text = views.joined(words, gaps)
         return View(text, views.right(words), tuple(words), tuple(gaps))
 
-    def sampled(self, posterior: Decoded, seed: SupportsIndex | None) -> View:
+    def sampled(self, posterior: _Decoded, seed: SupportsIndex | None) -> View:
         """Return a view of a sample, of which a word is right as often as two samples agree."""
         drawn = posterior.sample(1, seed)[0]
         replaced = [i for i in range(len(posterior)) if not posterior.written[i]]

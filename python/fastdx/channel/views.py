@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from fastdx.channel.hierarchy import Hierarchy
 
-__all__ = ["DecodedWord", "View", "certain", "page"]
-
 _Numbers = NDArray[np.float64]
 
 OPEN = "…"

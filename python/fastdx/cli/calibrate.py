@@ -6,7 +6,6 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fastdx import report
 from fastdx.calibration.measures import SAMPLE
 from fastdx.channel import NgramPrior
 from fastdx.cli.messages import CommandError
@@ -23,6 +22,7 @@ from fastdx.cli.options import (
     numbers_of,
     without_none,
 )
+from fastdx.lab import report
 from fastdx.mechanisms import MECHANISMS
 
 if TYPE_CHECKING:

@@ -16,8 +16,6 @@ from fastdx.mechanisms import Mechanism
 if TYPE_CHECKING:
     from fastdx.bags import BagOfWords
 
-__all__ = ["Done", "Options", "report"]
-
 OOV = {"random": "drawn at random", "error": "refused", "drop": "left out", "mask": "masked",
        "keep": "RELEASED"}  # fmt: skip
 """The treatment of unknown words, as the closing line says it."""

@@ -13,8 +13,6 @@ from fastdx.cli.formats import Opener, format_of
 from fastdx.cli.formats.opening import Block, blocks
 from fastdx.cli.messages import Bar, CommandError
 
-__all__ = ["Collection"]
-
 LONGEST = 64 << 20
 """The most bytes of a line. The whole file is in memory."""
 

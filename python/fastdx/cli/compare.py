@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from fastdx import Cover, Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx._shared.replace import open_output
 from fastdx._shared.rounded import near
-from fastdx.calibration import compare, families, family_names, frontier
-from fastdx.calibration.comparison import epsilon_by_bits
-from fastdx.calibration.families import FEWER, HEADER, MORE, description
 from fastdx.channel import Channel, NgramPrior
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import attacked_texts, embedding_options, examples, excluded_words, load
+from fastdx.lab.comparison import compare, families, family_names, frontier, largest_epsilon
+from fastdx.lab.comparison.families import FEWER, HEADER, MORE, description
 from fastdx.mechanisms import Mechanism
 from fastdx.mechanisms.finite_law import drawn
 
@@ -60,14 +59,14 @@ def add(commands: _Commands) -> None:
         help="compare Tem, covers and noise in numbers and in example sentences",
         description="Compare Tem, Tem on covers, Tem on a word graph and multivariate Laplace "
         "noise, at an equal certified ε (on the graph: per step) and at equal bits per word. The "
-        "prior is by rank. --mechanisms compares any mechanisms, also those of fastdx.laws: the "
-        "proved ε, the ε computed on these words, the success of attacks and the similarity of "
+        "prior is by rank. --mechanisms compares any mechanisms, also those of fastdx.lab.laws: "
+        "the proved ε, the ε computed on these words, the success of attacks and the similarity of "
         "replacements. Writes a page of Markdown.",
         **examples(EXAMPLES),
     )
     p.add_argument("--mechanisms", type=_names, metavar="NAMES", help="the mechanisms to compare, "
-                   "separated by commas: any of fastdx and fastdx.laws; some take a number after "
-                   "a colon (custext:100); 'all'; 'list' shows the names")  # fmt: skip
+                   "separated by commas: any of fastdx and fastdx.lab.laws; some take a number "
+                   "after a colon (custext:100); 'all'; 'list' shows the names")  # fmt: skip
     p.add_argument("--named", type=_share, metavar="SHARE", help="with --mechanisms: choose each ε "
                    "so that the attacker names this share of the words, 5%% or 0.05")  # fmt: skip
     p.add_argument("--bits", type=float, metavar="B", help="with --mechanisms: choose each ε so "
@@ -352,7 +351,9 @@ def _matched(mechanism: Mechanism, bits: float, e: Embedding) -> Mechanism | Non
         return None
     between = (0.01, 1000.0)
     prior = _prior(mechanism, e)
-    epsilon = epsilon_by_bits(mechanism.with_epsilon, bits, prior, between, 0.03)
+    epsilon = largest_epsilon(
+        mechanism.with_epsilon, lambda m: Channel.of(m).bits(prior), bits, between, 0.03
+    )
     if epsilon is None or epsilon == between[1]:
         return None
     return mechanism.with_epsilon(epsilon)

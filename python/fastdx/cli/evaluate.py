@@ -149,7 +149,7 @@ def _evaluate(args: argparse.Namespace) -> None:
     if len(rows) < LEAST_TEXTS:
         raise CommandError(f"an evaluation needs at least {LEAST_TEXTS} texts, got {len(rows)}")
     try:
-        from fastdx.evaluation import evaluate
+        from fastdx.lab.evaluation import evaluate
     except ImportError:
         message = "evaluate needs scikit-learn: pip install 'fastdx[evaluate]'"
         raise CommandError(message) from None

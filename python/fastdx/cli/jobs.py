@@ -12,8 +12,6 @@ from fastdx.cli.formats import FORMATS, Choice, Format, Opener, format_named, fo
 from fastdx.cli.formats.opening import bare
 from fastdx.cli.messages import CommandError
 
-__all__ = ["Files", "Job", "jobs", "streams", "total_size"]
-
 
 class Files(NamedTuple):
     """The options that name inputs, formats and outputs."""

@@ -12,8 +12,6 @@ from fastdx.cli.messages import CommandError
 from fastdx.exceptions import FastdxError
 from fastdx.mechanisms import Mechanism
 
-__all__ = ["mechanisms"]
-
 
 def mechanisms(path: str, only: Iterable[str] = ()) -> dict[str, Mechanism]:
     """Return the mechanisms of a file of policies by their names.

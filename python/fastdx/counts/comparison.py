@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from fastdx.counts.student import quantile, tail
 
-__all__ = ["Difference", "differences", "discovered"]
-
 Mean = tuple[float, float, int]
 """A mean, its standard error, documents."""
 

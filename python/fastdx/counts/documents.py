@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from fastdx.columns import is_missing
 from fastdx.exceptions import InputTypeError, ParameterError
 
-__all__ = ["texts_and_sizes", "words_of"]
-
 
 def texts_and_sizes(given: Any, column: str | None) -> tuple[list[str], list[int]]:
     """Return the texts of what was given, and how many of them make each document."""

@@ -10,16 +10,15 @@ from typing import Any, NamedTuple, SupportsIndex
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fastdx.channel import Channel, NgramPrior
+from fastdx.channel.receiver import Prior, by_rank, numbers_of
 from fastdx.counts.comparison import Difference, differences
 from fastdx.counts.documents import texts_and_sizes, words_of
 from fastdx.counts.linear import Rule, rule_for
 from fastdx.counts.student import quantile
 from fastdx.exceptions import InputTypeError, ParameterError
-
-__all__ = ["Distribution", "Estimator", "Share"]
 
 _Numbers = NDArray[np.float64]
 
@@ -97,7 +96,7 @@ class Estimator:
     Examples
     --------
     >>> from fastdx import Embedding, Tem
-    >>> from fastdx.channel import Channel
+    >>> from fastdx.channel import Channel, NgramPrior
     >>> from fastdx.counts import Estimator
     >>> e = Embedding(["tea", "coffee", "sun", "rain"], [[0.0], [1.0], [6.0], [7.0]])
     >>> tem = Tem(e, 3.0, oov="mask", seed=1)
@@ -107,7 +106,7 @@ class Estimator:
     (True, 200)
     """
 
-    def __init__(self, channel: Channel, prior: ArrayLike | str | NgramPrior | None = None) -> None:
+    def __init__(self, channel: Channel, prior: Prior = None) -> None:
         """Check the channel and the prior."""
         if not isinstance(channel, Channel):
             raise InputTypeError(f"channel must be a Channel, not {type(channel).__name__}")
@@ -117,7 +116,7 @@ class Estimator:
                 "no interval could be had"
             )
         self._channel = channel
-        self._prior = _frequencies(channel, prior)
+        self._prior = by_rank(numbers_of(prior), len(channel.mechanism.space))
         hidden = channel.mechanism.oov == "random"
         given = prior.unknown if isinstance(prior, NgramPrior) else UNKNOWN
         self._unknown = min(max(given, 1e-4), 0.9) if hidden else 0.0
@@ -168,7 +167,7 @@ class Estimator:
         Examples
         --------
         >>> from fastdx import Embedding, Tem
-        >>> from fastdx.channel import Channel
+        >>> from fastdx.channel import Channel, NgramPrior
         >>> from fastdx.counts import Estimator
         >>> channel = Channel.of(Tem(Embedding(["tea", "coffee"], [[0.0], [1.0]]), 3.0, oov="mask"))
         >>> Estimator(channel).add(["tea, coffee", "tea"]).add([["tea", "coffee"], ["tea"]])
@@ -474,15 +473,3 @@ def _confidence(given: float) -> float:
     if not 0 < given < 1:
         raise ParameterError(f"confidence must be between 0 and 1, got {given}")
     return float(given)
-
-
-def _frequencies(channel: Channel, prior: ArrayLike | str | NgramPrior | None) -> _Numbers:
-    """Return public frequencies that sum to 1."""
-    size = len(channel.mechanism.space)
-    given = channel._prior(prior)
-    found = 1 / (np.arange(size) + 3.7) if given is None else np.asarray(given, dtype=np.float64)
-    good = found.shape == (size,) and np.isfinite(found).all() and (found >= 0).all()
-    if not good or not found.sum() > 0:
-        raise ParameterError(f"prior must be {size} numbers, at least 0 and not all 0")
-    shares: _Numbers = found / found.sum()
-    return shares

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from fastdx.channel import Channel
 
-__all__ = ["Rule", "rule_for"]
-
 _Numbers = NDArray[np.float64]
 _Ids = NDArray[np.int64]
 

@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fastdx.channel import Channel, NgramPrior
-from fastdx.counts.estimator import UNKNOWN, _confidence, _frequencies, indicator
+from fastdx.channel.receiver import Prior, by_rank, numbers_of
+from fastdx.counts.estimator import UNKNOWN, _confidence, indicator
 from fastdx.counts.linear import Rule, rule_for
 from fastdx.exceptions import ParameterError
-
-__all__ = ["Plan", "plan"]
 
 WORSE = 2.0
 """So many times what randomised response takes is too much."""
@@ -77,7 +76,7 @@ def plan(
     within: float = 0.2,
     share: float = 0.02,
     *,
-    prior: ArrayLike | str | NgramPrior | None = None,
+    prior: Prior = None,
     words_per_document: float = 100.0,
     confidence: float = 0.95,
 ) -> Plan:
@@ -120,7 +119,7 @@ def plan(
     if share >= 1:
         raise ParameterError(f"share must be below 1, got {share}")
     wanted = indicator(channel, words)
-    public = _frequencies(channel, prior)
+    public = by_rank(numbers_of(prior), len(channel.mechanism.space))
     half, width = within * share, _normal_width(_confidence(confidence))
     given = prior.unknown if isinstance(prior, NgramPrior) else UNKNOWN
     unknown = given if channel.mechanism.oov == "random" else 0.0

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["quantile", "tail"]
-
 _STEPS = 300
 """Terms of the continued fraction at most; it takes about as many as √degrees."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastdx.mechanisms.base import Common, Mechanism, Option, Unchanged
+from fastdx._selection import PrivateSpans, Select, rare
+from fastdx._types import Unchanged
+from fastdx.mechanisms.base import Common, Mechanism, Option
 from fastdx.mechanisms.finite_law import FiniteLaw
 from fastdx.mechanisms.hyperbolic_laplace import HyperbolicLaplace
 from fastdx.mechanisms.mahalanobis import Mahalanobis
@@ -23,8 +25,11 @@ __all__ = [
     "MultivariateLaplace",
     "NeighborResponse",
     "Option",
+    "PrivateSpans",
+    "Select",
     "Tem",
     "Unchanged",
     "Vickrey",
     "from_spec",
+    "rare",
 ]

@@ -8,17 +8,15 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex, TypedDict
 
 from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
+from fastdx._selection import PrivateSpans, Select, pairs, private_spans, selected, spans_of
 from fastdx._shared.rounded import up
 from fastdx._types import Bits, LedgerLike, Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
-from fastdx.selection import PrivateSpans, Select, pairs, private_spans, selected, spans_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from fastdx.numbers import Date, Number
-
-__all__ = ["Common", "Mechanism", "Option", "Unchanged"]
 
 QUICK = 50_000
 """The largest vocabulary for which `repr` measures how many words come back unchanged."""
@@ -335,7 +333,7 @@ class Mechanism(MechanismCore):
             The unit of starts and ends: Python counts code points, JavaScript, Java and C# units of
             UTF-16, Rust and Go bytes of UTF-8.
         select : 'rare', collection of str, or callable, optional
-            Selects words instead of `spans`: 'rare' takes rare words (`fastdx.selection.rare`), a
+            Selects words instead of `spans`: 'rare' takes rare words (`fastdx.mechanisms.rare`), a
             collection takes its members, a function takes the words for which it returns True.
 
         Returns

@@ -15,15 +15,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Self, TypeIs, Unpack
 
-__all__ = ["FiniteLaw", "LawLike", "drawn", "is_law"]
-
 CERTIFIED = 2000
 """The most words for which a law is certified by default."""
 
 
 @runtime_checkable
 class LawLike(Protocol):
-    """A law together with its space, as FiniteLaw reads it; `fastdx.laws.Law` is one."""
+    """A law together with its space, as FiniteLaw reads it; `fastdx.lab.laws.Law` is one."""
 
     @property
     def space(self) -> Embedding | WordGraph:
@@ -42,15 +40,15 @@ class FiniteLaw(Mechanism):
 
     The mechanism converts the probabilities of a row to integers and draws from these exactly. The
     largest becomes 2⁹⁹ to 2¹⁰⁰, the others follow in proportion, and no positive probability
-    becomes 0. `fastdx.audit.certify` computes ε: the largest log-ratio per unit of the space's
+    becomes 0. `fastdx.lab.audit.certify` computes ε: the largest log-ratio per unit of the space's
     distance, over all pairs of words and all outputs. If ε is not computed, or is infinite, the
     guarantee says that nothing is protected, whatever the mechanism's authors claim.
 
     Parameters
     ----------
     space : Embedding or WordGraph
-        The words, and the metric of which ε is per unit. A `fastdx.laws.Law` brings its own.
-    law : array_like of shape (V, V), scipy.sparse matrix, callable, or fastdx.laws.Law
+        The words, and the metric of which ε is per unit. A `fastdx.lab.laws.Law` brings its own.
+    law : array_like of shape (V, V), scipy.sparse matrix, callable, or fastdx.lab.laws.Law
         The probability of every output (column) for every word (row), ≥ 0; rows need not sum to 1.
         A callable takes a word's id and returns its row, the same one each time.
     certify : bool, optional
@@ -79,7 +77,7 @@ class FiniteLaw(Mechanism):
     (0.8267, 1.3863)
     >>> law.guarantee.bound("a", "b") >= law.epsilon
     True
-    >>> from fastdx import laws
+    >>> from fastdx.lab import laws
     >>> FiniteLaw(law=laws.custext(e, 1.0, k=2, partition=False)).guarantee.epsilon
     inf
     """
@@ -179,7 +177,7 @@ def rows_of(law: Any) -> Any:
 
 
 def is_law(given: object) -> TypeIs[LawLike]:
-    """Return whether an object is a law with its space, like `fastdx.laws.Law`."""
+    """Return whether an object is a law with its space, like `fastdx.lab.laws.Law`."""
     return isinstance(given, LawLike)
 
 

@@ -11,8 +11,6 @@ from fastdx.mechanisms.base import Common, Mechanism
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["HyperbolicLaplace"]
-
 
 class HyperbolicLaplace(Mechanism):
     """Hyperbolic Laplace noise on a Poincaré embedding (ICDM'19, with the ε that holds).

@@ -11,8 +11,6 @@ from fastdx.mechanisms.base import Common, Mechanism, Option
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["Mahalanobis"]
-
 
 class Mahalanobis(Mechanism):
     """Elliptical Laplace noise, then the nearest word (Xu et al. 2020), with the ε that holds.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Self, Unpack
 
-__all__ = ["MultivariateLaplace"]
-
 
 class MultivariateLaplace(Mechanism):
     """MADLIB, the multivariate Laplace mechanism (Feyisetan et al. 2020).

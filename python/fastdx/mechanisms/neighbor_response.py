@@ -11,8 +11,6 @@ from fastdx.mechanisms.base import Common, Mechanism
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["NeighborResponse"]
-
 
 class NeighborResponse(Mechanism):
     """Randomised response on neighbours: ε-local differential privacy for *any* two words.

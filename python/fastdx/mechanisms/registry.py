@@ -10,8 +10,6 @@ from fastdx.mechanisms.neighbor_response import NeighborResponse
 from fastdx.mechanisms.tem import Tem
 from fastdx.mechanisms.vickrey import Vickrey
 
-__all__ = ["MECHANISMS"]
-
 _KINDS: tuple[type[Mechanism], ...] = (
     Tem,
     MultivariateLaplace,

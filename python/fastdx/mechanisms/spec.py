@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-__all__ = ["from_spec", "spec_json"]
-
 _LAWS: tuple[type[Mechanism], ...] = (FiniteLaw,)
 KINDS = MECHANISMS | {kind.name: kind for kind in _LAWS}
 """Every mechanism that a Spec can describe, by its name."""

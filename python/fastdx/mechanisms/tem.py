@@ -28,8 +28,6 @@ from fastdx.mechanisms.base import Common, Mechanism, Option
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["Tem"]
-
 RECOMPUTED = 1000
 """The number of words whose lists ``verify='recompute'`` computes again."""
 
@@ -121,7 +119,7 @@ class Tem(Mechanism):
         """Make a Tem whose *certified* ε is the given one.
 
         The nominal ε is the largest one whose certificate is at most `epsilon` (see
-        ``fastdx.audit.certify``): the guarantee is as strong, with less noise. `epsilon` and
+        ``fastdx.lab.audit.certify``): the guarantee is as strong, with less noise. `epsilon` and
         `guarantee` are the certified ones; `nominal` is the ε in the law's formula. `save` stores
         the certificate with the mechanism. The certificate assumes that the embedding is public.
 

@@ -11,8 +11,6 @@ from fastdx.mechanisms.base import Common, Mechanism, Option
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["Vickrey"]
-
 
 class Vickrey(Mechanism):
     """Noise around the word, then the nearest or the second nearest word (Xu et al. 2021).

@@ -24,8 +24,8 @@ from fastdx import (
     NeighborResponse,
     Tem,
     Vickrey,
-    audit,
 )
+from fastdx.lab import audit
 from fastdx.mechanisms import MECHANISMS
 from helpers import ROOT
 

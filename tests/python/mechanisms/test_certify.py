@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastdx
-from fastdx import Cover, Embedding, FiniteLaw, NeighborResponse, Tem, WordGraph, audit, laws
-from fastdx.laws import Law
+from fastdx import Cover, Embedding, FiniteLaw, NeighborResponse, Tem, WordGraph
+from fastdx.lab import audit, laws
+from fastdx.lab.laws import Law
 from fastdx.mechanisms import Mechanism
 from helpers.bounds import allowed
 

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastdx
-from fastdx import BagOfWords, Embedding, MultivariateLaplace, Tem, audit
+from fastdx import BagOfWords, Embedding, MultivariateLaplace, Tem
+from fastdx.lab import audit
 from helpers.command import run
 
 

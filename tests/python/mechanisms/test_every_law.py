@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import fastdx
-from fastdx import Embedding, FiniteLaw, Mechanism, audit, from_spec, laws
-from fastdx.calibration import Family, families, family_names
-from fastdx.calibration.families import VARIANTS
-from fastdx.laws import Law, largest_loss
+from fastdx import Embedding, FiniteLaw, Mechanism, from_spec
+from fastdx.lab import audit, laws
+from fastdx.lab.comparison import Family, families, family_names
+from fastdx.lab.comparison.families import VARIANTS
+from fastdx.lab.laws import Law, largest_loss
 from fastdx.mechanisms import MECHANISMS
 from helpers.bounds import slack
 

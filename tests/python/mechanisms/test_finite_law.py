@@ -9,8 +9,9 @@ import pytest
 from scipy import sparse, stats
 
 import fastdx
-from fastdx import Embedding, FiniteLaw, NeighborResponse, Tem, audit
+from fastdx import Embedding, FiniteLaw, NeighborResponse, Tem
 from fastdx._shared.rounded import down, up
+from fastdx.lab import audit
 from helpers.bounds import allowed
 
 RNG = np.random.default_rng(8)

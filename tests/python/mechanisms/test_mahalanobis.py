@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import fastdx
-from fastdx import Embedding, Mahalanobis, MultivariateLaplace, audit
+from fastdx import Embedding, Mahalanobis, MultivariateLaplace
+from fastdx.lab import audit
 
 
 def line() -> Embedding:

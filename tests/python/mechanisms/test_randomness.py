@@ -15,6 +15,7 @@ import pytest
 
 import fastdx
 from fastdx import Embedding, NeighborResponse
+from fastdx.lab.noise import multivariate_laplace
 
 IDS = np.zeros(3000, dtype=np.uint32)
 
@@ -34,7 +35,7 @@ def test_unseeded_objects_calls_and_copies_differ(small: Embedding, mechanism: t
 
 
 def test_noise_differs_and_repeats_with_a_seed() -> None:
-    noise = fastdx.noise.multivariate_laplace
+    noise = multivariate_laplace
     assert not np.array_equal(noise(3, 1.0, 5), noise(3, 1.0, 5))
     assert np.array_equal(noise(3, 1.0, 5000, seed=4), noise(3, 1.0, 5000, seed=4))
     assert not np.array_equal(noise(3, 1.0, 5, seed=4), noise(3, 1.0, 5, seed=5))
@@ -51,13 +52,14 @@ def test_a_seed_repeats_objects_not_calls(small: Embedding, mechanism: type) -> 
 
 SCRIPT = """
 import sys, hashlib, numpy as np, fastdx
+from fastdx.lab import noise
 e = fastdx.Embedding.default()
 ids = np.arange(30_000) * 7919 % 20_000
 out = hashlib.sha256()
 for m in (fastdx.Tem(e, 6.0, seed=1), fastdx.MultivariateLaplace(e, 12.0, seed=1)):
     out.update(m.privatize_ids(ids[:3000]).tobytes())
     out.update(m.privatize(["the quick brown fox qwxz " * 100] * 50).__repr__().encode())
-out.update(fastdx.noise.multivariate_laplace(5, 1.0, 10_000, seed=2).tobytes())
+out.update(noise.multivariate_laplace(5, 1.0, 10_000, seed=2).tobytes())
 print(out.hexdigest())
 """
 
@@ -145,7 +147,7 @@ def test_the_gil_is_released(mechanism: type) -> None:
 
 
 def test_a_bad_thread_count_is_an_error() -> None:
-    code = "import fastdx; fastdx.noise.multivariate_laplace(2, 1.0, 5000)"
+    code = "from fastdx.lab import noise; noise.multivariate_laplace(2, 1.0, 5000)"
     env = {**os.environ, "FASTDX_NUM_THREADS": "none"}
     run = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False

@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 import fastdx
-from fastdx import Embedding, Mahalanobis, MultivariateLaplace, Vickrey, audit, laws
+from fastdx import Embedding, Mahalanobis, MultivariateLaplace, Vickrey
+from fastdx.lab import audit, laws
 
 DRAWS = 300_000
 

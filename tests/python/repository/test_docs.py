@@ -57,8 +57,9 @@ def test_lectures_name_what_the_code_has(lecture: Path) -> None:
 
 
 IN_TREE = "src|python|tests|tools|examples|benches|experiments|service|data|docs|fuzz"
-OTHERS = {"_core", "cli", "channel", "spark"}  # files, and variables of examples
-MODULES = "|".join({m.name for m in pkgutil.iter_modules(fastdx.__path__)} - OTHERS)
+OTHERS = {"_core", "cli", "channel", "lab", "spark"}  # files, and variables of examples
+FOUND = {m.name for m in pkgutil.iter_modules(fastdx.__path__)}
+MODULES = "|".join({*FOUND - OTHERS, *(f"lab.{name}" for name in fastdx.lab.__all__)})
 
 
 def stale_names(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from contextlib import redirect_stdout
@@ -36,19 +37,7 @@ def test_what_is_heavy_is_not_imported() -> None:
     )
     assert "fastdx" in loaded and "fastdx.mechanisms" in loaded
     assert not set(HEAVY) & set(loaded)
-    lazy = {
-        f"fastdx.{name}"
-        for name in (
-            "attacks",
-            "audit",
-            "budget",
-            "calibration",
-            "report",
-            "channel",
-            "client",
-            "evaluation",
-        )
-    }
+    lazy = {f"fastdx.{name}" for name in ("budget", "calibration", "channel", "client", "lab")}
     assert not lazy & set(loaded)
 
 
@@ -138,9 +127,9 @@ def test_every_name_is_there_when_asked_for() -> None:
 
 def test_what_needs_other_packages_is_no_part_of_a_star() -> None:
     left_out = set(fastdx._LAZY) - set(fastdx.__all__)
-    assert left_out == {"client", "evaluation"} <= set(dir(fastdx))
+    assert left_out == {"client"} <= set(dir(fastdx))
     loaded = fresh("import sys\nfrom fastdx import *\nprint(*sorted(sys.modules), sep='\\n')")
-    assert not {"httpx", "sklearn", "fastdx.client", "fastdx.evaluation"} & set(loaded)
+    assert not {"httpx", "sklearn", "fastdx.client", "fastdx.lab.attacks"} & set(loaded)
 
 
 def test_what_is_for_those_who_write_mechanisms_stands_in_its_module() -> None:
@@ -165,3 +154,9 @@ def test_a_name_that_is_not_there() -> None:
     assert not hasattr(fastdx, "__wrapped__")  # what doctest and inspect ask for
     with pytest.raises(ImportError, match="nonsense"):
         from fastdx import nonsense  # type: ignore[attr-defined] # noqa: F401
+
+
+def test_experiments_stand_on_nothing_private() -> None:
+    private = re.compile(r"fastdx[\w.]*\._(?!_)|from fastdx.* import .*\b_[a-z]")
+    for path in sorted((Path(__file__).parents[3] / "experiments").glob("*.py")):
+        assert not private.findall(path.read_text("utf-8")), path.name

@@ -24,10 +24,10 @@ from fastdx import (
     NeighborResponse,
     Tem,
     WordGraph,
-    audit,
     calibration,
 )
 from fastdx.cli import main
+from fastdx.lab import audit
 from helpers.bounds import allowed
 
 RNG = np.random.default_rng(5)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import fastdx
 from fastdx import Embedding, HyperbolicLaplace, Tem
-from fastdx import hyperbolic as h
-from fastdx.noise import hyperbolic_laplace, hyperbolic_metropolis
+from fastdx.lab import hyperbolic as h
+from fastdx.lab.noise import hyperbolic_laplace, hyperbolic_metropolis
 
 getcontext().prec = 60
 

@@ -8,7 +8,7 @@ import pytest
 
 import fastdx
 from fastdx import Cover, Embedding, Mahalanobis, MultivariateLaplace, NeighborResponse, Tem
-from fastdx.noise import multivariate_laplace
+from fastdx.lab.noise import multivariate_laplace
 
 NAN, INF = float("nan"), float("inf")
 E = Embedding(["a", "b", "c"], [[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])

@@ -21,7 +21,8 @@ import fastdx
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx.bags import STOP_WORDS, text_of
 from fastdx.cli import main
-from fastdx.evaluation import Attribution, classify_nearest, text_classifier
+from fastdx.lab.evaluation import Attribution, classify_nearest, text_classifier
+from fastdx.lab.noise import multivariate_laplace
 from helpers import SHARED
 from helpers.bounds import slack
 from helpers.liars import LIES, Lie, tell
@@ -243,7 +244,7 @@ def test_the_corrected_utility_bound_holds_and_the_printed_one_does_not() -> Non
     n, size, epsilon = 10, 3, 1.0
     delta = n / np.e / (epsilon * size)
     draws = 40_000
-    noise = fastdx.noise.multivariate_laplace(n, epsilon, draws * size, seed=1)
+    noise = multivariate_laplace(n, epsilon, draws * size, seed=1)
     emd = np.linalg.norm(noise, axis=1).reshape(draws, size).mean(1)
     printed = 0.0047
     upper = stats.beta.ppf(1 - 1e-7, (emd <= delta).sum() + 1, draws - (emd <= delta).sum())

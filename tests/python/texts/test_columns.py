@@ -17,7 +17,7 @@ import pytest
 
 import fastdx
 from fastdx import Embedding, Guarantee, NeighborResponse, Tem
-from fastdx.selection import rare
+from fastdx.mechanisms import rare
 
 ENGLISH = Embedding.default()
 E = Embedding(["tea", "coffee", "king", "queen"], [[0.0], [0.1], [5.0], [5.2]])

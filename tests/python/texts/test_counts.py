@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import fastdx
-from fastdx import Embedding, FiniteLaw, Mechanism, NeighborResponse, Tem, laws
+from fastdx import Embedding, FiniteLaw, Mechanism, NeighborResponse, Tem
 from fastdx.channel import Channel, NgramPrior
 from fastdx.counts import Estimator, plan
 from fastdx.counts.comparison import discovered
 from fastdx.counts.estimator import indicator
+from fastdx.lab import laws
 
 RNG = np.random.default_rng(7)
 SIZE = 80

@@ -9,22 +9,15 @@ from __future__ import annotations
 from json import loads
 from pathlib import Path
 
-from fastdx.cli.formats.base import Choice, Format, Released
+from fastdx.cli.formats.base import Choice as Choice
+from fastdx.cli.formats.base import Format as Format
+from fastdx.cli.formats.base import Released as Released
 from fastdx.cli.formats.delimited import Delimited, TabSeparated
 from fastdx.cli.formats.json import Json, JsonLines
-from fastdx.cli.formats.opening import Opener, bare
+from fastdx.cli.formats.opening import Opener as Opener
+from fastdx.cli.formats.opening import bare
 from fastdx.cli.formats.parquet import Parquet
 from fastdx.cli.formats.text import Text
-
-__all__ = [
-    "FORMATS",
-    "Choice",
-    "Format",
-    "Opener",
-    "Released",
-    "format_named",
-    "format_of",
-]
 
 FORMATS: dict[str, type[Format]] = {
     cls.name: cls for cls in (Text, Delimited, TabSeparated, JsonLines, Json, Parquet)

@@ -1,0 +1,156 @@
+"""How many words the best reader of releases names, who knows the mechanism and the language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx._core import likeliest_inputs
+from fastdx._shared.intervals import Interval, over_texts
+from fastdx.bags import STOP_WORDS
+from fastdx.channel.law import Channel
+from fastdx.channel.ngrams import NgramPrior
+from fastdx.channel.receiver import Prior, by_rank, numbers_of
+from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.mechanisms import Mechanism
+
+_Places = NDArray[np.int64]
+_Numbers = NDArray[np.float64]
+_Truths = NDArray[np.bool_]
+
+
+def prior_of(mechanism: Mechanism, prior: Prior) -> _Numbers:
+    """Return π as numbers that sum to 1; by default all words are equally likely."""
+    count = len(mechanism.space)
+    return by_rank(np.ones(count) if prior is None else numbers_of(prior), count)
+
+
+class BestGuess(NamedTuple):
+    """What one output tells the best guesser."""
+
+    success: _Numbers
+    """The probability that the word is among the first 1, 2, … guesses."""
+    posterior: float
+    """The largest posterior probability of a word given one output."""
+    word: str
+    """The word with that probability."""
+    output: str
+    """The output at which it has it."""
+
+
+def best_guess(
+    mechanism: Mechanism,
+    prior: _Numbers,
+    most: int = 1,
+    progress: Callable[[int], object] | None = None,
+) -> BestGuess:
+    """Sum, over all outputs y of a mechanism with a law, the largest π_w·Pr[y|w]."""
+    words, joint, totals = likeliest_inputs(mechanism, prior, most, progress)
+    with np.errstate(invalid="ignore"):
+        posterior = np.where(totals > 0, joint[:, 0] / totals, 0.0)
+    y, names = int(posterior.argmax()), mechanism.space.words
+    success = joint.sum(axis=0).cumsum().clip(max=1.0)
+    return BestGuess(success, float(posterior[y]), names[words[y, 0]], names[y])
+
+
+def check_model(mechanism: Mechanism, model: NgramPrior) -> None:
+    """Refuse a model of other words than the mechanism's."""
+    if not isinstance(model, NgramPrior):
+        raise InputTypeError(f"model must be an NgramPrior, not {type(model).__name__}")
+    if tuple(model.space.words) != tuple(mechanism.space.words):
+        raise ParameterError("model must have the mechanism's words, in their order")
+
+
+def best_among(
+    channel: Channel,
+    outputs: Sequence[str | list[str]],
+    model: NgramPrior,
+    among: Iterable[str],
+) -> _Places:
+    """Return the likeliest of given words at every place of some releases, one after the other.
+
+    Whoever names no others names most of them. This is for attacks, which know the original and
+    count some words only. A decoder must not take words: by those of the original it would tell
+    the original.
+    """
+    mechanism = channel.mechanism
+    ids = mechanism.space.ids(among).tolist()
+
+    def best(out: str | list[str]) -> _Places:
+        return channel._decoded(out, model, ids, None).best
+
+    found: dict[int, _Places] = {}
+    texts = {i: out for i, out in enumerate(outputs) if isinstance(out, str)}
+    if texts and not mechanism.consistent:
+        # An empty line ends the context of the model, so texts can be decoded as one: their
+        # sentences are then worked on together.
+        together = best("\n\n".join(texts.values()))
+        borders = np.cumsum([len(mechanism.tokenize(out)) for out in texts.values()])
+        if len(together) == borders[-1]:
+            found = dict(zip(texts, np.split(together, borders[:-1]), strict=True))
+    each = [found[i] if i in found else best(out) for i, out in enumerate(outputs)]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *each])
+
+
+class PrivateTexts:
+    """Texts and their release; arrays hold the words of all texts one after the other."""
+
+    def __init__(
+        self, mechanism: Mechanism, texts: Iterable[str], stop_words: Iterable[str] = STOP_WORDS
+    ) -> None:
+        """Privatise the texts."""
+        given = list(texts)
+        places = {word: i for i, word in enumerate(mechanism.space.words)}
+        self.texts = len(given)
+        self.outputs: list[str | list[str]] = []
+        """The release of each text. If it has another number of words than the text, a list of
+        replacements instead, one for each word."""
+        written: list[int] = []
+        shown: list[int] = []
+        replaced: list[bool] = []
+        lengths: list[int] = []
+        for text, out in zip(given, mechanism.privatize(given), strict=True):
+            words = mechanism.tokenize(text)
+            if mechanism.oov == "drop":
+                words = [x for x in words if x in places or x in mechanism.skip]
+            released = mechanism.tokenize(out)
+            if len(released) == len(words):
+                self.outputs.append(out)
+            else:
+                # Adjacent replacements can form another word of the vocabulary.
+                released = mechanism.privatize_tokens(words)
+                self.outputs.append(released)
+            written += [places.get(x, -1) for x in words]
+            shown += [places.get(x, -1) for x in released]
+            replaced += [x in places and x not in mechanism.skip for x in words]
+            lengths.append(len(words))
+        if not any(replaced):
+            raise ParameterError("texts must hold at least one word of the vocabulary")
+        self.written: _Places = np.array(written, dtype=np.int64)
+        self.shown: _Places = np.array(shown, dtype=np.int64)
+        """Ids of the released words; -1 for a word that the vocabulary lacks."""
+        self.text: _Places = np.repeat(np.arange(self.texts), lengths)
+        """The index of each word's text."""
+        self.lengths = lengths
+        stop = set(stop_words)
+        content = np.array([word not in stop for word in mechanism.space.words])
+        self.content: _Truths = np.array(replaced, dtype=np.bool_) & content[self.written]
+        """Which words are counted: content words that the mechanism replaces."""
+        if not self.content.any():
+            raise ParameterError("texts must hold at least one content word of the vocabulary")
+        left_out = {*stop, *mechanism.skip}
+        self.among = [word for word in mechanism.space.words if word not in left_out]
+        """The words that can be counted."""
+
+    def best(self, channel: Channel, model: NgramPrior) -> _Places:
+        """Return the word of `among` that is likeliest at each place, given the whole release."""
+        return best_among(channel, self.outputs, model, self.among)
+
+    def share(self, named: _Places) -> Interval:
+        """Return the share of the counted words that were named, with an interval over texts."""
+        text = self.text[self.content]
+        hits = np.bincount(text, (named == self.written)[self.content], self.texts)
+        return over_texts(hits, np.bincount(text, minlength=self.texts))

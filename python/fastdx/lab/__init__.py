@@ -1,0 +1,26 @@
+"""The laboratory: attackers, evaluations, comparisons, audits, published laws, and figures.
+
+The rest of fastdx does not use it, except for the commands ``calibrate``, ``compare`` and
+``evaluate``. Its modules are imported when they are asked for; some need other packages.
+"""
+
+from importlib import import_module
+from types import ModuleType
+
+__all__ = [
+    "attacks",
+    "audit",
+    "comparison",
+    "evaluation",
+    "hyperbolic",
+    "laws",
+    "noise",
+    "plots",
+    "report",
+]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in __all__:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -1,0 +1,287 @@
+"""Attacks on single words by an adversary who knows the mechanism and the words' frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx._core import Embedding, likeliest_inputs
+from fastdx.channel.guesses import best_guess, prior_of
+from fastdx.channel.receiver import Prior
+from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.mechanisms import Mechanism
+
+_Ids = NDArray[np.uint32]
+_Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Reidentification:
+    """How often an attacker who sees one output names the word. It prints as a sentence."""
+
+    success: dict[int, float]
+    """For each number of guesses, the probability that the word is among them."""
+    low: dict[int, float]
+    """Lower bounds on `success`; equal to it if `exact`."""
+    high: dict[int, float]
+    """Upper bounds on `success` for an attacker who knows the mechanism only from the draws; equal
+    to it if `exact`."""
+    exact: bool
+    """Whether the numbers are sums over the mechanism's law. False: they are counted in draws."""
+    worst_posterior: float
+    """The largest posterior probability of a word given one output; NaN unless `exact`."""
+    word: str | None
+    """The word with the largest posterior probability."""
+    output: str | None
+    """The output at which that word has it."""
+
+    def __str__(self) -> str:
+        """Return it as a sentence."""
+        parts = [f"{share:.3f} by {guesses} guesses" for guesses, share in self.success.items()]
+        text = f"The word is named with probability {', '.join(parts)}"
+        if not self.exact:
+            return f"{text} (counted in draws)."
+        return (f"{text}; the surest guess is {self.word!r} for {self.output!r}, right with "
+                f"probability {self.worst_posterior:.3f}.")  # fmt: skip
+
+
+def reidentification(
+    mechanism: Mechanism,
+    prior: Prior = None,
+    guesses: SupportsIndex | Iterable[SupportsIndex] = 1,
+    *,
+    draws: int = 200,
+    confidence: float = 0.99,
+    progress: Callable[[int], object] | None = None,
+) -> Reidentification:
+    """Measure how often the best attacker names the word that was written, given one output.
+
+    The result is exact for mechanisms with a law: the sum over all outputs y of the g largest
+    π_w·Pr[y|w]. For other mechanisms the attacker learns from half of `draws` draws of every word
+    and is tested on the other half. He finds no more than the best attacker; the intervals are
+    exact.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Any mechanism.
+    prior : array_like of float, shape (V,), 'rank', or a model of language, optional
+        π, how often each word is written. By default all words are equally likely. 'rank' is
+        1/(rank + 2.7), for vocabularies in order of frequency. An `NgramPrior` gives its own
+        frequencies.
+    guesses : int or iterable of int, optional
+        The number of words that the attacker may name.
+    draws : int, optional
+        Draws per word, if the mechanism has no law.
+    confidence : float, optional
+        The confidence of the intervals, if the mechanism has no law.
+    progress : callable, optional
+        Called now and then with the number of words done.
+
+    Returns
+    -------
+    Reidentification
+        ``.success`` by number of guesses, ``.worst_posterior``, ``.word``, ``.output``.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.lab.attacks import reidentification
+    >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [0.1], [5.0], [5.1]])
+    >>> plain, cover = (Tem(e, 4.0, cover=k) for k in (None, 2))
+    >>> reidentification(cover).success[1] < reidentification(plain).success[1]
+    True
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise InputTypeError(f"mechanism must be a Mechanism, not {type(mechanism).__name__}")
+    numbers = [guesses] if isinstance(guesses, SupportsIndex) else list(guesses)
+    wanted = sorted({int(g.__index__()) for g in numbers})
+    count = len(mechanism.space)
+    if not wanted or wanted[0] < 1:
+        raise ParameterError(f"guesses must be at least 1, got {wanted}")
+    most = min(wanted[-1], count)
+    pi = prior_of(mechanism, prior)
+    if mechanism.has_law:
+        found = best_guess(mechanism, pi, most, progress)
+        success = {g: float(found.success[min(g, most) - 1]) for g in wanted}
+        return Reidentification(success, success, success, True, *found[1:])
+    if draws < 2:
+        raise ParameterError(f"draws must be at least 2, got {draws}")
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
+    table = LikelyInputs.of(mechanism, pi, most, draws=draws // 2)
+    tested = np.repeat(np.arange(count, dtype=np.uint32), draws - draws // 2)
+    out = mechanism.privatize_ids(tested)
+    ranks = table.rank_of(out, tested)
+    result: dict[str, dict[int, float]] = {"success": {}, "low": {}, "high": {}}
+    for g in wanted:
+        hits = (ranks < g).reshape(count, -1)
+        result["success"][g] = float(hits.mean(axis=1) @ pi)
+        # Hoeffding's bound for a weighted sum holds exactly for every prior.
+        each = hits.shape[1]
+        width = float(np.sqrt(np.log(2 / (1 - confidence)) * (pi**2).sum() / (2 * each)))
+        result["low"][g] = max(0.0, result["success"][g] - width)
+        result["high"][g] = min(1.0, result["success"][g] + width)
+    return Reidentification(**result, exact=False, worst_posterior=float("nan"), word=None,
+                            output=None)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LikelyInputs:
+    """The words that best explain each output: an attacker's knowledge of a mechanism.
+
+    `of` makes it in one pass over all laws; several attacks can share it.
+    """
+
+    words: _Ids
+    """For each output the ids of words, by their joint probability with it, largest first; V if
+    there are fewer. Shape (V, most)."""
+    joint: _Numbers
+    """π_w·Pr[y|w] of each of these words, shape (V, most)."""
+    prior: _Numbers
+    """π, shape (V,)."""
+
+    @classmethod
+    def of(
+        cls,
+        mechanism: Mechanism,
+        prior: Prior = None,
+        most: int = 50,
+        *,
+        draws: int = 100,
+        progress: Callable[[int], object] | None = None,
+    ) -> LikelyInputs:
+        """Trace every output back to its likeliest words, exactly if the mechanism has a law.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            Any mechanism.
+        prior : array_like of float, shape (V,), 'rank', or a model of language, optional
+            How often each word is written, as for `reidentification`.
+        most : int, optional
+            The most words per output.
+        draws : int, optional
+            Draws per word from which a mechanism without a law is learned.
+        progress : callable, optional
+            Called now and then with the number of words done, if the mechanism has a law.
+
+        Examples
+        --------
+        >>> from fastdx import Embedding, Tem
+        >>> from fastdx.lab.attacks import LikelyInputs
+        >>> e = Embedding(["a", "b", "c"], [[0.0], [0.1], [5.0]])
+        >>> LikelyInputs.of(Tem(e, 4.0), most=2).words[0].tolist()  # behind an "a": a, then b
+        [0, 1]
+        """
+        if most < 1:
+            raise ParameterError(f"most must be at least 1, got {most}")
+        pi = prior_of(mechanism, prior)
+        most = min(most, len(pi))
+        if mechanism.has_law:
+            words, joint, _ = likeliest_inputs(mechanism, pi, most, progress)
+            return cls(words, joint, pi)
+        if draws < 1:
+            raise ParameterError(f"draws must be at least 1, got {draws}")
+        count = len(pi)
+        inputs = np.repeat(np.arange(count, dtype=np.uint32), draws)
+        out = mechanism.privatize_ids(inputs)
+        keys, times = np.unique(out.astype(np.uint64) * count + inputs, return_counts=True)
+        y, w = (keys // count).astype(np.int64), (keys % count).astype(np.uint32)
+        joint = pi[w] * times / draws
+        order = np.lexsort((w, -joint, y))
+        y, w, joint = y[order], w[order], joint[order]
+        place = np.arange(len(y)) - np.searchsorted(y, y)
+        kept = place < most
+        table = np.full((count, most), count, dtype=np.uint32)
+        numbers = np.zeros((count, most))
+        table[y[kept], place[kept]] = w[kept]
+        numbers[y[kept], place[kept]] = joint[kept]
+        return cls(table, numbers, pi)
+
+    def under(self, prior: _Numbers) -> LikelyInputs:
+        """Return these words sorted again under another prior, of shape (V,)."""
+        known = (self.joint > 0) & (self.words < len(prior))
+        at = np.where(known, self.words, 0)
+        joint = np.where(known, self.joint / np.where(known, self.prior[at], 1) * prior[at], 0.0)
+        order = np.argsort(-joint, axis=1, kind="stable")
+        return LikelyInputs(np.take_along_axis(self.words, order, 1),
+                            np.take_along_axis(joint, order, 1), prior)  # fmt: skip
+
+    def log_likelihood(self, out: _Ids) -> tuple[_Ids, _Numbers]:
+        """Return the likely words of each output and ln Pr[output | word].
+
+        Both arrays have the shape (len(out), most). Places without a word hold the output's own id
+        and -inf. If no word explains an output, the output itself gets 0.
+        """
+        words, joint = self.words[out], self.joint[out]
+        known = (joint > 0) & (words < len(self.prior))
+        words = np.where(known, words, out[:, None]).astype(np.uint32)
+        logs = np.full(words.shape, -np.inf)
+        logs[known] = np.log(joint[known]) - np.log(self.prior[words[known]])
+        logs[~known.any(axis=1), 0] = 0.0
+        return words, logs
+
+    def rank_of(self, out: _Ids, words: _Ids) -> NDArray[np.int64]:
+        """Return the guess (from 0) that names each word, given its output; `most` if none does."""
+        most = self.words.shape[1]
+        ranks = np.full(len(out), most, dtype=np.int64)
+        for first in range(0, len(out), 1 << 20):
+            part = slice(first, first + (1 << 20))
+            found = self.words[out[part]] == words[part, None]
+            ranks[part] = np.where(found.any(axis=1), found.argmax(axis=1), most)
+        return ranks
+
+
+def mean_similarity(
+    mechanism: Mechanism,
+    judge: Embedding,
+    prior: Prior = None,
+    draws: int = 20_000,
+) -> tuple[float, float]:
+    """Measure how similar words and their replacements are in another embedding.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Any mechanism.
+    judge : Embedding
+        Another embedding than the mechanism's; words that it lacks are left out.
+    prior : array_like of float, shape (V,), 'rank', or a model of language, optional
+        How often each word is written; by default all words are equally likely.
+    draws : int, optional
+        The number of words that are drawn from the prior and replaced.
+
+    Returns
+    -------
+    similarity, chance : float
+        The mean cosine of words and their replacements, unchanged words included, and the mean
+        cosine of words and replacements paired at random.
+    """
+    pi = prior_of(mechanism, prior)
+    w = np.random.default_rng(0).choice(len(pi), draws, p=pi).astype(np.uint32)
+    return similarity(mechanism, judge, w, mechanism.privatize_ids(w))
+
+
+def similarity(
+    mechanism: Mechanism, judge: Embedding | None, w: _Ids, y: _Ids
+) -> tuple[float, float]:
+    """Return the mean cosine of words and their outputs, and of pairs put together at random."""
+    if judge is None:
+        return float("nan"), float("nan")
+    names = mechanism.space.words
+    places = {word: i for i, word in enumerate(judge.words)}
+    at = np.array([places.get(word, -1) for word in names])
+    both = (at[w] >= 0) & (at[y] >= 0)
+    if not both.any():
+        raise ParameterError("judge must know some of the words")
+    vectors = judge.vectors.astype(np.float64)
+    vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
+    a, b = at[w[both]], at[y[both]]
+    apart = np.random.default_rng(0).permutation(len(b))
+    return (float((vectors[a] * vectors[b]).sum(axis=1).mean()),
+            float((vectors[a] * vectors[b[apart]]).sum(axis=1).mean()))  # fmt: skip

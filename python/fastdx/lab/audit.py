@@ -1,0 +1,499 @@
+"""Tests of the claim Pr[M(w)=y] ≤ e^(ε·d(w,w'))·Pr[M(w')=y].
+
+`certify` computes the ε of a mechanism with a law. `likelihood_ratio` tests any black box by draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastdx._core import Certificate, Embedding, WordGraph, binomial_bounds, largest_loss
+from fastdx._core import certify as _certify
+from fastdx._shared.rounded import down, up
+from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.lab.laws import Law, of_noise
+from fastdx.lab.laws.base import check_size
+from fastdx.lab.laws.loss import Logs
+from fastdx.mechanisms import FiniteLaw, Mahalanobis, Mechanism, MultivariateLaplace, Tem
+from fastdx.mechanisms.finite_law import is_law
+
+__all__ = ["Certificate", "Finding", "LargestLoss", "Report", "certify", "likelihood_ratio"]
+
+Word = Hashable
+Metric: TypeAlias = Embedding | WordGraph | ArrayLike | Callable[[str, str], float]
+"""Distances of a mechanism's words: a space, a (V, V) matrix, or a function of two words."""
+
+FAITHFUL = 2.0**-60
+"""The least ratio of a probability to its row's largest at which `FiniteLaw`'s integer represents
+it to more than 12 digits."""
+ROUNDED_UP = 1 + 1e-10
+"""A factor far above the rounding of the computation; it makes a result an upper bound."""
+
+
+@dataclass(frozen=True)
+class LargestLoss:
+    """The largest privacy loss of a mechanism, over all pairs of words and all outputs.
+
+    It prints as a sentence.
+    """
+
+    epsilon: float
+    """The largest log-ratio per unit of distance."""
+    pair: tuple[str, str]
+    """The two words at which `epsilon` is reached, the likelier one first."""
+    output: str
+    """The output at which `epsilon` is reached."""
+    local: float
+    """The largest log-ratio of any two words: the ε of local differential privacy."""
+    local_pair: tuple[str, str]
+    """The two words at which `local` is reached, the likelier one first."""
+    local_output: str
+    """The output at which `local` is reached."""
+    metric: str
+    """The metric's name."""
+    epsilon_low: float = 0.0
+    """A lower bound on the true value of `epsilon`. It is lower only if the law has errors."""
+    local_low: float = 0.0
+    """A lower bound on the true value of `local`. It is lower only if the law has errors."""
+
+    def __str__(self) -> str:
+        """Return it as a sentence."""
+        (a, b), (c, d) = self.pair, self.local_pair
+        unit, local = (
+            up(high) if f"{low:.6g}" == f"{high:.6g}" else f"{up(high)}, at least {down(low)},"
+            for low, high in ((self.epsilon_low, self.epsilon), (self.local_low, self.local))
+        )
+        return (
+            f"ε = {unit} per unit of {self.metric} distance ({a!r} and {b!r}, at the "
+            f"output {self.output!r}), and ε = {local} for any two words ({c!r} and "
+            f"{d!r}, at {self.local_output!r}): the largest log-ratios of all pairs and outputs, "
+            "the vocabulary being public."
+        )
+
+
+@overload
+def certify(
+    mechanism: Tem, *, metric: None = None, progress: Callable[[int], object] | None = None
+) -> Certificate: ...
+@overload
+def certify(
+    mechanism: Law,
+    *,
+    metric: Metric | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> LargestLoss: ...
+@overload
+def certify(
+    mechanism: Mechanism,
+    *,
+    metric: Metric | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Certificate | LargestLoss: ...
+def certify(
+    mechanism: Mechanism | Law,
+    *,
+    metric: Metric | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Certificate | LargestLoss:
+    """Compute the ε that a mechanism really has on its vocabulary.
+
+    ε is the supremum of |ln Pr[y|w] - ln Pr[y|w']| / d(w, w') over all pairs of words and all
+    outputs (docs/calibration.md). For Tem it is at most the nominal ε, and at least half of it
+    unless γ is below the distances. The result assumes that the embedding is public.
+
+    Without `metric`, a Tem gets a certificate that its guarantee can use (``Tem.certified``). For
+    every other mechanism with a law, and for a Tem with `metric`, the function looks at all pairs.
+    It then holds all laws in memory (eight bytes for each word and output).
+
+    Parameters
+    ----------
+    mechanism : Mechanism or Law
+        A Tem with the exact sampler, another mechanism with a law, a MultivariateLaplace or
+        Mahalanobis in one or two dimensions (`laws.of_noise`), or a `laws.Law`. For a Law its
+        own numbers are certified. ``FiniteLaw(law=law)`` draws integers, none below 2⁻¹⁰⁰ of the
+        row's largest, so its ε may be smaller.
+    metric : Embedding, WordGraph, array_like of float, or callable, optional
+        Distances of the same words in the same order; by default the mechanism's own. An array has
+        the shape (V, V); a function takes two words. Distances must be symmetric, not negative, and
+        0 from a word to itself. Pairs at distance infinity are left out.
+    progress : callable, optional
+        Called now and then with the number of words done.
+
+    Returns
+    -------
+    Certificate or LargestLoss
+        ``.epsilon``, and the pair of words and the output at which it is reached. A LargestLoss
+        also has ``.local``, the ε of local differential privacy. For noise both are upper bounds,
+        and ``.epsilon_low`` and ``.local_low`` are lower bounds.
+
+    Raises
+    ------
+    InputTypeError
+        The argument is no mechanism.
+    ParameterError
+        The mechanism has no law, or the metric is no metric on these words.
+    TooLargeError
+        The laws take more than 8 GiB.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, NeighborResponse, Tem
+    >>> from fastdx.lab import audit
+    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
+    >>> certificate = audit.certify(Tem(e, 2.0))
+    >>> 1.0 < certificate.epsilon < 2.0
+    True
+    >>> staircase = audit.certify(NeighborResponse(e, 2.0, cover=2))
+    >>> round(staircase.epsilon, 6), round(staircase.local, 6)
+    (1.0, 2.0)
+    >>> letters = audit.certify(Tem(e, 2.0), metric=lambda a, b: abs(ord(a) - ord(b)))
+    >>> letters.epsilon > certificate.epsilon       # b and c are nearer by that metric
+    True
+    """
+    given = is_law(mechanism)
+    if not isinstance(mechanism, Mechanism) and not given:
+        raise InputTypeError(
+            f"mechanism must be a Mechanism or a Law, not {type(mechanism).__name__}"
+        )
+    if isinstance(mechanism, Tem) and mechanism.sampler != "exact":
+        raise ParameterError(
+            "mechanism must have sampler='exact': only the law of that sampler is certified"
+        )
+    if isinstance(mechanism, Tem) and metric is None and not mechanism.remap:
+        return _certify(mechanism, progress)
+    if isinstance(mechanism, MultivariateLaplace | Mahalanobis):
+        mechanism = of_noise(mechanism)
+    space = mechanism.space if metric is None else metric
+    if isinstance(space, Embedding | WordGraph):
+        drawn = _faithful(mechanism) if is_law(mechanism) else mechanism
+        if isinstance(drawn, Mechanism):
+            epsilon, (a, b, y), local, (c, d, z) = largest_loss(drawn, space, progress)
+            return _loss(drawn.space.words, (epsilon, (a, b), y), (local, (c, d), z), space.metric)
+        if space is not mechanism.space and tuple(space.words) != tuple(mechanism.space.words):
+            raise ParameterError("metric must have the words of the law, in their order")
+    return _of_matrix(mechanism, space, progress)
+
+
+def _loss(
+    words: Sequence[str],
+    unit: tuple[float, tuple[int, int], int],
+    local: tuple[float, tuple[int, int], int],
+    metric: str,
+) -> LargestLoss:
+    (epsilon, (a, b), y), (most, (c, d), z) = unit, local
+    return LargestLoss(epsilon, (words[a], words[b]), words[y], most, (words[c], words[d]),
+                       words[z], metric, epsilon, most)  # fmt: skip
+
+
+def _faithful(law: Law) -> FiniteLaw | None:
+    """Return the FiniteLaw of a law, if its integers represent the law's numbers to 12 digits."""
+    if law.errors is not None:
+        return None
+    matrix = law.matrix()
+    floor = FAITHFUL * matrix.max(axis=1, keepdims=True)
+    if ((matrix > 0) & (matrix < floor)).any():
+        return None
+    return FiniteLaw(law.space, matrix, certify=False)
+
+
+def _of_matrix(
+    mechanism: Mechanism | Law, metric: Metric, progress: Callable[[int], object] | None
+) -> LargestLoss:
+    """Look at all pairs of words, by a matrix of all laws and the distances."""
+    words = mechanism.space.words
+    check_size(len(words))
+    distances, name = _distances(metric, words)
+    if is_law(mechanism):
+        matrix = mechanism.matrix()
+    elif mechanism.has_law:
+        matrix = np.array([mechanism.probabilities(word) for word in words])
+    else:
+        raise ParameterError("mechanism must be one whose law can be computed")
+    errors = None
+    if is_law(mechanism) and mechanism.errors is not None:
+        errors = np.array([mechanism.errors(word) for word in range(len(words))])
+    rows = distances.__getitem__
+    logs = Logs.of(matrix, errors=errors, sign=1.0)
+    worst, local = logs.per_distance(rows, progress), logs.local()[0]
+    most, most_local = worst.loss * ROUNDED_UP, local.loss * ROUNDED_UP
+    if errors is not None and is_law(mechanism):
+        # The pairs and outputs reported are those of the lower bounds.
+        logs = Logs.of(matrix, errors=errors, sign=-1.0)
+        worst, local = logs.per_distance(rows), logs.local()[0]
+        if metric is mechanism.space and mechanism.proved.distances is not None:
+            # The proved ε holds too, and may be below the computed upper bound.
+            most = min(most, mechanism.proved.epsilon)
+            most_local = min(most_local, mechanism.proved.epsilon * float(distances.max()))
+    found = _loss(words, (most, worst.pair, worst.output),
+                  (most_local, local.pair, local.output), name)  # fmt: skip
+    if errors is None:
+        return found
+    return replace(found, epsilon_low=worst.loss / ROUNDED_UP, local_low=local.loss / ROUNDED_UP)
+
+
+def _distances(metric: Metric, words: Sequence[str]) -> tuple[NDArray[np.float64], str]:
+    """Return all distances, shape (V, V), and the metric's name; refuse what is no metric."""
+    count = len(words)
+    if isinstance(metric, Embedding | WordGraph):
+        return np.array([metric.distances(word) for word in words], float), metric.metric
+    if callable(metric):
+        found = np.zeros((count, count))
+        for i, word in enumerate(words):
+            for j in range(i + 1, count):
+                found[i, j] = found[j, i] = metric(word, words[j])
+        name = "given"
+    else:
+        found, name = np.asarray(metric, float), "given"
+        if found.shape != (count, count):
+            raise ParameterError(f"metric must have the shape {(count, count)}, got {found.shape}")
+    wrong = np.argwhere(
+        ~(found >= 0) | (found != found.T) | (np.eye(count, dtype=bool) & (found != 0))
+    )
+    if len(wrong):
+        i, j = wrong[0]
+        raise ParameterError(
+            "metric must be symmetric, not negative, and 0 from a word to itself; it is "
+            f"{found[i, j]} from word {i} to word {j}, and {found[j, i]} back"
+        )
+    if count > 1 and np.isinf(found).sum() == count * (count - 1):
+        raise ParameterError("metric must hold a finite distance: without one, any ε holds")
+    return found, name
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One tested event: an output, or a set of outputs."""
+
+    word: Word
+    """The word whose probability of the event is the larger one."""
+    other: Word
+    """The other word."""
+    distance: float
+    """Their distance."""
+    outputs: tuple[Any, ...]
+    """The outputs of the event, or the first ten of them."""
+    size: int
+    """The number of outputs of the event."""
+    hits: int
+    """Draws of the word that hit the event."""
+    other_hits: int
+    """Draws of the other word that hit it."""
+    loss: float
+    """A lower bound on ln Pr[event|word] - ln Pr[event|other]."""
+    epsilon: float
+    """`loss` per unit of distance; infinite at distance 0."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The verdict of an audit. It prints as a paragraph."""
+
+    violated: bool
+    """Whether the draws refute the claim with this confidence."""
+    epsilon: float
+    """The claimed ε."""
+    epsilon_lower_bound: float
+    """A lower bound on the true ε per unit of distance, with this confidence."""
+    worst: tuple[Finding, ...]
+    """The ten findings with the largest ε, the largest first."""
+    tests: int
+    """The number of events tested; the confidence holds for all of them together."""
+    draws: int
+    """Draws of each word."""
+    confidence: float
+    """The probability that a true claim is not refuted is at least this."""
+
+    def __str__(self) -> str:
+        """Return the verdict."""
+        verdict = "REFUTED" if self.violated else "not refuted"
+        text = (
+            f"ε = {self.epsilon:g} per unit of distance is {verdict}: with confidence "
+            f"{self.confidence} the true ε is at least {down(self.epsilon_lower_bound, 4)} "
+            f"({self.tests} events, {self.draws} draws a word)."
+        )
+        if self.worst:
+            w = self.worst[0]
+            outputs = ", ".join(map(repr, w.outputs[:3])) + (", …" if w.size > 3 else "")
+            text += (
+                f" Worst: {w.word!r} against {w.other!r} at distance {w.distance:.4g}, outputs "
+                f"{outputs}: {w.hits} against {w.other_hits} hits, a log-ratio of at least "
+                f"{down(w.loss, 4)}."
+            )
+        return text
+
+
+def likelihood_ratio(  # noqa: PLR0917
+    sample: Callable[[Any, int], Iterable[Any]],
+    pairs: Iterable[tuple[Any, Any]],
+    distance: Callable[[Any, Any], float] | Embedding | WordGraph,
+    epsilon: float,
+    draws: int = 100_000,
+    confidence: float = 0.999,
+    *,
+    slack: float = 0.0,
+    events: int = 4,
+) -> Report:
+    """Try to refute a claim of metric differential privacy about a black box.
+
+    The draws of every word are split in two halves. The first half chooses events where a violation
+    is likeliest: for each ordered pair, the single outputs of the largest excess over the claim,
+    and a set of outputs with an excess. The second half tests these events with exact
+    (Clopper-Pearson) bounds, corrected for the number of tests. So a true claim is refuted with a
+    probability of at most 1 - confidence.
+
+    Parameters
+    ----------
+    sample : callable
+        ``sample(word, size)`` returns `size` outputs: ids, strings or other hashable objects. The
+        method ``sample`` of a mechanism is such a function.
+    pairs : iterable of (word, word)
+        The inputs to compare, in both directions: hashable, and accepted by `sample` and
+        `distance`.
+    distance : callable, Embedding or WordGraph
+        ``distance(a, b)`` ≥ 0, or an object with such a method. At distance infinity a claim allows
+        everything, so such a pair is an error.
+    epsilon : float
+        The claimed ε, per unit of distance.
+    draws : int, optional
+        Draws of each word, at least 2.
+    confidence : float, optional
+        The confidence of the verdict.
+    slack : float, optional
+        The amount that the claim adds to a log-ratio (`Guarantee.slack`). It must be finite: take
+        it from a mechanism without a seed.
+    events : int, optional
+        Single outputs tested for each ordered pair.
+
+    Returns
+    -------
+    Report
+        ``.violated``, ``.epsilon_lower_bound``, ``.worst``.
+
+    Raises
+    ------
+    ParameterError
+        There is no pair, a parameter lies outside its range, the claim allows everything (a slack
+        or a distance is infinite), or `sample` returns a wrong number of outputs.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.lab import audit
+    >>> e = Embedding(["a", "b"], [[0.0], [1.0]])
+    >>> claim = audit.likelihood_ratio(Tem(e, 2.0).sample, [("a", "b")], e, 2.0, 20_000)
+    >>> claim.violated
+    False
+    """
+    pairs = [tuple(pair) for pair in pairs]
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise ParameterError("pairs must be at least one pair of words")
+    for name, value in (("epsilon", epsilon), ("slack", slack)):
+        if not 0 <= value < np.inf:
+            raise ParameterError(
+                f"{name} must be finite, at least 0, got {value}: of a claim without a bound (a "
+                "seeded mechanism's) nothing can be refuted"
+            )
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
+    for name, value, least in (("draws", draws, 2), ("events", events, 1)):
+        if value < least:
+            raise ParameterError(f"{name} must be at least {least}, got {value}")
+    distances = _finite(pairs, distance, epsilon, slack)
+    words = list(dict.fromkeys(word for pair in distances for word in pair))
+    first = draws // 2
+    second = draws - first
+    seen = {word: (_count(sample, word, first), _count(sample, word, second)) for word in words}
+    planned: list[tuple[Any, Any, float, list[Any]]] = []
+    for (a, b), d in distances.items():
+        for event in _events(seen[a][0], seen[b][0], epsilon * d + slack, first, events):
+            planned.append((a, b, d, event))
+    # Each finding needs a lower bound on one probability and an upper bound on another.
+    alpha = (1 - confidence) / (2 * max(len(planned), 1))
+    hits = np.array([sum(seen[a][1].get(y, 0) for y in e) for a, _, _, e in planned], np.uint64)
+    others = np.array([sum(seen[b][1].get(y, 0) for y in e) for _, b, _, e in planned], np.uint64)
+    low = binomial_bounds(hits, second, alpha)[0]
+    high = binomial_bounds(others, second, alpha)[1]
+    with np.errstate(divide="ignore"):
+        losses = np.log(low) - np.log(high) - slack
+    findings = []
+    for (a, b, d, event), n, m, loss in zip(planned, hits, others, losses, strict=True):
+        unit = loss / d if d > 0 else (np.inf if loss > 0 else -np.inf)
+        findings.append(Finding(a, b, d, tuple(event[:10]), len(event), int(n), int(m),
+                                float(loss), float(unit)))  # fmt: skip
+    findings.sort(key=lambda f: f.epsilon, reverse=True)
+    bound = max([0.0, *(f.epsilon for f in findings)])
+    return Report(bound > epsilon, float(epsilon), bound, tuple(findings[:10]), len(findings),
+                  draws, confidence)  # fmt: skip
+
+
+def _finite(
+    pairs: Sequence[tuple[Any, ...]],
+    distance: Callable[[Any, Any], float] | Embedding | WordGraph,
+    epsilon: float,
+    slack: float,
+) -> dict[tuple[Any, Any], float]:
+    """Return the distances of all pairs both ways; refuse a pair for which all is allowed."""
+    between = distance if callable(distance) else distance.distance
+    distances = {}
+    for at, (one, other) in enumerate(pairs):
+        for a, b in ((one, other), (other, one)):
+            d = float(between(a, b))
+            if not (0 <= d < np.inf and np.isfinite(epsilon * d + slack)):
+                raise ParameterError(
+                    f"pairs[{at}] must be two words at a finite distance, at least 0, got {d} at "
+                    f"epsilon = {epsilon:g}: otherwise nothing can be refuted. Leave the pair out"
+                )
+            if a != b:
+                distances[a, b] = d
+    if not distances:
+        raise ParameterError("pairs must hold two different words: nothing can be refuted")
+    return distances
+
+
+def _count(sample: Callable[[Any, int], Iterable[Any]], word: Any, size: int) -> dict[Any, int]:
+    drawn = sample(word, size)
+    if not isinstance(drawn, np.ndarray):
+        drawn = list(drawn)
+        if drawn and not isinstance(drawn[0], str | int | np.integer):
+            counts: dict[Any, int] = {}
+            for y in drawn:
+                counts[y] = counts.get(y, 0) + 1
+            if len(drawn) != size:
+                raise ParameterError(f"sample({word!r}, {size}) returned {len(drawn)} outputs")
+            return counts
+    outputs = np.asarray(drawn)
+    if outputs.shape != (size,):
+        raise ParameterError(
+            f"sample({word!r}, {size}) must return {size} outputs, got shape {outputs.shape}"
+        )
+    values, times = np.unique(outputs, return_counts=True)
+    return dict(zip(values.tolist(), times.tolist(), strict=True))
+
+
+def _events(
+    ours: dict[Any, int], theirs: dict[Any, int], bound: float, draws: int, most: int
+) -> Sequence[list[Any]]:
+    """Return the single outputs, and one set, whose excess over the claim is most significant."""
+    outputs = list(ours)
+    n = np.array([ours[y] for y in outputs], float)
+    m = np.array([theirs.get(y, 0) for y in outputs], float)
+    allowed = np.exp(min(bound, 700.0)) * m
+    # Excess in standard deviations, as if the claim held with equality.
+    spread = np.sqrt(n * (1 - n / draws) + np.exp(min(2 * bound, 700.0)) * (m + 0.5) + 0.5)
+    score = (n - allowed) / spread
+    order = np.argsort(-score)
+    chosen = [[outputs[i]] for i in order[:most]]
+    # Sets of the first 1, 2, … outputs with an excess: take the one with the most significant sum.
+    above = order[score[order] > 0]
+    if len(above) > 1:
+        sums, allowances = np.cumsum(n[above]), np.cumsum(allowed[above])
+        total = (sums - allowances) / np.sqrt(sums + np.exp(min(bound, 350.0)) * allowances + 1)
+        size = int(np.argmax(total)) + 1
+        if size > 1:
+            chosen.append([outputs[i] for i in above[:size]])
+    return chosen

@@ -1,0 +1,191 @@
+"""The auditor of Song and Shmatikov (2019): did a next-word model learn from a user's texts?
+
+The auditor asks the model for the rank of every next word in a user's texts. It learns the typical
+ranks of members from a shadow model, whose members it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import precision_score, recall_score, roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fastdx._core import Embedding, WordGraph
+from fastdx.exceptions import ParameterError
+from fastdx.lab.attacks import known_runs
+
+_Run = NDArray[np.uint32]
+
+Users = Sequence[Sequence[_Run]]
+"""The runs of ids of every user, from `runs_of`."""
+
+EDGES = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096])
+"""The edges of the classes in which ranks are counted."""
+
+
+class UserAudit(NamedTuple):
+    """The result of an audit."""
+
+    auc: float
+    """The probability that a member is ranked above another user: 0.5 is chance."""
+    precision: float
+    """The share of true members among the users that the auditor calls members."""
+    recall: float
+    """The share of the true members that the auditor calls members."""
+
+
+class Model(Protocol):
+    """The interface of a next-word model for the auditor."""
+
+    def ranks_of(self, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
+        """Return the ranks, from 1, of the next words of all runs."""
+
+
+class NextWord:
+    """A next-word model that ranks words by how often they followed, then by frequency.
+
+    It is a minimal next-word model; the paper uses an LSTM. It memorises the word pairs of its
+    users, and an auditor detects this.
+
+    Parameters
+    ----------
+    runs : iterable of ndarray of uint32
+        Texts to learn from, as runs of ids of adjacent words.
+    words : int
+        The size of the vocabulary.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastdx.lab.evaluation import NextWord
+    >>> model = NextWord([np.array([0, 1, 0, 1, 0, 2], dtype=np.uint32)], words=4)
+    >>> model.ranks(np.array([0, 1], dtype=np.uint32)).tolist()  # 1 comes first after 0
+    [1]
+    """
+
+    def __init__(self, runs: Iterable[_Run], words: int) -> None:
+        """Count pairs of words."""
+        counts = np.full(words, 0.5)
+        pairs = [np.zeros(0, dtype=np.int64)]
+        for run in runs:
+            np.add.at(counts, run, 1)
+            pairs.append(run[:-1].astype(np.int64) * words + run[1:])
+        self.words = words
+        # 0 is the most frequent word.
+        self._place = np.empty(words, dtype=np.int64)
+        self._place[np.argsort(-counts, kind="stable")] = np.arange(words)
+        keys, times = np.unique(np.concatenate(pairs), return_counts=True)
+        order = np.lexsort((keys, -times, keys // words))
+        keys = keys[order]
+        first = np.searchsorted(keys // words, keys // words)
+        by_key = np.argsort(keys)
+        self._keys, self._rank = keys[by_key], (np.arange(len(keys)) - first)[by_key]
+
+    def ranks(self, run: _Run) -> NDArray[np.int64]:
+        """Return the rank, from 1, of every word given the previous one; shape (len(run) - 1,)."""
+        if len(run) < 2 or not len(self._keys):
+            return np.zeros(0, dtype=np.int64)
+        keys = run[:-1].astype(np.int64) * self.words + run[1:]
+        at = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
+        seen = self._keys[at] == keys
+        # Words never seen after the previous word rank by frequency, after all words seen there.
+        after = np.searchsorted(self._keys, (run[:-1].astype(np.int64) + 1) * self.words)
+        before = np.searchsorted(self._keys, run[:-1].astype(np.int64) * self.words)
+        unseen = (after - before) + self._place[run[1:]]
+        return np.where(seen, self._rank[at], unseen) + 1
+
+    def ranks_of(self, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
+        """Return the ranks of the next words of all runs."""
+        return np.concatenate([self.ranks(run) for run in runs] or [np.zeros(0, dtype=np.int64)])
+
+
+def runs_of(space: Embedding | WordGraph, texts: Iterable[str]) -> list[_Run]:
+    """Return the runs of adjacent known words in the texts, as ids."""
+    return list(known_runs(space, (text.lower() for text in texts)))
+
+
+def _evidence(model: Model, runs: Sequence[_Run]) -> NDArray[np.float64]:
+    """Return the share of a user's next words in each class of ranks."""
+    ranks = model.ranks_of(runs)
+    if not len(ranks):
+        return np.zeros(len(EDGES))
+    return np.bincount(np.searchsorted(EDGES, ranks, side="right") - 1, minlength=len(EDGES)) / len(
+        ranks
+    )
+
+
+def audit_users(
+    plain: Users,
+    private: Users,
+    members: NDArray[np.bool_],
+    target: NDArray[np.bool_],
+    words: int,
+    *,
+    learn: Callable[[Iterable[_Run], int], Model] = NextWord,
+) -> UserAudit:
+    """Train a target and a shadow model on private texts of their members; audit the target.
+
+    This is the audit of Song and Shmatikov (2019, "Auditing Data Provenance in Text-Generation
+    Models"). The model counts pairs of words (`NextWord`); the judge is a logistic regression.
+
+    Parameters
+    ----------
+    plain, private : sequence of users' runs of ids
+        The texts that users wrote, with which the auditor queries the models, and the private texts
+        from which the models learn.
+    members : ndarray of bool, shape (users,)
+        True for users from whose texts a model learns.
+    target : ndarray of bool, shape (users,)
+        True for users of the target, False for users of the shadow.
+    words : int
+        The size of the vocabulary.
+    learn : callable, optional
+        A function from runs and the number of words to a next-word model, whose method
+        ``ranks_of(runs)`` returns the ranks of next words from 1. By default `NextWord`.
+
+    Returns
+    -------
+    UserAudit
+        AUC, precision and recall of the auditor's answers about the target's users.
+
+    Raises
+    ------
+    ParameterError
+        The arguments do not have one entry per user, or all or no users of the target or of the
+        shadow are members.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastdx.lab.evaluation import audit_users
+    >>> rng = np.random.default_rng(1)
+    >>> users = [[rng.integers(0, 200, 50).astype(np.uint32)] for _ in range(80)]
+    >>> members, target = np.arange(80) % 2 == 0, np.arange(80) % 4 < 2
+    >>> audit_users(users, users, members, target, words=200).auc  # no privacy
+    1.0
+    """
+    if not len(plain) == len(private) == len(members) == len(target):
+        raise ParameterError("plain, private, members and target must be one for each user")
+    found = []
+    for name, world in (("shadow", ~target), ("target", target)):
+        if len(np.unique(members[world])) < 2:
+            raise ParameterError(f"members must be some and not all of the {name}'s users")
+        model = learn(
+            (run for i in np.flatnonzero(world & members).tolist() for run in private[i]), words
+        )
+        users = np.flatnonzero(world).tolist()
+        found.append((np.array([_evidence(model, plain[i]) for i in users]), members[users]))
+    (known, truth), (asked, hidden) = found
+    judge = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(known, truth)
+    said = judge.predict(asked)
+    return UserAudit(
+        float(roc_auc_score(hidden, judge.predict_proba(asked)[:, 1])),
+        float(precision_score(hidden, said, zero_division=0.0)),
+        float(recall_score(hidden, said)),
+    )

@@ -1,0 +1,138 @@
+"""Attacks that count the outputs of one repeated word."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from fastdx.exceptions import ParameterError
+from fastdx.lab.attacks import LikelyInputs
+from fastdx.mechanisms import Mechanism
+
+
+def _outputs(mechanism: Mechanism, words: Sequence[str], times: int) -> list[list[str]]:
+    """Return the outputs of each word, which is repeated in a text of its own."""
+    if times < 1:
+        raise ParameterError(f"times must be at least 1, got {times}")
+    return [t.split() for t in mechanism.privatize([" ".join([word] * times) for word in words])]
+
+
+def frequency_attack(mechanism: Mechanism, words: Sequence[str], times: int) -> NDArray[np.bool_]:
+    """Let an observer name words by the most frequent of their outputs.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Any mechanism. With ``consistent=True`` it draws once for each text of one repeated word.
+    words : sequence of str
+        Words that the tokeniser does not split.
+    times : int
+        The number of outputs of each word.
+
+    Returns
+    -------
+    ndarray of bool, shape (words,)
+        Whether the most frequent output (the first one at ties) is the word.
+
+    Examples
+    --------
+    >>> from fastdx import Tem
+    >>> from fastdx.lab.evaluation import frequency_attack
+    >>> # All words come back at this ε.
+    >>> frequency_attack(Tem(epsilon=100.0, seed=1), ["coffee", "tea"], 5).tolist()
+    [True, True]
+    """
+    outputs = _outputs(mechanism, words, times)
+    guesses = [Counter(out).most_common(1)[0][0] if out else None for out in outputs]
+    return np.array([g == w for g, w in zip(guesses, words, strict=True)], dtype=np.bool_)
+
+
+def likelihood_attack(
+    mechanism: Mechanism,
+    words: Sequence[str],
+    times: Sequence[int],
+    *,
+    inputs: LikelyInputs | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> NDArray[np.bool_]:
+    """Let an attacker who knows the law name words by the likeliest explanation of their outputs.
+
+    The prior is uniform over the words. The attack is exact for a mechanism with a law, and takes
+    one pass over the laws of all words. For other mechanisms the attacker learns from draws.
+
+    Parameters
+    ----------
+    mechanism, words
+        As for `frequency_attack`.
+    times : sequence of int
+        Numbers of outputs of each word; each number has draws of its own.
+    inputs : LikelyInputs, optional
+        The likely inputs of a mechanism without a law, if they exist already.
+    progress : callable, optional
+        Called now and then with the number of laws done.
+
+    Returns
+    -------
+    ndarray of bool, shape (len(times), words)
+        Whether the word with the largest Σ ln Pr[output|word] (the smallest id at ties) is the
+        written word.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.lab.evaluation import likelihood_attack
+    >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [1.0], [2.0], [3.0]])
+    >>> likelihood_attack(Tem(e, 1.0, seed=1), list("abcd"), [200]).tolist()
+    [[True, True, True, True]]
+    """
+    place = {word: i for i, word in enumerate(mechanism.space.words)}
+    outputs = [out for n in times for out in _outputs(mechanism, words, n)]
+    ids = [np.array([place[y] for y in out if y in place], dtype=np.int64) for out in outputs]
+    rows = np.repeat(np.arange(len(ids)), [len(i) for i in ids])
+    entries = (np.ones(len(rows)), (rows, np.concatenate([np.zeros(0, dtype=np.int64), *ids])))
+    # The sparse array adds up equal outputs.
+    counts = sparse.csr_array(entries, shape=(len(outputs), len(place)))
+    if mechanism.has_law:
+        best = _likeliest(mechanism, counts, progress)
+    else:
+        known = LikelyInputs.of(mechanism, draws=1000) if inputs is None else inputs
+        best = np.array([_shortlisted(known, counts[[row]]) for row in range(len(outputs))])
+    seen = np.array([len(i) > 0 for i in ids], dtype=np.bool_)
+    truth = np.array([place.get(word, -1) for word in words] * len(times))
+    hits: NDArray[np.bool_] = (best == truth) & seen
+    return hits.reshape(len(times), len(words))
+
+
+def _likeliest(
+    mechanism: Mechanism, counts: Any, progress: Callable[[int], object] | None
+) -> NDArray[np.int64]:
+    """Return the word that explains each row of outputs best, by the law."""
+    best = np.zeros(counts.shape[0], dtype=np.int64)
+    most = np.full(counts.shape[0], -np.inf)
+    for w, word in enumerate(mechanism.space.words):
+        with np.errstate(divide="ignore"):
+            score = counts @ np.log(mechanism.probabilities(word))
+        better = score > most
+        best[better], most[better] = w, score[better]
+        if progress and w % 1000 == 0:
+            progress(w)
+    return best
+
+
+def _shortlisted(inputs: LikelyInputs, counts: Any) -> int:
+    """Return the likely input that explains a row of outputs best."""
+    if not counts.nnz:
+        return -1
+    words, logs = inputs.log_likelihood(counts.indices.astype(np.uint32))
+    known = logs > -np.inf
+    # A word that is not among an output's candidates gets half the least probability of these.
+    least = np.where(known, logs, np.inf).min(axis=1) - np.log(2)
+    more = np.where(known, (logs - least[:, None]) * counts.data[:, None], 0.0)
+    names, at = np.unique(words, return_inverse=True)
+    score = np.bincount(at.ravel(), weights=more.ravel(), minlength=len(names))
+    return int(names[score.argmax()])

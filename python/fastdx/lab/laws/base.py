@@ -1,0 +1,201 @@
+"""The class `Law`: the probabilities of all outputs of every word, with claim and proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastdx._core import LEAST_EXPONENT, Embedding, WordGraph
+from fastdx._shared.rounded import up
+from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
+
+Space: TypeAlias = Embedding | WordGraph
+"""Words and their distances."""
+Row: TypeAlias = Callable[[int], NDArray[np.float64]]
+"""A function from the id of one word to a number for every word of the vocabulary."""
+
+LIMIT = 8 << 30
+"""The most bytes of a matrix of all pairs of words."""
+LOWEST = LEAST_EXPONENT
+"""The least log-weight, relative to the largest one of a word: see `softmax`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Price:
+    """A privacy statement about a law: an ε and the pairs of words for which it holds.
+
+    For all words w and w' of one group and all outputs y,
+    Pr[y|w] ≤ exp(epsilon·d(w, w'))·Pr[y|w']. If `distances` is None, the factor is exp(epsilon).
+    """
+
+    epsilon: float
+    """ε per unit of `distances`, or for any two words. Infinite if nothing is stated."""
+    why: str
+    """The reason, as a sentence."""
+    distances: Row | None = None
+    """The metric, as a function from a word's id to its distances. None if ε is for any two words
+    alike."""
+    metric: str = ""
+    """The metric's name; empty if there is none."""
+    groups: NDArray[np.intp] | None = None
+    """The number of each word's group; -1 for a word that is not protected at all. None if all
+    words are one group."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of ε: '… distance' or 'any two words', with the number of groups if any."""
+        unit = f"{self.metric} distance" if self.metric else "any two words"
+        if self.groups is None:
+            return unit
+        count, alone = len(set(self.groups[self.groups >= 0])), int((self.groups < 0).sum())
+        bare = f", {alone} words NOT PROTECTED" if alone else ""
+        return f"{unit} within each of {count} groups{bare}"
+
+    def __str__(self) -> str:
+        """Return the statement as a sentence."""
+        if np.isinf(self.epsilon):
+            return f"No finite ε. {self.why}"
+        unit = f"per unit of {self.metric} distance" if self.metric else "for any two words"
+        among = ""
+        if self.groups is not None:
+            count, alone = len(set(self.groups[self.groups >= 0])), int((self.groups < 0).sum())
+            among = f" within each of {count} groups of words; which group it is, is RELEASED"
+            among += f", and {alone} words are NOT PROTECTED" if alone else ""
+        return f"ε = {up(self.epsilon)} {unit}{among}. {self.why}"
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """A word mechanism as its law on a finite vocabulary, with the claimed and the proved ε.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding
+    >>> from fastdx.lab.laws import randomized_response
+    >>> law = randomized_response(Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]]), 1.0)
+    >>> law.matrix().shape, round(float(law.row(0).sum()), 12)
+    ((3, 3), 1.0)
+    >>> print(law.proved)
+    ε = 1 for any two words. ...
+    """
+
+    name: str
+    """The name of the mechanism."""
+    space: Space
+    """Words and metric."""
+    row: Row
+    """A function from the id of w to Pr[y|w] for all words y, in the order of the vocabulary."""
+    claimed: Price
+    """The guarantee that the publication claims."""
+    proved: Price
+    """The guarantee that is proved."""
+    source: str
+    """The publication."""
+    errors: Row | None = None
+    """A function from the id of w to a bound on the error of ln Pr[y|w] for all words y. None if
+    the numbers are exact up to rounding."""
+
+    def matrix(self) -> NDArray[np.float64]:
+        """Return the law of every word.
+
+        Returns
+        -------
+        numpy.ndarray of float64, shape (V, V)
+            Entry (w, y) is Pr[y|w]; every row sums to 1.
+
+        Raises
+        ------
+        TooLargeError
+            The matrix takes more than 8 GiB.
+        """
+        count = len(self.space)
+        check_size(count)
+        return np.stack([self.row(word) for word in range(count)])
+
+
+def softmax(scores: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """Return exp(scores), normalised over the last axis.
+
+    Scores more than 650 below the largest are raised to that value, so no output becomes impossible
+    by underflow. This makes no guarantee weaker: if the scores of two words differ by at most c,
+    their largest scores do too, and so does max(score, largest - 650).
+    """
+    weights = np.exp(np.maximum(scores - scores.max(axis=-1, keepdims=True), LOWEST))
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def distance_rows(space: Space) -> Row:
+    """Return the function from a word's id to its distances."""
+    words = space.words
+    return lambda word: np.asarray(space.distances(words[word]), np.float64)
+
+
+def distance_matrix(space: Space) -> NDArray[np.float64]:
+    """Return all distances, shape (V, V)."""
+    check_size(len(space))
+    row = distance_rows(space)
+    return np.stack([row(word) for word in range(len(space))])
+
+
+def check_size(count: int) -> None:
+    """Refuse a vocabulary whose matrix of all pairs would exceed `LIMIT`."""
+    if 8 * count * count > LIMIT:
+        raise TooLargeError(
+            f"the laws of all {count} words need {8 * count * count} bytes, the limit is {LIMIT}"
+        )
+
+
+def check_space(space: Space) -> None:
+    """Refuse an object that is neither an Embedding nor a WordGraph."""
+    if not isinstance(space, Embedding | WordGraph):
+        raise InputTypeError(
+            f"space must be an Embedding or a WordGraph, not {type(space).__name__}"
+        )
+
+
+def check_line(space: Space) -> NDArray[np.float64]:
+    """Return the positions of the words of an embedding in one dimension, shape (V,)."""
+    if not isinstance(space, Embedding):
+        raise InputTypeError(f"space must be an Embedding, not {type(space).__name__}")
+    if space.dim != 1:
+        raise ParameterError(f"space must have one dimension, it has {space.dim}")
+    if space.metric not in ("euclidean", "manhattan", "chebyshev"):
+        raise ParameterError(f"space must have the metric of a line, got {space.metric!r}")
+    return np.asarray(space.vectors[:, 0], np.float64)
+
+
+def positive(name: str, value: float) -> float:
+    """Return the number; refuse one that is not finite and above 0."""
+    if not (np.isfinite(value) and value > 0):
+        raise ParameterError(f"{name} must be finite and positive, got {value}")
+    return float(value)
+
+
+def between(name: str, value: float, low: float, high: float) -> float:
+    """Return the number; refuse one outside [low, high]."""
+    if not low <= value <= high:
+        raise ParameterError(f"{name} must be from {low:g} to {high:g}, got {value}")
+    return float(value)
+
+
+def counted(name: str, value: int, low: int, high: int) -> int:
+    """Return the number; refuse one that is no whole number from low to high."""
+    if not low <= value <= high or value != int(value):
+        raise ParameterError(f"{name} must be a whole number from {low} to {high}, got {value}")
+    return int(value)
+
+
+def distribution(name: str, values: ArrayLike | None, count: int) -> NDArray[np.float64]:
+    """Return normalised weights of all words; uniform if none are given."""
+    if values is None:
+        return np.full(count, 1 / count)
+    weights = np.asarray(values, float)
+    if weights.shape != (count,):
+        raise ParameterError(f"{name} must have the shape ({count},), got {weights.shape}")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        raise ParameterError(f"{name} must be finite, not negative, and not all 0")
+    return np.asarray(weights / weights.sum())

@@ -1,0 +1,209 @@
+"""The true ε of a law: the largest log-ratio over all pairs of words and all outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastdx.exceptions import ParameterError
+
+ROUNDING = 1e-9
+"""The largest log-ratio that rounding can cause between two words at distance 0."""
+NEAR = 8
+"""The number of nearest words of each word that are compared first; the largest loss is usually
+there."""
+BLOCK = 1 << 22
+"""The number of log-ratios in memory at a time."""
+
+
+class Worst(NamedTuple):
+    """A loss with the two words (the likelier one first) and the output that attain it."""
+
+    loss: float
+    pair: tuple[int, int]
+    output: int
+
+
+@dataclass(frozen=True, eq=False)
+class Logs:
+    """The logarithms of a law, from which losses between pairs of words are computed."""
+
+    values: NDArray[np.float64]
+    """ln Pr[y|w] in row w, shape (V, V); -inf for probability 0."""
+    groups: NDArray[np.intp]
+    """The number of each word's group, shape (V,). Only words of one group are compared; words with
+    a negative number are not compared."""
+    errors: NDArray[np.float64] | None = None
+    """Bounds on the errors of `values`; None if they are exact."""
+    sign: float = 0.0
+    """1: losses are upper bounds. -1: losses are lower bounds. 0: errors are ignored."""
+
+    @classmethod
+    def of(
+        cls,
+        matrix: ArrayLike,
+        groups: ArrayLike | None = None,
+        errors: NDArray[np.float64] | None = None,
+        sign: float = 0.0,
+    ) -> Logs:
+        """Make the logarithms of a law; refuse what is no law of V words."""
+        law = np.asarray(matrix, float)
+        if law.ndim != 2 or law.shape[0] != law.shape[1]:
+            raise ParameterError(f"matrix must have the shape (V, V), got {law.shape}")
+        if not (law >= 0).all():
+            raise ParameterError("matrix must hold probabilities, at least 0 and not NaN")
+        numbers = np.zeros(len(law), np.intp) if groups is None else np.asarray(groups, np.intp)
+        with np.errstate(divide="ignore"):
+            return cls(np.log(law), numbers, errors, sign)
+
+    def _ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the two bounds of the logarithms from which a loss of this sign is computed."""
+        if self.errors is None or self.sign == 0:
+            return self.values, self.values
+        wide = self.sign * self.errors
+        return self.values - wide, self.values + wide
+
+    def local(self) -> tuple[Worst, NDArray[np.float64]]:
+        """Compute the largest loss of any two words, and of each word.
+
+        Returns
+        -------
+        worst : Worst
+            The largest loss.
+        each : numpy.ndarray of float64, shape (V,)
+            An upper bound on the losses between each word and the others of its group.
+        """
+        low, high = self._ends()
+        worst, each = Worst(0.0, (0, 0), 0), np.zeros(len(low))
+        for number in np.unique(self.groups[self.groups >= 0]):
+            words = np.flatnonzero(self.groups == number)
+            bottom, top = low[words].min(axis=0), high[words].max(axis=0)
+            # An output that is impossible for every word causes no loss.
+            possible = top > -np.inf
+            with np.errstate(invalid="ignore"):
+                spread = np.where(possible, top - bottom, 0.0)
+                # -inf minus -inf is no loss.
+                of_word = np.fmax(top - low[words], high[words] - bottom)
+            each[words] = np.where(possible, of_word, 0.0).max(axis=1)
+            output = int(spread.argmax())
+            if spread[output] > worst.loss:
+                pair = (int(words[high[words, output].argmax()]),
+                        int(words[low[words, output].argmin()]))  # fmt: skip
+                worst = Worst(float(spread[output]), pair, output)
+        return worst, each
+
+    def pairs(
+        self, word: int, others: NDArray[np.intp], *, exact: bool = False
+    ) -> NDArray[np.float64]:
+        """Compute the losses between a word and m others for every output, shape (m, V)."""
+        a, b = self.values[word], self.values[others]
+        with np.errstate(invalid="ignore"):
+            losses = np.abs(a - b)
+        if self.errors is not None and self.sign != 0 and not exact:
+            losses += self.sign * (self.errors[word] + self.errors[others])
+        # -inf minus -inf is no loss.
+        losses[np.isnan(losses)] = 0.0
+        return np.asarray(losses)
+
+    def per_distance(
+        self,
+        distances: Callable[[int], NDArray[np.float64]],
+        progress: Callable[[int], object] | None = None,
+    ) -> Worst:
+        """Compute the largest loss per unit of distance.
+
+        Parameters
+        ----------
+        distances : callable
+            A function from a word's id to its distances from all words.
+        progress : callable, optional
+            Called now and then with the number of words done.
+        """
+        count = len(self.values)
+        _, most = self.local()
+        worst = Worst(0.0, (0, 0), 0)
+
+        def look(word: int, others: NDArray[np.intp], d: NDArray[np.float64]) -> None:
+            nonlocal worst
+            step = max(1, BLOCK // count)
+            for first in range(0, len(others), step):
+                some = others[first : first + step]
+                losses = self.pairs(word, some)
+                # Words at distance 0 have one law, whatever its errors.
+                losses[d[some] == 0] = self.pairs(word, some[d[some] == 0], exact=True)
+                largest = losses.max(axis=1)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    unit = largest / d[some]
+                # Rounding is no loss between words at distance 0; infinite distances do not count.
+                unit[(d[some] == 0) & (largest <= ROUNDING)] = 0.0
+                unit[np.isinf(d[some])] = 0.0
+                best = int(unit.argmax())
+                if unit[best] > worst.loss:
+                    output, other = int(losses[best].argmax()), int(some[best])
+                    likelier = self.values[word, output] >= self.values[other, output]
+                    pair = (word, other) if likelier else (other, word)
+                    worst = Worst(float(unit[best]), pair, output)
+
+        words = np.arange(count)
+        for nearest_only in (True, False):
+            for word in words[self.groups >= 0]:
+                d = distances(word)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    bound = np.minimum(most, most[word]) / d
+                # 0/0 means no loss at distance 0: NaN compares as not open.
+                open_ = (bound > worst.loss) & (self.groups == self.groups[word])
+                others = words[open_ & (words != word if nearest_only else words > word)]
+                if nearest_only and len(others) > NEAR:
+                    others = others[np.argpartition(d[others], NEAR)[:NEAR]]
+                if len(others):
+                    look(int(word), others, d)
+                if progress is not None and not nearest_only and word % 64 == 63:
+                    progress(64)
+        return worst
+
+
+def largest_loss(
+    matrix: ArrayLike, distances: ArrayLike | None = None, groups: ArrayLike | None = None
+) -> float:
+    """Compute the true ε of a law: the supremum over all pairs of words and all outputs.
+
+    The function uses plain numpy and suits up to about two thousand words. ``audit.certify`` also
+    returns the words and the output at which ε is reached.
+
+    Parameters
+    ----------
+    matrix : array_like of float, shape (V, V)
+        Pr[y|w] in row w.
+    distances : array_like of float, shape (V, V), optional
+        d(w, w'). By default the function computes the ε of local differential privacy.
+    groups : array_like of int, shape (V,), optional
+        The number of each word's group. Only words of one group are compared; words with a negative
+        number are not compared.
+
+    Returns
+    -------
+    float
+        The largest log-ratio, per unit of distance if distances are given. Infinite if an output is
+        possible for only one of two words, or if words at distance 0 have different laws.
+
+    Examples
+    --------
+    >>> from fastdx.lab.laws import largest_loss
+    >>> round(largest_loss([[0.75, 0.25], [0.25, 0.75]]), 6)  # ln 3
+    1.098612
+    """
+    logs = Logs.of(matrix, groups)
+    if distances is None:
+        return logs.local()[0].loss
+    units = np.asarray(distances, float)
+    if units.shape != logs.values.shape:
+        raise ParameterError(
+            f"distances must have the shape {logs.values.shape}, got {units.shape}"
+        )
+    if not (units >= 0).all():
+        raise ParameterError("distances must be at least 0 and not NaN")
+    return logs.per_distance(lambda word: units[word]).loss

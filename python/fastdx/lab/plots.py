@@ -1,0 +1,115 @@
+"""Pictures of a calibration, as matplotlib figures (``pip install 'fastdx[evaluate]'``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx import calibration
+from fastdx.calibration.measures import SAMPLE
+from fastdx.exceptions import ParameterError
+from fastdx.mechanisms import Mechanism
+
+__all__ = ["curve", "distances", "distributions", "frontier", "neighbour_distances"]
+
+
+def neighbour_distances(
+    mechanism: Mechanism, ks: Sequence[int], words: Iterable[str] | None = None
+) -> NDArray[np.float64]:
+    """Return distances to the k-th nearest other word: float64, shape (words, len(ks)).
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A mechanism with the words and metric.
+    ks : sequence of int
+        The numbers k, from 1 to V - 1.
+    words : iterable of str, optional
+        The words; by default 200 spread over the vocabulary.
+    """
+    space = mechanism.space
+    if not ks or min(ks) < 1 or max(ks) >= len(space):
+        raise ParameterError(f"ks must be from 1 to {len(space) - 1}, got {list(ks)}")
+    if words is None:
+        spread = np.linspace(0, len(space) - 1, min(SAMPLE, len(space))).astype(int)
+        words = [space.words[i] for i in spread]
+    rows = []
+    for word in words:
+        row = np.partition(space.distances(word), ks)
+        rows.append(row[list(ks)])
+    return np.array(rows)
+
+
+def _axes(axes: Any) -> Any:
+    if axes is not None:
+        return axes
+    from matplotlib import pyplot
+
+    return pyplot.subplots()[1]
+
+
+def distances(mechanism: Mechanism, ks: Sequence[int] | None = None, *, axes: Any = None) -> Any:
+    """Plot distances to the k-th nearest word, as WSDM'20 figure 1; return the axes."""
+    axes = _axes(axes)
+    most = len(mechanism.space) - 1
+    ks = [k for k in (1, 5, 10, 20, 50, 100, 200, 500, 1000) if k <= most] if ks is None else ks
+    axes.boxplot(neighbour_distances(mechanism, ks), showfliers=False)
+    axes.set_xticks(range(1, len(ks) + 1), [str(k) for k in ks])
+    axes.set(xlabel="k", ylabel=f"{mechanism.space.metric} distance to the k-th nearest word")
+    return axes
+
+
+def distributions(
+    mechanism: Mechanism,
+    epsilons: Sequence[float],
+    column: str = "N_w",
+    words: Iterable[str] | None = None,
+    *,
+    draws: int = 1000,
+    axes: Any = None,
+) -> Any:
+    """Plot the distribution of N_w, S_w or support over words at each ε, as WSDM'20 figure 2."""
+    axes = _axes(axes)
+    names = None if words is None else list(words)
+    remade: Any = mechanism
+    values = [
+        calibration.statistics(remade.with_epsilon(e), names, draws, inputs=False)[column]
+        for e in epsilons
+    ]
+    axes.boxplot(values, showfliers=False)
+    axes.set_xticks(range(1, len(epsilons) + 1), [f"{e:.3g}" for e in epsilons])
+    axes.set(xlabel="ε per unit of distance", ylabel=column)
+    return axes
+
+
+def curve(table: calibration.Table, *, axes: Any = None) -> Any:
+    """Plot mean and worst N_w over ε, from `calibration.sweep` or ``Choice.curve``."""
+    axes = _axes(axes)
+    axes.plot(table["epsilon"], table["mean_N_w"], "o-", label="mean")
+    axes.plot(table["epsilon"], table["worst_N_w"], "s-", label="worst")
+    axes.set(xlabel="ε per unit of distance", ylabel="N_w: probability of coming back unchanged")
+    axes.set_xscale("log")
+    axes.legend()
+    return axes
+
+
+def frontier(table: calibration.Table, *, axes: Any = None) -> Any:
+    """Plot similarity against what an attacker recovers, from `comparison.frontier`.
+
+    Each name gets one line along its ε; up and to the left is better. The attack is the one on
+    sentences if the table has it, else one guess at single words.
+    """
+    axes = _axes(axes)
+    if "similarity" not in table.columns:
+        raise ParameterError("table must have similarities: give frontier a judge")
+    attack = "sentence" if "sentence" in table.columns else "R"
+    for name in dict.fromkeys(table["name"]):
+        rows = table.array[table["name"] == name]
+        rows = rows[np.argsort(rows["epsilon"])]
+        axes.plot(rows[attack], rows["similarity"], "o-", label=name)
+    axes.set(xlabel="words that an attacker recovers", ylabel="similarity of the replacements")
+    axes.legend()
+    return axes

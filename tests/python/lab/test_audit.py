@@ -1,0 +1,393 @@
+"""Certificates against brute force, and audits that convict liars and acquit ours."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+import fastdx
+from fastdx import Embedding, HyperbolicLaplace, MultivariateLaplace, Tem, WordGraph
+from fastdx._core import binomial_bounds
+from fastdx.lab import audit, laws
+from helpers import SHARED, liars
+from helpers.bounds import slack
+
+# `make test-bounds` sets it: more words, more draws.
+LONG = int(os.environ.get("FASTDX_TEST_FACTOR", "1"))
+ALPHA = 1e-6
+
+
+def vocabulary(words: int, dim: int, seed: int, metric: str = "euclidean") -> Embedding:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((words, dim))
+    if metric == "poincare":
+        x *= rng.uniform(0, 0.95, (words, 1)) / np.linalg.norm(x, axis=1, keepdims=True)
+    return Embedding([f"w{i}" for i in range(words)], x, metric=metric)
+
+
+def brute_force(tem: Tem) -> float:
+    laws = np.array([tem.probabilities(w) for w in tem.space.words])
+    worst = 0.0
+    for i, j in combinations(range(len(laws)), 2):
+        d = tem.space.distance(tem.space.words[i], tem.space.words[j])
+        loss = np.abs(np.log(laws[i]) - np.log(laws[j])).max()
+        worst = max(worst, loss / d) if d > 0 else worst
+        assert d > 0 or loss == 0
+    return worst
+
+
+@given(
+    st.integers(2, 60),
+    st.integers(1, 6),
+    st.sampled_from(["euclidean", "manhattan", "chebyshev", "angular", "poincare"]),
+    st.sampled_from([0.01, 0.5, 2.0, 10.0, 300.0]),
+    st.sampled_from([None, 0.0, 0.7, 2.0, np.inf]),
+    st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=80 * LONG)
+def test_certificates_equal_brute_force(
+    words: int, dim: int, metric: str, epsilon: float, gamma: float | None, seed: int
+) -> None:
+    e = vocabulary(words, max(dim, 2) if metric == "angular" else dim, seed, metric)
+    tem = Tem(e, epsilon, gamma=gamma)
+    found = audit.certify(tem)
+    expected = brute_force(tem)
+    # The integers' rounding, per unit of distance.
+    near = min(d for w in e.words for d in e.distances(w) if d > 0)
+    assert found.epsilon <= epsilon * (1 + 1e-9)
+    assert found.epsilon == pytest.approx(expected, rel=1e-9, abs=4 * slack(tem.guarantee) / near)
+
+
+def test_certificates_of_graphs_duplicates_and_single_words() -> None:
+    tree = WordGraph([(f"w{i}", f"w{i // 3}") for i in range(1, 60)])
+    tem = Tem(tree, 1.5)
+    assert audit.certify(tem).epsilon == pytest.approx(brute_force(tem), rel=1e-8)
+    twins = Embedding(["a", "b", "c"], [[0.0], [0.0], [1.0]])
+    tem = Tem(twins, 2.0)
+    assert audit.certify(tem).epsilon == pytest.approx(brute_force(tem), rel=1e-8)
+    alone = Tem(Embedding(["a"], [[1.0]]), 2.0)
+    assert audit.certify(alone).epsilon == 0.0
+
+
+def test_what_cannot_be_certified() -> None:
+    e = vocabulary(5, 2, 1)
+    with pytest.raises(fastdx.ParameterError, match="sampler"):
+        audit.certify(Tem(e, 1.0, sampler="gumbel"))
+    with pytest.raises(fastdx.ParameterError, match="law"):
+        audit.certify(MultivariateLaplace(vocabulary(5, 3, 1), 1.0))
+
+
+def test_the_measured_anchors() -> None:
+    path = SHARED / "embeddings" / "glove.6B.50d.12k.txt"
+    if not path.exists():
+        pytest.skip("no ../shared/data")
+    loaded = Embedding.load(path)
+    # Measured with all words as outputs, so each has a name that a text can hold.
+    e = Embedding([f"w{i}" for i in range(len(loaded))], loaded.vectors)
+    for nominal, measured in ((2.0, 1.535), (3.0, 2.088), (4.0, 2.722), (5.0, 3.196),
+                              (8.0, 4.561), (10.0, 5.419)):  # fmt: skip
+        assert audit.certify(Tem(e, nominal)).epsilon == pytest.approx(measured, abs=6e-4)
+
+
+def test_certified_mechanisms_keep_their_certificate(tmp_path: Path) -> None:
+    e = vocabulary(200, 8, 3)
+    tem = Tem.certified(e, 1.0)
+    assert tem.epsilon <= 1.0 < tem.nominal <= 2.0
+    assert tem.epsilon > 0.999 * 1.0 or tem.nominal == 2.0
+    assert brute_force(tem) <= 1.0 + 1e-6
+    guarantee = tem.guarantee
+    assert guarantee.epsilon == tem.epsilon
+    certificate = guarantee.certificate
+    assert certificate is not None and certificate.nominal == tem.nominal
+    assert "public" in str(guarantee) and certificate.vocabulary in str(guarantee)
+    assert guarantee.bound("w1", "w2") == pytest.approx(tem.epsilon * e.distance("w1", "w2"))
+    again = pickle.loads(pickle.dumps(tem))
+    assert (again.epsilon, again.nominal) == (tem.epsilon, tem.nominal)
+    path = tmp_path / "certified.fdx"
+    tem.build_lists(20).save(path)
+    loaded = Tem.load(path, tem.nominal)
+    assert loaded.epsilon == tem.epsilon and loaded.guarantee.certificate is not None
+    np.testing.assert_array_equal(loaded.probabilities("w3"), tem.probabilities("w3"))
+    # At another ε, γ or sampler it does not hold, and is not claimed.
+    assert tem.with_epsilon(1.7).guarantee.certificate is None
+    assert Tem.load(path, tem.nominal, gamma=1.0).epsilon == tem.nominal
+    assert Tem.load(path, tem.nominal, sampler="gumbel").guarantee.certificate is None
+    # Unverified, nothing is claimed that flipped bits might not keep.
+    assert Tem.load(path, tem.nominal, verify=False).guarantee.certificate is None
+    # Where γ binds, much more may cost nothing.
+    bounded = Tem.certified(e, 0.5, gamma=0.1)
+    assert bounded.nominal > 2 and 0.49 < bounded.epsilon <= 0.5
+    graph = WordGraph([(f"w{i}", f"w{i // 2}") for i in range(1, 40)])
+    tem = Tem.certified(graph, 0.8)
+    tem.save(path)
+    assert Tem.load(path, tem.nominal).epsilon == tem.epsilon <= 0.8
+
+
+def test_exact_bounds_are_clopper_pearson() -> None:
+    for draws, hits in ((1000, [0, 1, 7, 500, 999, 1000]), (1_000_000, [0, 1, 2, 5, 400_000]),
+                        (200_000, [2, 199_999]), (1, [0, 1]), (2, [1])):  # fmt: skip
+        for alpha in (0.01, 1e-7):
+            low, high = binomial_bounds(np.array(hits), draws, alpha)
+            for h, a, b in zip(hits, low, high, strict=True):
+                exact_low = stats.beta.ppf(alpha, h, draws - h + 1) if h else 0.0
+                exact_high = stats.beta.isf(alpha, h + 1, draws - h) if h < draws else 1.0
+                assert a == pytest.approx(exact_low, rel=1e-7) and a <= exact_low * (1 + 1e-9)
+                assert b == pytest.approx(exact_high, rel=1e-7) and b >= exact_high * (1 - 1e-9)
+    with pytest.raises(fastdx.ParameterError, match="hits"):
+        binomial_bounds([11], 10, 0.01)
+
+
+def pairs_of(e: Embedding, count: int = 6) -> list[tuple[str, str]]:
+    """Near and far pairs."""
+    rows = {w: e.distances(w) for w in e.words}
+    pairs = sorted(combinations(e.words, 2), key=lambda p: rows[p[0]][e.ids([p[1]])[0]])
+    return [*pairs[:count], *pairs[-count:]]
+
+
+class TestLiars:
+    """Each is convicted; the honest mechanism of the same shape is not."""
+
+    def test_wrong_bottom(self) -> None:
+        # A crowd, one word just within γ of it and one just beyond: near words, lists of very
+        # different lengths.
+        x = np.concatenate([np.linspace(-0.004, 0.004, 40), [0.99, 1.01]])[:, None]
+        e = Embedding([f"w{i}" for i in range(42)], x)
+        pairs = [("w40", "w41"), ("w0", "w40"), ("w0", "w1")]
+        liar = liars.WrongBottom(e, 2.0, 1.0, 1)
+        assert audit.likelihood_ratio(liar.sample, pairs, e, 2.0).violated
+        honest = Tem(e, 2.0, gamma=1.0, seed=1)
+        assert not audit.likelihood_ratio(honest.sample, pairs, e, 2.0).violated
+
+    def test_missing_neighbours(self) -> None:
+        e = vocabulary(30, 2, 5)
+        liar = liars.MissingNeighbours(e, 3.0, 2.0, 1)
+        report = audit.likelihood_ratio(liar.sample, pairs_of(e), e, 3.0)
+        assert report.violated and report.epsilon_lower_bound > 3.0
+        assert "REFUTED" in str(report)
+        honest = Tem(e, 3.0, gamma=2.0, seed=2)
+        report = audit.likelihood_ratio(honest.sample, pairs_of(e), e, 3.0)
+        assert not report.violated and "not refuted" in str(report)
+
+    def test_the_hyperbolic_papers_nominal_epsilon(self) -> None:
+        axis = np.zeros((5, 2))
+        axis[:, 0] = [-0.97, -0.5, 0.0, 0.5, 0.97]
+        e = Embedding(list("abcde"), axis, metric="poincare")
+        liar = liars.nominal_hyperbolic(e, 0.5, seed=3)
+        pairs = list(combinations("abcde", 2))
+        report = audit.likelihood_ratio(liar.sample, pairs, e, 0.5)
+        assert report.violated and report.epsilon_lower_bound > 1.0
+        # At the price it states itself it stands.
+        assert not audit.likelihood_ratio(liar.sample, pairs, e, liar.epsilon).violated
+
+    def test_a_radius_from_exponential(self) -> None:
+        e = vocabulary(8, 5, 7)
+        liar = liars.ExponentialRadius(e, 1.0, seed=4)
+        assert audit.likelihood_ratio(liar.sample, pairs_of(e), e, 1.0).violated
+        honest = MultivariateLaplace(e, 1.0, seed=4)
+        assert not audit.likelihood_ratio(honest.sample, pairs_of(e), e, 1.0).violated
+
+    def test_unknown_words_released_raw(self) -> None:
+        e = vocabulary(10, 2, 8)
+        tem = Tem(e, 1.0, seed=5)
+        liar = liars.RawUnknown(tem)
+
+        def distance(a: str, b: str) -> float:
+            if a in e and b in e:
+                return e.distance(a, b)
+            # Unknown words are alike, and half of γ from the others (Guarantee.bound).
+            return 0.0 if a not in e and b not in e else tem.gamma / 2
+
+        pairs = [("secret", "w1"), ("secret", "other secret"), ("w1", "w2")]
+        report = audit.likelihood_ratio(liar.sample, pairs, distance, 1.0, 20_000)
+        assert report.violated and report.worst[0].word in ("secret", "other secret")
+
+        def honest(word: str, size: int) -> list[str]:
+            return tem.privatize_tokens([word] * size)
+
+        assert not audit.likelihood_ratio(honest, pairs, distance, 1.0, 20_000).violated
+
+
+def randomised_response(seed: int, keep: float) -> Callable[[str, int], NDArray[np.int64]]:
+    """Keep "a" and "b" with a probability, else exchange them."""
+    rng = np.random.default_rng(seed)
+
+    def sample(word: str, size: int) -> NDArray[np.int64]:
+        same = rng.random(size) < keep
+        return np.where(same == (word == "a"), 0, 1)
+
+    return sample
+
+
+def test_a_small_excess_is_found() -> None:
+    """An excess of 5% over e^(ε·d) on a chosen pair, with probability 0.99."""
+    e = Embedding(["a", "b"], [[0.0], [1.0]])
+    epsilon, draws = 1.0, 400_000
+    found = 0
+    for seed in range(100):
+        # 5% above the bound.
+        keep = 1.05 * np.e / (1 + 1.05 * np.e)
+        sample = randomised_response(seed, keep)
+        report = audit.likelihood_ratio(sample, [("a", "b")], e, epsilon, draws)
+        found += report.violated
+    # At 0.99 fewer than 93 of 100 have a probability below 1e-4.
+    assert found >= 93
+
+
+def test_true_claims_are_refuted_as_seldom_as_stated() -> None:
+    e = Embedding(["a", "b"], [[0.0], [1.0]])
+    keep = np.e / (1 + np.e)
+    refuted = 0
+    for seed in range(2_000):
+        # The claim holds with equality: the hardest true one.
+        sample = randomised_response(seed, keep)
+        refuted += audit.likelihood_ratio(sample, [("a", "b")], e, 1.0, 1_000, 0.9).violated
+    assert stats.binomtest(refuted, 2_000, 0.1, alternative="greater").pvalue > ALPHA
+
+
+@pytest.mark.parametrize(("outputs", "events"), [(400, 1), (100, 60)])
+def test_chosen_events_are_tested_on_other_draws_and_for_their_number(
+    outputs: int, events: int
+) -> None:
+    """Some of many equal outputs exceed in any draws."""
+    e, refuted = Embedding(["a", "b"], [[0.0], [1.0]]), 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+
+        def sample(_: str, size: int, rng: np.random.Generator = rng) -> NDArray[np.int64]:
+            return rng.integers(outputs, size=size)
+
+        report = audit.likelihood_ratio(sample, [("a", "b")], e, 0.0, 1_000, 0.9, events=events)
+        refuted += report.violated
+    assert stats.binomtest(refuted, 200, 0.1, alternative="greater").pvalue > ALPHA
+
+
+def test_an_excess_spread_over_many_outputs_is_found() -> None:
+    """No single output is drawn often enough to show it."""
+    e, half = Embedding(["a", "b"], [[0.0], [1.0]]), 3000
+    rng = np.random.default_rng(1)
+
+    def sample(word: str, size: int) -> NDArray[np.int64]:
+        first = rng.random(size) < (0.75 if word == "a" else 0.25)
+        return np.where(first, 0, half) + rng.integers(half, size=size)
+
+    report = audit.likelihood_ratio(sample, [("a", "b")], e, 0.5, 10_000)
+    assert report.violated and report.worst[0].size > 100
+
+
+def test_the_slack_is_allowed() -> None:
+    e = Embedding(["a", "b"], [[0.0], [1.0]])
+    for more, violated in ((0.3, True), (0.6, False)):
+        sample = randomised_response(1, np.exp(1.5) / (1 + np.exp(1.5)))
+        report = audit.likelihood_ratio(sample, [("a", "b")], e, 1.0, slack=more)
+        assert report.violated == violated
+
+
+@pytest.mark.parametrize("kind", ["tem", "graph", "laplace", "volume", "ball", "bag"])
+@given(
+    st.integers(2, 12),
+    st.integers(1, 4),
+    st.sampled_from([0.2, 1.0, 4.0]),
+    st.integers(0, 2**32 - 1),
+)
+# A random seed has no simpler one, so a failure is not shrunk.
+@settings(max_examples=8 * LONG, phases=[Phase.generate])
+def test_our_mechanisms_on_random_vocabularies(
+    kind: str, words: int, dim: int, epsilon: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    edges = [(f"w{i}", f"w{rng.integers(i)}") for i in range(1, words)]
+
+    def made(seed: int | None) -> fastdx.Mechanism:
+        if kind == "graph":
+            return Tem(WordGraph(edges), epsilon, seed=seed)
+        if kind == "volume":
+            return HyperbolicLaplace(e, dim - 1 + epsilon, seed=seed)
+        if kind == "ball":
+            return HyperbolicLaplace.from_paper(e, epsilon, seed=seed)
+        return (MultivariateLaplace if kind == "laplace" else Tem)(e, epsilon, seed=seed)
+
+    e = vocabulary(words, dim, seed, "poincare" if kind in ("volume", "ball") else "euclidean")
+    mechanism, more = made(seed), slack(made(None).guarantee)
+    space = mechanism.space
+    pairs = [("w0", f"w{i}") for i in range(1, min(words, 5))]
+    draws = 10_000 * LONG
+    if kind == "bag":
+        bags = fastdx.BagOfWords(mechanism)
+        pairs = [(("w0", "w1"), ("w1", "w1")), (("w0", "w0"), ("w0", f"w{words - 1}"))]
+
+        def sample(words: tuple[str, ...], size: int) -> list[tuple[str, ...]]:
+            out = bags.privatize_documents([" ".join(words)] * size, stop_words=None)
+            return [tuple(sorted(b.elements())) for b in out]
+
+        def distance(a: tuple[str, ...], b: tuple[str, ...]) -> float:
+            return 2 * fastdx.earth_movers_distance(a, b, space)
+
+        report = audit.likelihood_ratio(
+            sample, pairs, distance, mechanism.epsilon, draws, 1 - ALPHA, slack=2 * more
+        )
+    else:
+        report = audit.likelihood_ratio(
+            mechanism.sample, pairs, space, mechanism.epsilon, draws, 1 - ALPHA, slack=more
+        )
+    assert not report.violated, str(report)
+
+
+@pytest.mark.parametrize("kind", ["tem", "graph", "laplace", "volume", "ball", "bag"])
+@pytest.mark.parametrize("lie", liars.LIES)
+def test_liars_on_random_vocabularies_are_convicted(
+    lie: liars.Lie, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    liars.tell(monkeypatch, lie)
+    with pytest.raises(AssertionError, match="REFUTED"):
+        test_our_mechanisms_on_random_vocabularies(kind=kind)
+
+
+def test_bad_audits_are_refused() -> None:
+    e = vocabulary(3, 2, 1)
+    sample = Tem(e, 1.0).sample
+    for wrong in (
+        {"pairs": []},
+        {"pairs": [("w0", "w0")]},
+        {"epsilon": -1.0},
+        *({name: value} for name in ("epsilon", "slack") for value in (np.nan, np.inf, -np.inf)),
+        {"slack": -1e-9},
+        {"slack": Tem(e, 1.0, seed=1).guarantee.slack},
+        {"confidence": 1.0},
+        {"draws": 1},
+        {"events": 0},
+    ):
+        arguments = {"pairs": [("w0", "w1")], "distance": e, "epsilon": 1.0} | wrong
+        with pytest.raises(fastdx.ParameterError, match=next(iter(wrong))):
+            audit.likelihood_ratio(sample, **arguments)  # type: ignore[arg-type]
+    with pytest.raises(fastdx.ParameterError, match=r"returned|must return"):
+        audit.likelihood_ratio(lambda w, n: [1, 2], [("w0", "w1")], e, 1.0, 100)
+    for d, epsilon in ((-1.0, 1.0), (np.nan, 1.0), (np.inf, 1.0), (np.inf, 0.0), (1e200, 1e200)):
+        with pytest.raises(fastdx.ParameterError, match=r"pairs\[1\].*distance"):
+            audit.likelihood_ratio(
+                sample,
+                [("w0", "w1"), ("w1", "w2")],
+                lambda a, b, d=d: d if "w2" in (a, b) else 1.0,  # type: ignore[misc]
+                epsilon,
+                100,
+            )
+    with pytest.raises(fastdx.ParameterError, match="metric"):
+        audit.certify(Tem(e, 1.0), metric=np.where(np.eye(3), 0.0, np.inf))
+
+
+def test_what_is_no_law_or_no_distance_has_no_loss() -> None:
+    uniform, apart = np.full((2, 2), 0.5), 1 - np.eye(2)
+    for wrong in (np.nan, -0.5):
+        with pytest.raises(fastdx.ParameterError, match="matrix"):
+            laws.largest_loss([[1.0, 0.0], [wrong, 1.0]], apart)
+        with pytest.raises(fastdx.ParameterError, match="distances"):
+            laws.largest_loss(uniform, wrong * apart)

@@ -1,0 +1,306 @@
+"""All mechanisms beside each other: none escapes, and what is shown is what can be computed."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from examples import field
+
+import fastdx
+from fastdx import Embedding, FiniteLaw, Tem, WordGraph
+from fastdx.channel import NgramPrior
+from fastdx.cli import main
+from fastdx.lab import laws
+from fastdx.lab.comparison import compare, families, family_names, frontier
+from fastdx.lab.comparison.families import HEADER, VARIANTS
+from fastdx.mechanisms import MECHANISMS
+
+RNG = np.random.default_rng(7)
+WORDS = [f"w{i}" for i in range(24)]
+PLANE = Embedding(WORDS, RNG.normal(size=(24, 2)))
+LINE = Embedding(WORDS, RNG.normal(size=(24, 1)))
+BALL = Embedding(WORDS, RNG.uniform(-0.6, 0.6, size=(24, 2)), metric="poincare")
+PRIOR = 1 / (np.arange(24) + 3.7)
+PRIOR /= PRIOR.sum()
+
+
+def named_by_hand(matrix: np.ndarray) -> float:
+    return float((PRIOR[:, None] * matrix).max(axis=0).sum())
+
+
+def test_every_law_has_a_name() -> None:
+    """A function of `laws` that makes a law of words, or of a law, is in the registry."""
+    makers = set()
+    for name in laws.__all__:
+        function = getattr(laws, name)
+        if inspect.isfunction(function) and function.__annotations__.get("return") == "Law":
+            first = next(iter(inspect.signature(function).parameters))
+            if first in ("space", "law"):
+                makers.add(function)
+    assert makers == {published.function for published in laws.NAMES.values()}
+    assert not set(laws.NAMES) & set(MECHANISMS)
+
+
+def test_every_name_is_in_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown: set[str] = set()
+    for space, epsilon in ((LINE, "0.4"), (BALL, "3")):
+        space.save(tmp_path / "e.fdx")
+        page = tmp_path / "page.md"
+        args = ["compare", "--embedding", str(tmp_path / "e.fdx"), "--epsilon", epsilon]
+        assert main([*args, "--mechanisms", "all", "-o", str(page)]) == 0
+        text = page.read_text("utf-8")
+        rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
+        assert all(len(row) == len(HEADER) for row in rows)
+        names = {row[0].removeprefix("| ") for row in rows}
+        # Mechanisms that are not in the table stand below it, with the reason, and in the messages.
+        lost = {name for name in family_names() if f"Left out: {name}, " in text}
+        assert names.isdisjoint(lost) and names | lost == set(family_names())
+        told = capsys.readouterr().err
+        assert all(f"left out: {name}: " in told for name in lost)
+        assert all(f"- {name}: " in text for name in names)
+        shown |= names
+    assert shown == set(family_names()) >= {*MECHANISMS, *laws.NAMES}
+    assert main(["compare", "--mechanisms", "list"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in listed] == list(family_names())
+    assert "words of a set: 20" in next(line for line in listed if line.startswith("custext "))
+
+
+@pytest.mark.parametrize("name", laws.NAMES)
+def test_the_numbers_are_those_of_the_law(name: str) -> None:
+    space = LINE if name in ("vickrey-line", "truncated-laplace") else PLANE
+    epsilon = 0.4 if name == "truncated-laplace" else 1.5
+    line = next(compare(families(space, [name]), epsilon=epsilon, judge=space))
+    law = laws.by_name(name, space)(epsilon)
+    matrix = law.matrix()
+    d = np.array([space.distances(w) for w in WORDS])
+    assert line.values["R"] == pytest.approx(named_by_hand(matrix), rel=1e-9)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(matrix)
+        ratios = np.nan_to_num(np.abs(logs[:, None] - logs), nan=0.0, posinf=math.inf).max(axis=2)
+    assert line.values["any_two"] == pytest.approx(ratios.max(), rel=1e-6)
+    off = ~np.eye(24, dtype=bool)
+    assert line.values["per_distance"] == pytest.approx((ratios[off] / d[off]).max(), rel=1e-6)
+    assert line.values["epsilon"] == law.proved.epsilon and line.values["unit"] == law.proved.unit
+    cells = line.cells()
+    assert ("∞" in cells) == (not (matrix > 0).all(axis=0)[(matrix > 0).any(axis=0)].all())
+    assert (cells[2] == "none") == math.isinf(law.proved.epsilon)
+
+
+def test_equal_success_is_equal() -> None:
+    made = families(PLANE, ["tem", "tem-cover:3", "santext", "randomised-response", "response"])
+    for line in compare(made, named=0.4):
+        if line.made is None:
+            # Three outputs a word: nobody is named so often.
+            assert line.name == "tem-cover:3" and line.cells()[1] == "less at every ε"
+            continue
+        assert line.values["R"] <= 0.4
+        more = made[line.name].make(line.parameter * 1.01)
+        assert frontier({"": more}, prior="rank")["R"][0] > 0.4
+    # Sets of three words: an attacker names a third of them at any ε.
+    (line,) = compare(families(PLANE, ["custext:3"]), named=0.1)
+    assert line.made is None and line.cells()[1] == "more at every ε"
+    rows = {line.name: line.values for line in compare(made, named=0.4)}
+    # Randomised response: (1 + u)/(V + u) names the word itself, u = e^ε - 1, else the first one.
+    epsilon = rows["randomised-response"]["epsilon"]
+    law = laws.randomized_response(PLANE, epsilon).matrix()
+    assert named_by_hand(law) == pytest.approx(0.4, rel=0.01)
+
+
+def test_numbers_behind_a_name_reach_the_law() -> None:
+    made = families(PLANE, ["custext:4", "custext:24", "tem-remap:2", "neighbours:0.5"])
+    groups = made["custext:4"].make(1.0).proved.groups  # type: ignore[union-attr]
+    assert np.bincount(groups).tolist() == [4] * 6
+    assert made["custext:24"].make(1.0).proved.unit.endswith("each of 1 groups")  # type: ignore[union-attr]
+    expected = laws.with_neighbors(laws.santext(PLANE, 2.0), 1.0).matrix()
+    assert np.allclose(made["neighbours:0.5"].make(2.0).matrix(), expected)  # type: ignore[union-attr]
+    remapped = made["tem-remap:2"].make(1.0)
+    assert isinstance(remapped, Tem) and remapped.remap is not None
+    assert "sets" in made["custext:4"].about and "4" in made["custext:4"].about
+    assert families(PLANE, ["madlib"])["madlib"].name == "laplace"
+
+
+def test_word_graphs_and_single_words() -> None:
+    graph = WordGraph([(f"w{i}", f"w{i // 2}") for i in range(1, 15)])
+    without_vectors = {"tem", *VARIANTS, "response", *laws.NAMES} - {
+        "vickrey-line", "truncated-laplace"}  # fmt: skip
+    made = families(graph)
+    assert set(made) == without_vectors
+    for line in compare(made, epsilon=1.0):
+        assert line.made is not None and line.cells()[-1] == "–"
+    one = Embedding(["a"], [[1.0, 2.0]])
+    for line in compare(families(one), epsilon=1.0, judge=one):
+        assert line.values["R"] == 1.0
+        # Noise without a law that can be computed has no number.
+        assert line.values["any_two"] == 0.0 or np.isnan(line.values["any_two"])
+
+
+def test_what_takes_minutes_is_asked_for() -> None:
+    many = Embedding([f"w{i}" for i in range(61)], RNG.normal(size=(61, 2)))
+    lost: dict[str, str] = {}
+    assert "optimal" not in families(many, left_out=lost.__setitem__)
+    assert "name it to have it" in lost["optimal"]
+    assert families(many, ["optimal:0.1"])["optimal:0.1"].about.endswith("0.1")
+    more = Embedding([f"w{i}" for i in range(301)], RNG.normal(size=(301, 2)))
+    with pytest.raises(fastdx.ParameterError, match="at most 300 words"):
+        families(more, ["optimal"])
+
+
+def test_the_frontier_takes_laws() -> None:
+    law = laws.rank_based(PLANE, 2.0)
+    table = frontier({"law": law, "drawn": FiniteLaw(law=law), "staircase": fastdx.NeighborResponse(
+        PLANE, 2.0, cover=4)}, judge=PLANE, prior="rank", certify=True)  # fmt: skip
+    assert table["R"][0] == table["R"][1] == pytest.approx(named_by_hand(law.matrix()))
+    assert table["unit"].tolist() == ["any two words", "euclidean distance", "any two words"]
+    assert table["any_two"].tolist() == pytest.approx([2.0, 2.0, 2.0])
+    assert table["epsilon"][1] == pytest.approx(table["per_distance"][1])
+    # Noise has no law that can be computed in many dimensions.
+    many = Embedding(WORDS, RNG.normal(size=(24, 5)))
+    noise = frontier({"noise": fastdx.MultivariateLaplace(many, 2.0)}, certify=True)
+    assert np.isnan(noise["any_two"][0]) and noise["epsilon"][0] == 2.0
+
+
+def test_what_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(fastdx.ParameterError, match="madlibs"):
+        families(PLANE, ["madlibs"])
+    with pytest.raises(fastdx.ParameterError, match="santext takes no number"):
+        families(PLANE, ["santext:3"])
+    with pytest.raises(fastdx.ParameterError, match="words of a set, got 'x'"):
+        families(PLANE, ["custext:x"])
+    with pytest.raises(fastdx.ParameterError, match="tem-cover takes a whole number"):
+        families(PLANE, ["tem-cover:0"])
+    with pytest.raises(fastdx.ParameterError, match="vickrey-line: space must have one dimension"):
+        families(PLANE, ["vickrey-line"])
+    with pytest.raises(fastdx.ParameterError, match="names"):
+        families(PLANE, [])
+    with pytest.raises(fastdx.ParameterError, match="names"):
+        families(PLANE, "tem")
+    with pytest.raises(fastdx.ParameterError, match="truncated-laplace's epsilon"):
+        families(LINE, ["truncated-laplace"])["truncated-laplace"].make(0.5)
+    made = families(PLANE, ["tem"])
+    for wrong in ({}, {"epsilon": 1.0, "named": 0.5}, {"named": 1.0}, {"named": 0.5, "bits": 1.0}):
+        with pytest.raises(fastdx.ParameterError, match="named"):
+            next(compare(made, **wrong))
+    with pytest.raises(fastdx.ParameterError, match="bits must be above 0"):
+        next(compare(made, bits=0.0))
+    with pytest.raises(fastdx.ParameterError, match="model must be given"):
+        next(compare(made, epsilon=1.0, texts=["w1"]))
+    PLANE.save(tmp_path / "e.fdx")
+    small = ["compare", "--embedding", str(tmp_path / "e.fdx"), "-q"]
+    for args, said in (
+        ([*small, "--named", "5%"], "--named goes with --mechanisms"),
+        ([*small, "--bits", "1"], "--bits goes with --mechanisms"),
+        ([*small, "--mechanisms", "tem", "--bits", "1", "--named", "5%"], "not with --named"),
+        ([*small, "--mechanisms", "vickrey-line"], "one dimension"),
+        # 32 bytes for each of V² numbers are more than 8 GiB.
+        (["compare", "--mechanisms", "tem", "--words", "0", "-q"], "give --words 16384 or less"),
+    ):
+        assert main(args) == 1
+        assert said in capsys.readouterr().err
+    # An ε outside the domain of one is no reason to lose the others.
+    LINE.save(tmp_path / "e.fdx")
+    assert main([*small, "--mechanisms", "tem,truncated-laplace", "--epsilon", "3"]) == 0
+    page = capsys.readouterr().out
+    assert "| truncated-laplace | – |" in page and "below 0.5, got 3.0" in page
+    assert "| tem | 3 |" in page
+    for wrong_share in ("0", "100%", "x"):
+        with pytest.raises(SystemExit):
+            main([*small, "--mechanisms", "tem", "--named", wrong_share])
+
+
+def bits_by_hand(matrix: np.ndarray) -> float:
+    prior = 1 / (np.arange(len(matrix)) + 3.7)
+    joint = (prior / prior.sum())[:, None] * matrix
+    apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+    kept = joint > 0
+    return float((joint[kept] * np.log2(joint[kept] / apart[kept])).sum())
+
+
+def test_equal_bits_are_equal() -> None:
+    made = families(PLANE, ["tem", "tem-cover:3", "santext", "randomised-response", "custext:3"])
+    lines = {line.name: line for line in compare(made, bits=1.0)}
+    for name, line in lines.items():
+        if name == "custext:3":
+            # Sets of three words tell which set it is at any ε.
+            assert line.made is None
+            assert line.cells()[1] == "more at every ε"
+            continue
+        assert line.values["bits"] <= 1.0
+        more = made[name].make(line.parameter * 1.01)
+        assert frontier({"": more}, prior="rank")["bits"][0] > 1.0
+        assert 0.96 < float(line.cells()[HEADER.index("bits a word")]) <= 1.0
+    epsilon = lines["randomised-response"].values["epsilon"]
+    law = laws.randomized_response(PLANE, epsilon).matrix()
+    assert lines["randomised-response"].values["bits"] == pytest.approx(bits_by_hand(law))
+    # ε is within 0.5%; bits grow by a few times as much.
+    assert bits_by_hand(law) == pytest.approx(1.0, rel=0.03)
+    # Noise has no law in more than two dimensions.
+    many = Embedding(PLANE.words, np.random.default_rng(1).normal(size=(len(PLANE), 3)))
+    (line,) = compare(families(many, ["laplace"]), bits=1.0)
+    assert line.made is None
+    assert "law" in line.why
+
+
+def test_texts_are_attacked_beside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    PLANE.save(tmp_path / "e.fdx")
+    rng = np.random.default_rng(2)
+    texts = [" ".join(rng.choice(PLANE.words, 8)) for _ in range(60)]
+    model = NgramPrior.train(PLANE, texts[::2])
+    (line,) = compare(families(PLANE, ["tem"]), epsilon=2.0, texts=texts[1::2], model=model)
+    at = HEADER.index("named in sentences")
+    assert line.cells()[at].startswith(f"{line.values['sentence']:.1%} (")
+    (tmp_path / "t.txt").write_text("\n".join(texts), "utf-8")
+    base = ["compare", "--embedding", str(tmp_path / "e.fdx"), "--exclude", "none", "-q",
+            "--texts", str(tmp_path / "t.txt")]  # fmt: skip
+    assert main([*base, "--mechanisms", "tem,laplace", "--bits", "1.5"]) == 0
+    page = capsys.readouterr().out
+    (row,) = [r.split(" | ") for r in page.splitlines() if r.startswith("| tem |")]
+    assert row[3] in ("1.49", "1.50")
+    assert re.fullmatch(r"[\d.]+% \([\d.]+% to [\d.]+%\)", row[at])
+    assert "no more than 1.5 bits" in page
+    assert main([*base, "--graph", "none", "--cover", "3"]) == 0
+    page = capsys.readouterr().out
+    assert "## At equal bits a word" in page
+    assert "sentence_high" in page
+    head, _, *rows = [r for r in page.splitlines() if r.startswith("|")]
+    column = head.split(" | ").index("bits")
+    again = rows[rows.index(head) + 2 :]
+    told = [float(r.split(" | ")[column]) for r in again]
+    assert len(told) == 2
+    assert abs(told[0] - told[1]) < 0.06
+
+
+def test_words_that_are_never_released_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    PLANE.save(tmp_path / "e.fdx")
+    (tmp_path / "never.txt").write_text("w3\nw5\n", "utf-8")
+    assert main(["compare", "--embedding", str(tmp_path / "e.fdx"), "--mechanisms", "tem,custext",
+                 "--exclude", str(tmp_path / "never.txt"), "--words", "20",
+                 "--named", "50%"]) == 0  # fmt: skip
+    out, err = capsys.readouterr()
+    assert "2 mechanisms compared on 20 words" in out and "flatters" in out
+    assert "The first 20 of the embedding's 24 words, without the 2 that are never" in err
+
+
+def test_the_tables_of_the_example(capsys: pytest.CaptureFixture[str], shared: Path) -> None:
+    """The command that writes docs/mechanisms.md, on few words."""
+    field.sampling(80, 300)
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    assert [row.split(" | ")[0] for row in rows[1:]] == [
+        "| Tem, ε = 3", "| CusText", "| 1-Diffractor, geometric", "| rank-based",
+        "| randomised response", "| mechanism", "| MultivariateLaplace", "| Mahalanobis",
+        "| Vickrey, t = 0.75", "| Vickrey, t = 0.75, elliptical noise",
+    ]  # fmt: skip
+    # Of Tem itself it is 1; every speed is a number above 0.
+    assert rows[1].count("(1)") == 3
+    field.field(40, limits=(1.0,))
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    names = [name for name in family_names() if name not in field.NOT_IN_MANY_DIMENSIONS]
+    assert len(rows) == 1 + 2 * (len(names) + 1)
+    assert all(row.count(" | ") == len(HEADER) + 1 for row in rows)

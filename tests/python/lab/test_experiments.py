@@ -1,0 +1,306 @@
+"""The papers' experiments, on made-up texts; and that what they print is what they measured."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from experiments import cache, cover, data, icdm19, networks, ours, post19, reading, tables
+from experiments.__main__ import PAPERS
+
+from fastdx import Embedding, Tem, calibration
+from fastdx.channel import NgramPrior
+from fastdx.lab.evaluation import audit_users, classify_nearest
+from helpers import ROOT
+
+
+def run(paper: str, folder: Path | None = None) -> tables.Run:
+    return tables.Run(data.Sample(), paper, quick=True, folder=folder)
+
+
+@pytest.mark.parametrize(
+    ("paper", "table"), [(name, t) for name, paper in PAPERS.items() for t in paper.TABLES]
+)
+def test_every_table_is_made(paper: str, table: str, tmp_path: Path) -> None:
+    if table == "tables3-4-lstm" and not networks.INSTALLED:
+        pytest.skip(networks.MISSING)
+    done = run(paper)
+    made = PAPERS[paper].TABLES[table](done)
+    assert made.rows and all(len(row) == len(made.header) for row in made.rows)
+    text = made.markdown()
+    assert text.count("\n|") == len(made.rows) + 2 and "nan" not in text
+    assert "say nothing of the paper" in done.provenance() and done.seconds > 0
+    picture = tmp_path / "p.svg"
+    made.draw(picture)
+    assert picture.exists() == bool(made.lines)
+
+
+def test_steps_are_kept_under_what_they_come_from(tmp_path: Path) -> None:
+    calls = []
+
+    def step() -> dict[str, int]:
+        calls.append(1)
+        return {"found": len(calls)}
+
+    first = run("wsdm20", tmp_path)
+    assert first.step(step, "a", 1) == first.step(step, "a", 1) == {"found": 1}
+    assert first.step(step, "a", 2) == {"found": 2}
+    assert run("icdm19", tmp_path).step(step, "a", 1) == {"found": 3}  # of other code
+    assert run("wsdm20").step(step, "a", 1) == {"found": 4}  # nothing kept
+    again = run("wsdm20", tmp_path)
+    assert again.step(step, "a", 1) == {"found": 1} and again.seconds > 0
+    assert len(list(tmp_path.iterdir())) == 3 and len(calls) == 4
+    assert cache.fingerprint("wsdm20", 1) != cache.fingerprint("wsdm20", 2)
+
+
+def test_the_runner(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "experiments", "wsdm20", "--table", "fig2", "--quick",
+               "--sample", "--fresh", "--json", str(tmp_path / "t.json"),
+               "--pictures", str(tmp_path)]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "| ε | words |" in done.stdout and "wsdm20-fig2.svg" in done.stdout
+    found = json.loads((tmp_path / "t.json").read_text("utf-8"))
+    assert list(found) == ["wsdm20 fig2"] and (tmp_path / "wsdm20-fig2.svg").exists()
+    wrong = subprocess.run([sys.executable, "-m", "experiments", "kdd99"], cwd=ROOT,
+                           capture_output=True, text=True, check=False)  # fmt: skip
+    assert wrong.returncode == 2 and "kdd99" in wrong.stderr
+
+
+@pytest.mark.parametrize("paper", ["wsdm20", "icdm19", "post19", "tem21", "ours"])
+def test_every_table_has_its_place_on_its_page(paper: str) -> None:
+    folder = ROOT / "docs" / "papers"
+    page = (folder / f"{paper}.md").read_text("utf-8")
+    shown = re.findall(r"<!-- figures [\w-]+: python -m experiments (\S+) --table (\S+)", page)
+    assert sorted(shown) == sorted((paper, table) for table in PAPERS[paper].TABLES)
+    assert all((folder / picture).is_file() for picture in re.findall(r"!\[.*\]\((.+)\)", page))
+    # The summary is written by hand: a figure in it would not follow the tables.
+    assert "<!-- figures" not in folder.with_suffix(".md").read_text("utf-8")
+
+
+def test_missing_data_are_named(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"imdb\.\{train,val,test\}"):
+        data.Shared(tmp_path / "nowhere")
+
+
+def test_samples_have_the_form_of_the_data(shared: Path) -> None:
+    real, made = data.Shared(shared), data.Sample()
+    for name in ("mr", "sst5", "trec"):
+        (first, second), (other, other_second) = real.sentences(name), made.sentences(name)
+        assert (second is None) == (other_second is None)
+        assert len(set(first.labels)) == len(set(other.labels))
+    assert {*real.imdb("val").labels} == {*made.imdb("val").labels} == {"neg", "pos"}
+    assert len(set(real.mails("small", "train").labels)) == 26
+    assert len(set(real.news("train").labels)) == 50
+    assert len(set(real.snips("validate").labels)) == 7
+
+
+def users(count: int, seed: int) -> list[list[np.ndarray]]:
+    """Users who write words by chance, each other ones."""
+    rng = np.random.default_rng(seed)
+    return [[rng.integers(0, 500, 100).astype(np.uint32)] for _ in range(count)]
+
+
+keras = pytest.mark.skipif(not networks.INSTALLED, reason=networks.MISSING)
+WORDS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnprst"]
+E = Embedding(WORDS, np.random.default_rng(3).normal(size=(len(WORDS), 8)))
+LEAK = Tem(E, 200.0, gamma=100.0, seed=1)
+"""Releases every word as it is."""
+UNIFORM = Tem(E, 1e-9, seed=1)
+"""Releases any word, whatever was written."""
+
+
+def labelled(count: int, kinds: int, seed: int, length: int = 30) -> data.Labelled:
+    """Texts of several kinds, each with ten words of its own among others."""
+    rng = np.random.default_rng(seed)
+    kind = np.arange(count) % kinds
+    texts = []
+    for k in kind:
+        own, any_word = 10 * k + rng.integers(0, 10, length), rng.integers(0, len(WORDS), length)
+        chosen = np.where(rng.random(length) < 0.4, own, any_word)
+        texts.append(" ".join(WORDS[i] for i in chosen))
+    return data.Labelled(texts, [f"kind {k}" for k in kind])
+
+
+def test_attribution_of_mails_convicts_and_is_at_chance() -> None:
+    known, mails = labelled(120, 8, 1), labelled(80, 8, 2)
+    attack = icdm19._Attacker(known, {}, 20, 0.9)
+    (leak,) = icdm19._private_mails(LEAK, attack, mails, 1)
+    assert leak["right"] > 70 and leak["sure_right"] > 0.9 * leak["sure"] > 30
+    (noise,) = icdm19._private_mails(UNIFORM, attack, mails, 1)
+    # 80 tries at 1/8: 28 hits or more have a probability below 1e-6.
+    assert noise["right"] < 28 and noise["sure_right"] <= noise["right"]
+
+
+def test_attackers_of_bags_convict_and_are_at_chance() -> None:
+    known, texts = labelled(120, 8, 1), labelled(80, 8, 2)
+    attackers = post19._Attackers(E, known, 20)
+
+    def hits(m: Tem) -> dict[str, int]:
+        bags = post19._bags(E, m.privatize(texts.texts))
+        return attackers.hits(bags, texts.labels, [0] * len(bags))
+
+    leak, noise = hits(LEAK), hits(UNIFORM)
+    for key in post19.KEYS[:2]:
+        assert leak[key] > 60 and noise[key] < 28, key
+    named = classify_nearest(post19._bags(E, LEAK.privatize(texts.texts)), attackers.known,
+                             known.labels, E, 3)  # fmt: skip
+    assert sum(a == b for a, b in zip(named, texts.labels, strict=True)) > 60
+
+
+def test_what_is_said_is_true_where_all_is_released() -> None:
+    for category, word, true in (("disease", "flu", True), ("diseases", "flu", True),
+                                 ("city", "flu", False), ("disease", "the", False),
+                                 ("flu", "disease", False)):  # fmt: skip
+        assert reading.covers(category, word) == true, (category, word)
+    prior = NgramPrior.of_frequencies(E, unknown=0.01)
+    texts = [" ".join(WORDS[i : i + 8]) for i in range(0, 80, 8)]
+    for said in reading._said([*texts, ""], E, prior, 200.0):
+        assert len(said["0.5"]) == len(said["0.8"]) == said["places"] == 8
+        assert all(true and p > 0.95 and not category for category, p, true in said["0.5"])
+        assert said["content"] and all(true for _, true in said["content"])
+    # Nothing is probable where nothing is released, and words are as frequent as by their ranks.
+    assert not any(said["0.5"] for said in reading._said(texts, E, prior, reading.NOTHING))
+
+
+def test_calibration_errors_of_few_things_are_those_of_chance() -> None:
+    few, many = (reading._floor(np.full(n, 0.75)) for n in (20, 20_000))
+    # The mean of |mean of n - p| is √(2p(1 - p)/πn).
+    for n, found in ((20, few), (20_000, many)):
+        assert found == pytest.approx((2 * 0.75 * 0.25 / np.pi / n) ** 0.5, rel=0.3)
+
+
+class Planted(data.Sample):
+    """Texts of the small vocabulary, in the place of all that the comparison reads."""
+
+    def imdb(self, part: str) -> data.Labelled:
+        return labelled(400, 2, len(part))
+
+    def news(self, part: str) -> data.Labelled:
+        return labelled(160, 8, len(part) + 10)
+
+    def mails(self, size: str, part: str) -> data.Labelled:
+        return labelled(160, 8, len(part) + 20)
+
+    def minilm(self, dim: int, words: int = 40_000) -> Embedding:
+        return E
+
+    def hierarchy(self, dim: int, epochs: int) -> Embedding:
+        return Embedding(WORDS, E.vectors / 100, metric="poincare")
+
+
+SIZES = ours._Sizes(len(WORDS), 2, 100, 100, 120, 10, 20)
+
+
+def test_our_comparison_convicts_a_leak_and_is_at_chance_on_noise() -> None:
+    source = Planted()
+    leak, noise = (ours._measured(m, source, SIZES) for m in (LEAK, UNIFORM))
+    for key in ours.TASKS:
+        # A classifier of noise says anything of plain texts, alike for all of one kind.
+        assert np.mean(leak[key]) > 0.8, key
+    for key in ours.AUTHORS:
+        # The better of two attacks on 120 texts at 1/8: 42 hits have a probability below 1e-6.
+        assert leak[key][0] > 0.8 * 120 and noise[key][0] < 42 and noise[key][1] == 120, key
+    commonest = 1 / 3.7 / ours._weights(len(WORDS))
+    assert leak["named"] == pytest.approx(1.0) and leak["sentences"] > 0.99
+    assert noise["named"] == pytest.approx(commonest, rel=1e-6) and noise["sentences"] < 0.1
+    assert leak["certified"] > 30 and noise["certified"] < 1e-6
+
+
+def test_epsilons_are_those_that_are_asked_for() -> None:
+    spaces = ours._spaces(Planted(), len(WORDS))
+    for name in ("tem", "randomised-response", "laplace"):
+        own = ours._at_certified(spaces, name, 2.0)
+        assert own is not None
+        reached = ours.certified(ours._mechanism(spaces, name, own))
+        above = ours.certified(ours._mechanism(spaces, name, own * (1 + 2 * ours.TOLERANCE)))
+        assert reached <= 2.0 < above, name
+    assert ours._at_certified(spaces, "custext", 2.0) is None
+    for name in ("tem", "laplace"):
+        own = ours._at_bits(spaces, name, bits=0.5)
+        assert own is not None
+        found = ours._measured(ours._mechanism(spaces, name, own), Planted(), SIZES)
+        bits, low, high = found["bits"]
+        assert low <= bits <= high, name
+        assert 0.45 < high <= 0.5, name
+
+
+def test_who_wins_is_read_from_the_numbers() -> None:
+    def row(words: list[float], author: int) -> dict[str, object]:
+        return {"words": words, "vectors": words, "Reuters": [author, 100], "PAN11": [author, 100]}
+
+    good, same, bad = [0.8, 0.81, 0.79], [0.81, 0.8, 0.78], [0.6, 0.61, 0.59]
+    (said,) = ours._verdict({"a": row(good, 10), "b": row(same, 60), "c": row(bad, 12)})
+    assert "IMDB, words: a is best, 0.800; not told apart from it: b;" in said
+    assert "found least behind a, 0.100; within its interval: c;" in said
+    assert said.endswith("in all four columns: a**.")
+    (said,) = ours._verdict({"a": row(good, 60), "c": row(bad, 12)})
+    assert "none, so who wins depends" in said
+    assert ours._verdict({}) == []
+    costs = {"a": 2.0, "b": 3.9, "c": 4.1, "hyperbolic": 1.0}
+    assert ours._cheap({name: {"certified": cost} for name, cost in costs.items()}) == ["a", "b"]
+
+
+@keras
+def test_the_auditor_convicts_an_lstm_and_is_at_chance_on_noise() -> None:
+    rng = np.random.default_rng(1)
+    target, members = (rng.permutation(80) % 2 == 0 for _ in range(2))
+    plain, noise = ([[run % 100 for run in runs] for runs in users(80, seed)] for seed in (2, 3))
+
+    def learn(runs: object, words: int) -> networks.NextWordLstm:
+        return networks.NextWordLstm(runs, words, epochs=60, seed=1)
+
+    assert audit_users(plain, plain, members, target, 100, learn=learn).auc > 0.95
+    # The standard deviation of an AUC of about 20 against 20 is 0.092.
+    found = audit_users(plain, noise, members, target, 100, learn=learn).auc
+    assert abs(found - 0.5) < 5.2 * 0.092
+
+
+@keras
+def test_ranks_of_an_lstm() -> None:
+    run = np.array([0, 1, 2, 3] * 30, np.uint32)
+    model = networks.NextWordLstm([run], 10, most=3, epochs=60, seed=1)
+    ranks = model.ranks_of([run[:9], run[:1]])
+    # Words from 3 on are unknown: what follows is not asked for, and six others are.
+    assert len(ranks) == 6 and set(ranks[2:]) == {1}
+    again = networks.NextWordLstm([run], 10, most=3, epochs=60, seed=1)
+    assert (again.ranks(run) == model.ranks(run)).all()
+    assert len(model.ranks_of([])) == 0
+
+
+@keras
+def test_the_bilstm_learns_what_is_there_and_nothing_else() -> None:
+    reader = networks.Reader(E, 30)
+    known, texts = labelled(400, 2, 1), labelled(200, 2, 2)
+    model = networks.BiLstm(reader, units=16).fit(*known, seed=1)
+    assert model.score(*texts) > 0.85
+    # 200 at 0.5: five standard deviations are 0.18.
+    assert abs(model.score(UNIFORM.privatize(texts.texts), texts.labels) - 0.5) < 0.18
+    networks.BiLstm(reader, units=16, epochs=1).fit(known.texts, known.labels[::-1], 2)
+    assert model.score(*texts) > 0.85  # the other one's weights are not its own
+    with pytest.raises(ValueError, match="labels"):
+        networks.BiLstm(reader).fit(known.texts, ["a"] * 400, 1)
+
+
+def test_what_a_network_reads() -> None:
+    reader = networks.Reader(E, 4)
+    ids = reader.ids([f"{WORDS[3]} qqqqq {WORDS[5]}", "", " ".join(WORDS[:6])])
+    assert ids.tolist() == [[0, 4, 0, 6], [0, 0, 0, 0], [1, 2, 3, 4]]
+    assert reader.vectors().shape == (len(WORDS) + 1, 8) and not reader.vectors()[0].any()
+
+
+def test_the_frontier_shows_at_most_six_mechanisms(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    names = [*cover.PLOTTED, "cover k=20", "cover k=80", "Tem, remap=5"]
+    numbers = np.linspace(0.1, 0.9, len(names))
+    table = calibration.Table(
+        name=np.array(names), epsilon=numbers, sentence=numbers, similarity=numbers
+    )
+    axes = cover.plot(table.array, tmp_path / "p.svg")
+    assert (tmp_path / "p.svg").exists()
+    shown = [line.get_label() for line in axes.lines]
+    assert shown == list(cover.PLOTTED) and len(shown) <= 6

@@ -1,0 +1,199 @@
+"""The page to choose ε on, in a browser where there is one, and the plots."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastdx
+from fastdx import Embedding, MultivariateLaplace, Tem, calibration
+from fastdx.cli import main
+from fastdx.lab import attacks, comparison, plots, report
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def small() -> Embedding:
+    x = np.random.default_rng(1).standard_normal((400, 8))
+    words = ["<b>bold</b>", "</script>", *(f"w{i}" for i in range(398))]
+    return Embedding(words, x)
+
+
+def dom(page: Path) -> str:
+    """The document as a browser leaves it."""
+    assert BROWSER is not None
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+               "--virtual-time-budget=2000", f"--user-data-dir={page.parent / 'profile'}",
+               page.as_uri()]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+def test_the_page_stands_alone(tmp_path: Path, laplace: bool) -> None:
+    e = small()
+    m = MultivariateLaplace(e, 1.0, seed=1) if laplace else Tem(e, 1.0)
+    page = tmp_path / "report.html"
+    choice = report.write(
+        page, m, min_outputs=60, words=e.words[:60], examples=["<b>bold</b>", "w3"], draws=300
+    )
+    text = page.read_text("utf-8")
+    assert "http://" not in text and "https://" not in text and "src=" not in text
+    assert "{{" not in text and text.count("</script>") == 1
+    assert f'"epsilon": {choice.epsilon!r}' in text or f'"epsilon":{choice.epsilon!r}' in text
+    assert list(tmp_path.iterdir()) == [page]
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no chromium")
+def test_the_page_renders_and_the_slider_moves(tmp_path: Path) -> None:
+    e = small()
+    page = tmp_path / "report.html"
+    choice = report.write(
+        page, Tem(e, 1.0), min_outputs=60, words=e.words[:60], examples=["<b>bold</b>", "w3"]
+    )
+    shown = dom(page)
+    page_part = shown.split("<script>")[0]
+    assert "(chosen)" in page_part and page_part.count("<svg") == 5
+    assert "&lt;b&gt;bold&lt;/b&gt;" in shown and "<b>bold" not in page_part
+    for place, points in (("attack", report.ATTACKED), ("bits", 13), ("curve", 2 * 13)):
+        chart = page_part.split(f'<div id="{place}">')[1].split("</svg>")[0]
+        circles = re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)"', chart)
+        assert len(circles) == points and len(set(circles)) > 2
+    # Words of its own: no English sentence.
+    assert re.search(r'<section id="sentence" hidden', page_part)
+    # As a hand on the slider does it.
+    move = "<script>slider.value = 0; slider.dispatchEvent(new Event('input'));</script></body>"
+    moved_page = tmp_path / "moved.html"
+    moved_page.write_text(page.read_text("utf-8").replace("</body>", move), "utf-8")
+    moved = dom(moved_page)
+    assert "(chosen)" not in moved.split("<script>")[0]
+    smallest = re.search(r'<output id="shown">([\d.]+)', moved)
+    assert smallest and float(smallest[1]) == pytest.approx(choice.epsilon / 4, rel=0.01)
+    assert moved.split("<script>")[0] != page_part
+
+
+def test_bad_reports_are_refused(tmp_path: Path) -> None:
+    tem = Tem(small(), 1.0)
+    with pytest.raises(fastdx.ParameterError, match="points"):
+        report.write(tmp_path / "r.html", tem, points=2)
+    with pytest.raises(fastdx.UnknownWordError, match=r"words\[0\]"):
+        report.write(tmp_path / "r.html", tem, min_outputs=60, words=["w1"], examples=["zebra"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, words = tmp_path / "r.html", tmp_path / "words.fdx"
+    english = Embedding.default()  # of whose 20,000 words the bits at every step take a minute
+    Embedding(english.words[:2000], english.vectors[:2000]).save(words)
+    arguments = ["calibrate", "--embedding", str(words), "--exclude", "none", "-o", str(page),
+                 "--sample", "30", "--example", "coffee", "-q"]  # fmt: skip
+    assert main(arguments) == 0
+    assert "is the largest at which every word" in capsys.readouterr().out
+    assert "coffee" in page.read_text("utf-8")
+
+
+def test_plots(tmp_path: Path) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    e = small()
+    tem = Tem(e, 1.0)
+    figure, axes = pyplot.subplots(1, 3, figsize=(12, 4))
+    plots.distances(tem, [1, 5, 20], axes=axes[0])
+    plots.distributions(tem, [1.0, 2.0], words=e.words[:40], axes=axes[1])
+    plots.curve(calibration.sweep(tem, [1.0, 2.0, 4.0], e.words[:40]), axes=axes[2])
+    figure.savefig(tmp_path / "plots.png")
+    assert (tmp_path / "plots.png").stat().st_size > 5_000
+    assert [t.get_text() for t in axes[0].get_xticklabels()] == ["1", "5", "20"]
+    assert axes[2].lines[0].get_xdata().tolist() == [1.0, 2.0, 4.0]
+    assert plots.curve(calibration.sweep(tem, [1.0], ["w1"])) is not None
+    # The k-th neighbour, by a sort.
+    near = plots.neighbour_distances(tem, [1, 7], ["w5"])
+    assert near[0].tolist() == np.sort(e.distances("w5"))[[1, 7]].tolist()
+    with pytest.raises(fastdx.ParameterError, match="ks"):
+        plots.neighbour_distances(tem, [400])
+
+
+def test_covers_and_attackers_on_the_page(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    e = Embedding([f"w{i}" for i in range(80)], rng.normal(size=(80, 3)))
+    e.save(tmp_path / "e.fdx")
+    page = tmp_path / "page.html"
+    args = ["calibrate", "--embedding", str(tmp_path / "e.fdx"), "--cover", "5",
+            "--exclude", "none", "--max-unchanged", "1", "--min-outputs", "1",
+            "--max-posterior", "0.3", "--by-rank",
+            "-o", str(page), "-q"]  # fmt: skip
+    assert main(args) == 0
+    text = page.read_text("utf-8")
+    assert "surer of a word than 0.3" in text
+    assert "above 0.2" in text  # the floor, in the guarantee
+    data = json.loads(text.split("const data = ")[1].split(";\n")[0])
+    attacked = [step for step in data["steps"] if step["named"]]
+    assert len(attacked) == report.ATTACKED and data["steps"][data["chosen"]] in attacked
+    assert [step["near"] is None for step in data["steps"]].index(False) == data["chosen"]
+    for step in attacked:
+        tem = fastdx.Tem(e, step["epsilon"], cover=5)
+        found = attacks.reidentification(tem, "rank", (1, 10, 100))
+        assert step["named"]["guesses"] == pytest.approx(list(found.success.values()))
+        assert step["near"] is None or step["near"] == pytest.approx(
+            calibration.near_losses(tem).mean()
+        )
+    # At every step, by the channel.
+    weights = 1 / (np.arange(80) + 3.7)
+    shares = weights / weights.sum()
+    entropy = -(shares * np.log2(shares)).sum()
+    assert data["before"] == {"kind": "rank", "entropy": pytest.approx(entropy)}
+    told = [step["bits"] for step in data["steps"]]
+    for step, bits in zip(data["steps"], told, strict=True):
+        law = fastdx.Tem(e, step["epsilon"], cover=5)
+        rows = np.array([law.probabilities(word) for word in e.words])
+        joint = shares[:, None] * rows
+        expected = (joint * np.log2(rows / joint.sum(axis=0))).sum()
+        assert bits["value"] == pytest.approx(expected, abs=1e-9)
+        assert bits["low"] == bits["value"] == bits["high"] and bits["sampled"] == 0
+    values = [bits["value"] for bits in told]
+    assert values == sorted(values) and 0 < values[0] < values[-1] < entropy
+    prior = data["prior"]
+    assert prior["kind"] == "rank" and prior["shares"][-1] == [80, pytest.approx(1)]
+    assert prior["blind"] == pytest.approx([*(weights.cumsum() / weights.sum())[[0, 9]], 1])
+    assert data["sentence"] == []
+
+
+def test_a_sentence_on_the_page(tmp_path: Path) -> None:
+    e = Embedding(["tea", "coffee", "milk"], [[0.0], [1.0], [2.0]])
+    tem, page = Tem(e, 3.0, oov="drop"), tmp_path / "page.html"
+    promise = {"max_unchanged": 0.6, "min_outputs": 1, "examples": ["tea"]}
+    report.write(page, tem, **promise, sentence="Tea, no milk <b>")
+    data = json.loads(page.read_text("utf-8").split("const data = ")[1].split(";\n")[0])
+    assert data["sentence"] == ["tea", "no", "milk", "<b>"]
+    for step in data["steps"]:
+        assert len(step["released"]) == report.RELEASES
+        assert all({*words} <= {*e.words} for words in step["released"])
+    # At the largest ε words stay.
+    assert data["steps"][-1]["most_N_w"][0] > data["steps"][0]["most_N_w"][1]
+    with pytest.raises(fastdx.ParameterError, match="sentence"):
+        report.write(page, tem, **promise, sentence="nothing of this")
+
+
+def test_the_frontier_is_drawn() -> None:
+    rng = np.random.default_rng(2)
+    e = Embedding([f"w{i}" for i in range(30)], rng.normal(size=(30, 3)))
+    judge = Embedding(e.words, rng.normal(size=(30, 3)))
+    pairs = [("Tem", fastdx.Tem(e, x)) for x in (4.0, 1.0)]
+    table = comparison.frontier([*pairs, ("k=5", fastdx.Tem(e, 2.0, cover=5))], judge=judge)
+    assert list(table["name"]) == ["Tem", "Tem", "k=5"]
+    axes = plots.frontier(table)
+    lines = {line.get_label(): line for line in axes.lines}
+    assert set(lines) == {"Tem", "k=5"}
+    # Along its ε.
+    assert lines["Tem"].get_xdata().tolist() == [table["R"][1], table["R"][0]]
+    assert lines["k=5"].get_ydata().tolist() == [table["similarity"][2]]
+    with pytest.raises(fastdx.ParameterError, match="judge"):
+        plots.frontier(comparison.frontier(dict(pairs)))
