@@ -14,7 +14,6 @@ import fastdx
 from fastdx import Embedding, MultivariateLaplace, Tem
 from fastdx.attacks import LikelyInputs, sentence_attack
 from fastdx.channel import NgramPrior
-from fastdx.cli import main
 from fastdx.cli.messages import CommandError
 from fastdx.cli.policies import mechanisms
 from fastdx.evaluation import (
@@ -34,6 +33,7 @@ from fastdx.evaluation import (
     text_classifier,
     vector_classifier,
 )
+from helpers.command import Command
 
 WORDS = [f"w{i}" for i in range(300)]
 E = Embedding(WORDS, np.random.default_rng(3).normal(size=(300, 8)))
@@ -149,20 +149,6 @@ def test_without_keras_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None
         ContextModel(LEAK, texts, LikelyInputs.of(LEAK))
 
 
-def test_authorship() -> None:
-    known, authors = texts_of(80, 8, 1)
-    texts, truth = texts_of(80, 8, 2)
-    attack = Attribution(known, authors, rounds=20)
-
-    def right(mechanism: Tem) -> int:
-        found = attack.attribute(mechanism.privatize(texts)).authors
-        return sum(a == b for a, b in zip(found, truth, strict=True))
-
-    assert right(LEAK) > 70
-    # 80 tries at 1/8: 28 hits or more have a probability below 1e-6.
-    assert right(UNIFORM) < 28
-
-
 @pytest.mark.parametrize("weights", ["log", "log-idf", "counts"])
 @pytest.mark.parametrize("known", ["together", "mean", "each"])
 def test_every_attribution_finds_what_is_there_and_nothing_else(known: str, weights: str) -> None:
@@ -212,41 +198,13 @@ def test_what_is_wrong_with_an_attribution_is_named() -> None:
         choose_attribution(texts, authors[:3])
 
 
-class Memory:
-    """A classifier that knows the texts of its training by heart, or nothing."""
-
-    def __init__(self, texts: list[str], *, leaks: bool) -> None:
-        self.texts = set(texts) if leaks else set()
-        self.classes_ = np.array(["kind 0", "kind 1"])
-
-    def predict_proba(self, texts: list[str]) -> np.ndarray:
-        rng = np.random.default_rng([ord(c) for c in texts[0]])
-        p = rng.random((len(texts), 1))
-        sure = np.array([[t in self.texts] for t in texts])
-        return np.hstack([np.where(sure, 1.0, p), np.where(sure, 0.0, 1 - p)])
-
-
-@pytest.mark.parametrize("leaks", [True, False])
-def test_membership(leaks: bool) -> None:
-    parts = [texts_of(400, 2, seed) for seed in range(4)]
-    target, shadow = (Memory(parts[i][0], leaks=leaks) for i in (0, 2))
-    auc = membership_inference(target, parts[0], parts[1], shadow=shadow, shadow_members=parts[2],
-                               shadow_others=parts[3])  # fmt: skip
-    if leaks:
-        assert auc > 0.7
-    else:
-        # The standard deviation of an AUC of 400 against 400 is 0.0204.
-        assert abs(auc - 0.5) < 5.5 * 0.0204
-
-
 def test_membership_of_a_classifier_that_learns_by_heart() -> None:
     rng = np.random.default_rng(1)
 
     def part() -> tuple[list[str], list[str]]:
         texts, _ = texts_of(200, 2, int(rng.integers(1 << 30)))
-        return texts, [
-            f"kind {k}" for k in rng.integers(0, 2, 200)
-        ]  # nothing to learn but by heart
+        # Nothing to learn but by heart.
+        return texts, [f"kind {k}" for k in rng.integers(0, 2, 200)]
 
     parts = [part() for _ in range(4)]
 
@@ -425,7 +383,7 @@ def test_what_is_wrong_is_named() -> None:
 
 
 @pytest.mark.parametrize("form", ["jsonl", "json", "csv", "tsv"])
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
+def test_the_command(tmp_path: Path, command: Command, form: str) -> None:
     texts, labels = texts_of(60, 2, 10, 8)
     E.save(tmp_path / "e.fdx")
     file = tmp_path / f"texts.{form}"
@@ -441,8 +399,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: s
     args = ["evaluate", str(file), "--text-column", "body", "--label-column", "kind", "--trials",
             "2", "--attacked", "5", "--embedding", str(tmp_path / "e.fdx"), "--epsilon", "3",
             "--exclude", "none", "--no-network", "-q", "-o", str(page)]  # fmt: skip
-    assert main(args) == 0
-    shown = capsys.readouterr().out
+    shown = command(*args).out
     assert "label learned from private text" in shown and "No authors" in shown
     data = json.loads(page.with_suffix(".json").read_text("utf-8"))
     (policy,) = data["policies"]
@@ -450,7 +407,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: s
     assert ("1 records" in shown) == form.startswith("json")
 
 
-def test_the_command_prints_markdown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_markdown(tmp_path: Path, command: Command) -> None:
     E.save(tmp_path / "e.fdx")
     file = tmp_path / "texts.jsonl"
     texts, labels = texts_of(60, 2, 5)
@@ -464,8 +421,7 @@ def test_the_command_prints_markdown(tmp_path: Path, capsys: pytest.CaptureFixtu
     args = ["evaluate", str(file), "--label-column", "kind", "--trials", "2", "--attacked", "5",
             "--policy", str(policies), "--no-network", "--markdown", "-q",
             "-o", str(page)]  # fmt: skip
-    assert main(args) == 0
-    table, *notes = capsys.readouterr().out.rstrip("\n").split("\n\n")
+    table, *notes = command(*args).out.rstrip("\n").split("\n\n")
     head, ruled, *lines = table.split("\n")
     # A name is no markup.
     assert head == r"| measure | low | low\_high | plain text | chance |"
@@ -497,13 +453,12 @@ def test_the_command_prints_markdown(tmp_path: Path, capsys: pytest.CaptureFixtu
     ],
 )
 def test_mistakes_of_the_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, more: list[str], message: str
+    tmp_path: Path, command: Command, content: str, more: list[str], message: str
 ) -> None:
     file = tmp_path / "t.jsonl"
     file.write_text(content)
     page = tmp_path / "p.html"
-    assert main(["evaluate", str(file), "--epsilon", "3", "-q", "-o", str(page), *more]) == 1
-    told = capsys.readouterr().err
+    told = command("evaluate", file, "--epsilon", "3", "-q", "-o", page, *more, code=1).err
     assert message in told and "secret" not in told and not page.exists()
 
 
@@ -527,7 +482,7 @@ warm = "words.txt"
 """
 
 
-def test_policies_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_policies_of_the_command(tmp_path: Path, command: Command) -> None:
     E.save(tmp_path / "e.fdx")
     (tmp_path / "p.toml").write_text(POLICIES)
     made = mechanisms(str(tmp_path / "p.toml"))
@@ -544,8 +499,7 @@ def test_policies_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[s
     args = ["evaluate", str(tmp_path / "t.jsonl"), "--label-column", "kind", "--trials", "2",
             "--attacked", "5", "--no-network", "--policy", str(tmp_path / "p.toml"), "-q",
             "-o", str(tmp_path / "page.html")]  # fmt: skip
-    assert main(args) == 0
-    assert "low" in capsys.readouterr().out
+    assert "low" in command(*args).out
     data = json.loads((tmp_path / "page.json").read_text("utf-8"))
     assert [(p["name"], p["mechanism"], p["epsilon"]) for p in data["policies"]] == [
         ("low", "Tem", 1.0), ("noise", "MultivariateLaplace", 9.0)]  # fmt: skip
@@ -555,8 +509,7 @@ def test_policies_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["--cover", "3", "--oov", "drop"], "--cover, --oov"),
         (["--only", "high"], "'high'"),
     ):
-        assert main([*args, *more]) == 1
-        assert message in capsys.readouterr().err
+        assert message in command(*args, *more, code=1).err
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
-from fastdx import Cover, Embedding, Mechanism
+from fastdx import Cover, Embedding
 
 WORDS = [f"w{chr(97 + i // 10)}{chr(97 + i % 10)}" for i in range(60)]
 
@@ -50,20 +49,6 @@ def every_spec(folder: Path) -> dict[str, dict[str, Any]]:
         "response": {"mechanism": "response", "index": index, "epsilon": 3.0, "cover": 4},
         "vickrey": {"mechanism": "vickrey", **noise, "tuning": 0.6},
     }  # fmt: skip
-
-
-def follows_the_law(drawn: list[str], mechanism: Mechanism, word: str) -> bool:
-    """Whether releases of one word look drawn from its law: χ², a false alarm in 10⁷."""
-    law = mechanism.probabilities(word)
-    ids = {word: i for i, word in enumerate(mechanism.space.words)}
-    seen = np.bincount([ids[word] for word in drawn], minlength=len(law))
-    likely = law * len(drawn) >= 10
-    counts = np.append(seen[likely], seen[~likely].sum())
-    wanted = np.append(law[likely], law[~likely].sum()) * len(drawn)
-    possible = wanted > 0
-    if counts[~possible].any():
-        return False
-    return bool(stats.chisquare(counts[possible], wanted[possible]).pvalue > 1e-7)
 
 
 def toml(value: Any) -> str:

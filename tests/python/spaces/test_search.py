@@ -1,8 +1,6 @@
 """Approximate search and what it does to a mechanism's law."""
 
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +8,8 @@ import pytest
 
 import fastdx
 from fastdx import Embedding, MultivariateLaplace
+from helpers.command import python
+from helpers.spaces import normal
 
 # The answers of a file's graph, in a process of its own.
 SEARCH = """
@@ -27,8 +27,7 @@ else:
 
 @pytest.fixture(scope="module")
 def graph() -> Embedding:
-    vectors = np.random.default_rng(1).normal(size=(2000, 30))
-    return Embedding([f"w{i}" for i in range(2000)], vectors).build_hnsw(8, ef_construction=50)
+    return normal(2000, 30, 1).build_hnsw(8, ef_construction=50)
 
 
 def test_a_graph_travels_with_its_embedding(graph: Embedding, tmp_path: Path) -> None:
@@ -50,10 +49,7 @@ def test_a_loaded_graph_answers_as_the_built_one_and_leaves_no_file(
     folder.mkdir()
 
     def searched(temporary: Path) -> str:
-        command = [sys.executable, "-c", SEARCH, str(tmp_path / "index")]
-        environment = {"TMPDIR": str(temporary), "PYTHONPATH": ":".join(sys.path)}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
+        return python(SEARCH, tmp_path / "index", TMPDIR=str(temporary)).stdout.strip()
 
     madlib = MultivariateLaplace(graph, 30.0, search="hnsw", ef=20, seed=5)
     expected = madlib.privatize_tokens(graph.words[:300])
