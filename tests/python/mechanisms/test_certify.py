@@ -15,6 +15,8 @@ from fastdx import Cover, Embedding, FiniteLaw, NeighborResponse, Tem, WordGraph
 from fastdx.laws import Law
 from fastdx.mechanisms import Mechanism
 from helpers.bounds import allowed
+from helpers.laws import distances_of, law_of, ratios_of
+from helpers.spaces import normal
 
 
 def brute_force(matrix: np.ndarray, distances: np.ndarray) -> tuple[float, float]:
@@ -50,6 +52,7 @@ MAKERS: dict[str, Callable[[Embedding, int], Mechanism | Law]] = {
     "excluded": lambda e, k: Tem(e, 2.0, exclude=e.words[:1]),
     "remap": lambda e, k: Tem(e, 2.0, remap=k),
     "response": lambda e, k: NeighborResponse(e, 2.0, cover=k),
+    "response, excluded": lambda e, k: NeighborResponse(e, 2.0, cover=k, exclude=e.words[k:]),
     "finite law": lambda e, k: FiniteLaw(
         e, np.random.default_rng(k).dirichlet(np.ones(len(e)), len(e)), certify=False
     ),
@@ -72,24 +75,23 @@ def test_any_mechanism_against_any_metric(kind: str, count: int, spread: float, 
     # Rounded, so that some words are at one place.
     e = Embedding(names, (spread * rng.normal(size=(count, 2))).round(1))
     m = MAKERS[kind](e, int(rng.integers(2, count)))
-    matrix = (m.matrix() if isinstance(m, Law)
-              else np.array([m.probabilities(word) for word in names]))  # fmt: skip
+    matrix = law_of(m)
     other = Embedding(names, rng.normal(size=(count, 3)), metric="manhattan")
     graph = tree(names, rng)
     assert list(graph.words) == names
-    table = np.array([other.distances(w) for w in names]) + 0.25
+    table = distances_of(other) + 0.25
     np.fill_diagonal(table, 0.0)
     apart = table.copy()
     apart[0, 1:] = apart[1:, 0] = inf
     metrics: list[tuple[object, np.ndarray]] = [
-        (other, np.array([other.distances(w) for w in names])),
-        (e, np.array([e.distances(w) for w in names])),
+        (other, distances_of(other)),
+        (e, distances_of(e)),
+        (graph, distances_of(graph)),
         (table, table),
         (apart.tolist(), apart),
         (lambda a, b: abs(int(a[1:]) - int(b[1:])),
          np.abs(np.arange(count)[:, None] - np.arange(count)).astype(float)),
     ]  # fmt: skip
-    metrics.append((graph, np.array([graph.distances(w) for w in names], float)))
     for metric, distances in metrics:
         found = audit.certify(m, metric=metric)  # type: ignore[call-overload]
         assert isinstance(found, audit.LargestLoss)
@@ -115,8 +117,8 @@ def test_any_mechanism_against_any_metric(kind: str, count: int, spread: float, 
 
 def test_the_two_ways_agree_on_many_words() -> None:
     """The search with bounds looks at few pairs, and misses none."""
-    e = Embedding([f"w{i}" for i in range(150)], np.random.default_rng(1).normal(size=(150, 3)))
-    distances = np.array([e.distances(w) for w in e.words])
+    e = normal(150, 3, 1)
+    distances = distances_of(e)
     for m in (Tem(e, 3.0, cover=5), NeighborResponse(e, 2.0, cover=9)):
         by_space, by_matrix = (audit.certify(m, metric=x) for x in (e, distances))
         assert isinstance(by_space, audit.LargestLoss) and isinstance(by_matrix, audit.LargestLoss)
@@ -124,22 +126,20 @@ def test_the_two_ways_agree_on_many_words() -> None:
         assert by_matrix.pair == by_space.pair and by_matrix.metric == "given"
         assert by_matrix.local == pytest.approx(by_space.local, rel=1e-9)
     law = laws.one_diffractor(e, 3.0)
-    logs = np.log(law.matrix())
-    ratios = np.abs(logs[:, None] - logs).max(axis=2)
     np.fill_diagonal(distances, inf)
     found = audit.certify(law)
     # Of the law itself; what is drawn has no probabilities below 2⁻¹⁰⁰ of the largest.
-    assert found.epsilon == pytest.approx((ratios / distances).max(), rel=1e-9)
+    assert found.epsilon == pytest.approx((ratios_of(law.matrix()) / distances).max(), rel=1e-9)
     assert FiniteLaw(law=law).epsilon < 0.9 * found.epsilon
 
 
 def test_progress_is_told_and_groups_are_kept() -> None:
-    e = Embedding([f"w{i}" for i in range(130)], np.random.default_rng(2).normal(size=(130, 2)))
+    e = normal(130, 2, 2)
     told: list[int] = []
     audit.certify(laws.santext(e, 100.0), metric=lambda a, b: 1.0, progress=told.append)
     assert sum(told) == 128
     law = laws.custext(e, 2.0, 10)
-    distances = np.array([e.distances(w) for w in e.words])
+    distances = distances_of(e)
     groups = law.proved.groups
     assert groups is not None
     matrix, worst = law.matrix(), 0.0

@@ -6,12 +6,14 @@ from math import inf, log
 
 import numpy as np
 import pytest
-from scipy import sparse, stats
+from scipy import sparse
 
 import fastdx
 from fastdx import Embedding, FiniteLaw, NeighborResponse, Tem, audit
 from fastdx._shared.rounded import down, up
 from helpers.bounds import allowed
+from helpers.draws import assert_follows
+from helpers.laws import distances_of, law_of, ratios_of
 
 RNG = np.random.default_rng(8)
 E = Embedding([f"w{i}" for i in range(40)], RNG.normal(size=(40, 3)))
@@ -36,7 +38,7 @@ def test_what_is_given_is_what_is_drawn(kind: str) -> None:
     for i, word in enumerate(E.words[:5]):
         np.testing.assert_allclose(m.probabilities(word), LAW[i], rtol=rounding)
         drawn = np.bincount(m.sample(word, 500_000), minlength=40)
-        assert stats.chisquare(drawn, m.probabilities(word) * 500_000).pvalue > 1e-7
+        assert_follows(drawn, m.probabilities(word))
     copy = pickle.loads(pickle.dumps(m))
     assert repr(copy) == repr(m) and copy.epsilon == m.epsilon
     assert (copy.sample("w3", 100) == FiniteLaw(E, GIVEN[kind], seed=5).sample("w3", 100)).all()
@@ -44,9 +46,7 @@ def test_what_is_given_is_what_is_drawn(kind: str) -> None:
 
 def test_its_epsilon_is_computed_from_it() -> None:
     m = FiniteLaw(E, LAW)
-    distances = np.array([E.distances(w) for w in E.words])
-    logs = np.log(LAW)
-    ratios = np.abs(logs[:, None, :] - logs[None, :, :]).max(axis=2)
+    distances, ratios, logs = distances_of(E), ratios_of(LAW), np.log(LAW)
     off = ~np.eye(40, dtype=bool)
     assert m.epsilon == pytest.approx((ratios[off] / distances[off]).max(), rel=1e-9)
     assert m.local == pytest.approx(ratios.max(), rel=1e-9)
@@ -56,8 +56,8 @@ def test_its_epsilon_is_computed_from_it() -> None:
     assert allowed(m.guarantee, "zzz", "w1") >= np.abs(logs[1] + log(40)).max() * (1 - 1e-9)
     # Other mechanisms, as laws, have the ε that they are certified with.
     for other in (Tem(E, 2.0, gamma=inf), NeighborResponse(E, 2.0, cover=3)):
-        rows = np.array([other.probabilities(w) for w in E.words])
-        assert FiniteLaw(E, rows).epsilon == pytest.approx(audit.certify(other).epsilon, rel=1e-6)
+        found = FiniteLaw(E, law_of(other)).epsilon
+        assert found == pytest.approx(audit.certify(other).epsilon, rel=1e-6)
 
 
 def test_nothing_is_claimed_that_was_not_computed() -> None:
