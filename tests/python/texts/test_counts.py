@@ -15,6 +15,7 @@ from fastdx.channel import Channel, NgramPrior
 from fastdx.counts import Estimator, plan
 from fastdx.counts.comparison import discovered
 from fastdx.counts.estimator import indicator
+from helpers.laws import law_of as rows_of
 
 RNG = np.random.default_rng(7)
 SIZE = 80
@@ -45,7 +46,7 @@ def texts(found: list[list[int]]) -> list[str]:
 def law_of(mechanism: Mechanism) -> np.ndarray[Any, Any]:
     """The law as releases have it: a row a word, shown words as they are; unknown words last."""
     channel = Channel.of(mechanism)
-    law = np.array([mechanism.probabilities(w) for w in mechanism.space.words])
+    law = rows_of(mechanism)
     for word in mechanism.skip:
         if word in mechanism.space:
             at = int(mechanism.space.ids([word])[0])
