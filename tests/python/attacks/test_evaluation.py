@@ -407,7 +407,7 @@ def test_the_command(tmp_path: Path, command: Command, form: str) -> None:
     assert ("1 records" in shown) == form.startswith("json")
 
 
-def test_the_command_prints_markdown(tmp_path: Path, command: Command) -> None:
+def test_policies_of_the_command_in_markdown(tmp_path: Path, command: Command) -> None:
     E.save(tmp_path / "e.fdx")
     file = tmp_path / "texts.jsonl"
     texts, labels = texts_of(60, 2, 5)
@@ -437,6 +437,15 @@ def test_the_command_prints_markdown(tmp_path: Path, command: Command) -> None:
     first = data["measures"][0]
     assert f" {first['private']['mean']:.3f}" in lines[0]
     assert notes == data["notes"] and len(notes) >= 2
+    assert [(p["name"], p["mechanism"], p["epsilon"]) for p in data["policies"]] == [
+        ("low", "Tem", 1.0), ("low_high", "Tem", 9.0)]  # fmt: skip
+    assert {m["policy"] for m in data["measures"]} == {"low", "low_high"}
+    for more, message in (
+        (["--epsilon", "3"], "--policy"),
+        (["--cover", "3", "--oov", "drop"], "--cover, --oov"),
+        (["--only", "high"], "'high'"),
+    ):
+        assert message in command(*args, *more, code=1).err
 
 
 @pytest.mark.parametrize(
@@ -482,7 +491,7 @@ warm = "words.txt"
 """
 
 
-def test_policies_of_the_command(tmp_path: Path, command: Command) -> None:
+def test_policies_of_a_file(tmp_path: Path) -> None:
     E.save(tmp_path / "e.fdx")
     (tmp_path / "p.toml").write_text(POLICIES)
     made = mechanisms(str(tmp_path / "p.toml"))
@@ -490,81 +499,37 @@ def test_policies_of_the_command(tmp_path: Path, command: Command) -> None:
     assert isinstance(low, Tem) and low.epsilon == 1.0 and low.cover is not None
     assert low.cover.k == 5 and not low.excluded and low.seed is None
     assert isinstance(noise, MultivariateLaplace) and set(noise.excluded) == {"w1", "w2"}
-    assert noise.oov == "mask" and list(mechanisms(str(tmp_path / "p.toml"), ["noise"])) == [
-        "noise"
-    ]
-    texts, labels = texts_of(60, 2, 10, 8)
-    rows = [{"text": t, "kind": k} for t, k in zip(texts, labels, strict=True)]
-    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    args = ["evaluate", str(tmp_path / "t.jsonl"), "--label-column", "kind", "--trials", "2",
-            "--attacked", "5", "--no-network", "--policy", str(tmp_path / "p.toml"), "-q",
-            "-o", str(tmp_path / "page.html")]  # fmt: skip
-    assert "low" in command(*args).out
-    data = json.loads((tmp_path / "page.json").read_text("utf-8"))
-    assert [(p["name"], p["mechanism"], p["epsilon"]) for p in data["policies"]] == [
-        ("low", "Tem", 1.0), ("noise", "MultivariateLaplace", 9.0)]  # fmt: skip
-    assert {m["policy"] for m in data["measures"]} == {"low", "noise"}
-    for more, message in (
-        (["--epsilon", "3"], "--policy"),
-        (["--cover", "3", "--oov", "drop"], "--cover, --oov"),
-        (["--only", "high"], "'high'"),
-    ):
-        assert message in command(*args, *more, code=1).err
+    assert noise.oov == "mask"
+    assert list(mechanisms(str(tmp_path / "p.toml"), ["noise"])) == ["noise"]
+
+
+A, A3 = "[policies.a]\n", "[policies.a]\nepsilon = 3\n"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[policies.a]\nepsilon = ", "line 2: this is no TOML"),
+        (f"{A}epsilon = ", "line 2: this is no TOML"),
         ("policies = 3", "line 1: policies must be a table, got a number"),
-        ("[policies.a]\ncover = 3", "policies.a: epsilon must be given with cover"),
-        (
-            "[policies.a]\nmechanism = 'laplace'",
-            "policies.a: epsilon must be given with this mechanism",
-        ),
-        (
-            "[policies.a]\nepsilon = 3\nsigma = 1",
-            "line 3: policies.a.sigma is unknown; the keys are",
-        ),
-        (
-            "[policies.a]\nepsilon = true",
-            "line 2: policies.a.epsilon must be a number, got true or false",
-        ),
-        (
-            "[policies.a]\nepsilon = 3\ncover = 2.5",
-            "line 3: policies.a.cover must be a whole number, at least 0",
-        ),
-        (
-            "[policies.a]\nepsilon = 3\nskip = [1]",
-            "line 3: policies.a.skip must be a list of strings",
-        ),
-        ("[policies.a]\nepsilon = 3\nconsistent = 'file'", "consistent must be"),
-        (
-            "[policies.a]\nepsilon = 3\nmechanism = 'noise'",
-            "line 3: policies.a.mechanism must be one of",
-        ),
-        (
-            "[policies.a]\nepsilon = 3\nbeta = 0.1\ngamma = 1",
-            "policies.a: beta must be left out where gamma is given",
-        ),
-        (
-            "[policies.a]\nepsilon = 3\nbalance = 0.1",
-            "policies.a: balance must be given with cover",
-        ),
-        (
-            "[policies.a]\nepsilon = 3\nmechanism = 'laplace'\nbeta = 0.1",
-            "policies.a: beta must be left out: it belongs to mechanism tem",
-        ),
-        ("[policies.a]\nepsilon = 3\nindex = 'none.fdx'", "policies.a: "),
-        ("[policies.a]\nepsilon = -3", "policies.a: epsilon"),
+        (f"{A}cover = 3", "policies.a: epsilon must be given with cover"),
+        (f"{A}mechanism = 'laplace'", "policies.a: epsilon must be given with this mechanism"),
+        (f"{A}epsilon = true", "line 2: policies.a.epsilon must be a number, got true or false"),
+        (f"{A}epsilon = -3", "policies.a: epsilon"),
+        (f"{A3}sigma = 1", "line 3: policies.a.sigma is unknown; the keys are"),
+        (f"{A3}cover = 2.5", "line 3: policies.a.cover must be a whole number, at least 0"),
+        (f"{A3}skip = [1]", "line 3: policies.a.skip must be a list of strings"),
+        (f"{A3}consistent = 'file'", "consistent must be"),
+        (f"{A3}mechanism = 'noise'", "line 3: policies.a.mechanism must be one of"),
+        (f"{A3}beta = 0.1\ngamma = 1", "policies.a: beta must be left out where gamma is given"),
+        (f"{A3}balance = 0.1", "policies.a: balance must be given with cover"),
+        (f"{A3}mechanism = 'laplace'\nbeta = 0.1",
+         "policies.a: beta must be left out: it belongs to mechanism tem"),
+        (f"{A3}index = 'none.fdx'", "policies.a: "),
         ("[policies.'a b']\nepsilon = 3", "must be named by"),
-        ("default = 'b'\n[policies.a]\nepsilon = 3", "default must be"),
-        (
-            "ledger = 'x'\n[policies.a]\nepsilon = 3",
-            "line 1: ledger is unknown; the keys are default, policies",
-        ),
+        (f"default = 'b'\n{A3}", "default must be"),
+        (f"ledger = 'x'\n{A3}", "line 1: ledger is unknown; the keys are default, policies"),
     ],
-)
+)  # fmt: skip
 def test_mistakes_in_policies(tmp_path: Path, content: str, message: str) -> None:
     file = tmp_path / "p.toml"
     file.write_text(content)

@@ -6,6 +6,7 @@ import inspect
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,24 +89,34 @@ def test_the_numbers_are_those_of_the_law(name: str) -> None:
     assert (cells[2] == "none") == math.isinf(law.proved.epsilon)
 
 
-def test_equal_success_is_equal() -> None:
+@pytest.mark.parametrize(
+    ("limit", "value", "column", "by_hand"),
+    [("named", 0.4, "R", named_by_hand), ("bits", 1.0, "bits", lambda m: bits_of(PRIOR, m))],
+)
+def test_equal_limits_are_equal(limit: str, value: float, column: str, by_hand: Any) -> None:
     made = families(PLANE, ["tem", "tem-cover:3", "santext", "randomised-response", "response"])
-    for line in compare(made, named=0.4):
-        if line.made is None:
-            # Three outputs a word: nobody is named so often.
-            assert line.name == "tem-cover:3" and line.cells()[1] == "less at every ε"
-            continue
-        assert line.values["R"] <= 0.4
-        more = made[line.name].make(line.parameter * 1.01)
-        assert frontier({"": more}, prior="rank")["R"][0] > 0.4
-    # Sets of three words: an attacker names a third of them at any ε.
-    (line,) = compare(families(PLANE, ["custext:3"]), named=0.1)
+    at: dict[str, Any] = {limit: value}
+    lines = {line.name: line for line in compare(made, **at)}
+    for name, line in lines.items():
+        assert line.values[column] <= value
+        more = made[name].make(line.parameter * 1.01)
+        assert frontier({"": more}, prior="rank")[column][0] > value
+        shown = line.cells()[HEADER.index("bits a word")]
+        assert limit == "named" or 0.96 < float(shown) <= 1.0
+    # Sets of three words tell which set it is, and name a third of them, at any ε.
+    at = {limit: value / 4}
+    (line,) = compare(families(PLANE, ["custext:3"]), **at)
     assert line.made is None and line.cells()[1] == "more at every ε"
-    rows = {line.name: line.values for line in compare(made, named=0.4)}
-    # Randomised response: (1 + u)/(V + u) names the word itself, u = e^ε - 1, else the first one.
-    epsilon = rows["randomised-response"]["epsilon"]
-    law = laws.randomized_response(PLANE, epsilon).matrix()
-    assert named_by_hand(law) == pytest.approx(0.4, rel=0.01)
+    found = lines["randomised-response"].values
+    law = laws.randomized_response(PLANE, found["epsilon"]).matrix()
+    # ε is within 0.5%; bits grow by a few times as much.
+    assert found[column] == pytest.approx(by_hand(law)) == pytest.approx(value, rel=0.03)
+
+
+def test_noise_has_no_bits_in_more_than_two_dimensions() -> None:
+    many = Embedding(PLANE.words, np.random.default_rng(1).normal(size=(len(PLANE), 3)))
+    (line,) = compare(families(many, ["laplace"]), bits=1.0)
+    assert line.made is None and "law" in line.why
 
 
 def test_numbers_behind_a_name_reach_the_law() -> None:
@@ -202,31 +213,6 @@ def test_what_cannot_be_compared(tmp_path: Path, command: Command) -> None:
     for wrong_share in ("0", "100%", "x"):
         with pytest.raises(SystemExit):
             main([*small, "--mechanisms", "tem", "--named", wrong_share])
-
-
-def test_equal_bits_are_equal() -> None:
-    made = families(PLANE, ["tem", "tem-cover:3", "santext", "randomised-response", "custext:3"])
-    lines = {line.name: line for line in compare(made, bits=1.0)}
-    for name, line in lines.items():
-        if name == "custext:3":
-            # Sets of three words tell which set it is at any ε.
-            assert line.made is None
-            assert line.cells()[1] == "more at every ε"
-            continue
-        assert line.values["bits"] <= 1.0
-        more = made[name].make(line.parameter * 1.01)
-        assert frontier({"": more}, prior="rank")["bits"][0] > 1.0
-        assert 0.96 < float(line.cells()[HEADER.index("bits a word")]) <= 1.0
-    epsilon = lines["randomised-response"].values["epsilon"]
-    law = laws.randomized_response(PLANE, epsilon).matrix()
-    assert lines["randomised-response"].values["bits"] == pytest.approx(bits_of(PRIOR, law))
-    # ε is within 0.5%; bits grow by a few times as much.
-    assert bits_of(PRIOR, law) == pytest.approx(1.0, rel=0.03)
-    # Noise has no law in more than two dimensions.
-    many = Embedding(PLANE.words, np.random.default_rng(1).normal(size=(len(PLANE), 3)))
-    (line,) = compare(families(many, ["laplace"]), bits=1.0)
-    assert line.made is None
-    assert "law" in line.why
 
 
 def test_texts_are_attacked_beside(tmp_path: Path, command: Command) -> None:

@@ -12,12 +12,13 @@ LEAST = 10.0
 """Outcomes that are expected fewer times than this are taken together."""
 
 
-def assert_follows(counts: ArrayLike, law: ArrayLike) -> None:
-    """Compare how often each outcome was drawn with its probability."""
+def p_value(counts: ArrayLike, law: ArrayLike) -> float:
+    """The p-value of how often each outcome was drawn, by its probability."""
     counts, law = np.asarray(counts, float), np.asarray(law, float)
     assert abs(law.sum() - 1) < 1e-4
     expected = law / law.sum() * counts.sum()
-    assert not counts[expected == 0].any(), "what is impossible was drawn"
+    if counts[expected == 0].any():  # what is impossible was drawn
+        return 0.0
     groups: list[list[int]] = [[]]
     for outcome in np.argsort(expected, kind="stable"):
         if expected[groups[-1]].sum() >= LEAST:
@@ -25,9 +26,15 @@ def assert_follows(counts: ArrayLike, law: ArrayLike) -> None:
         groups[-1].append(outcome)
     if len(groups) > 1 and expected[groups[-1]].sum() < LEAST:
         groups[-2] += groups.pop()
-    if len(groups) > 1:
-        seen, wanted = ([x[group].sum() for group in groups] for x in (counts, expected))
-        assert (p := stats.chisquare(seen, wanted).pvalue) > ALARM, p
+    if len(groups) == 1:
+        return 1.0
+    seen, wanted = ([x[group].sum() for group in groups] for x in (counts, expected))
+    return float(stats.chisquare(seen, wanted).pvalue)
+
+
+def assert_follows(counts: ArrayLike, law: ArrayLike) -> None:
+    """Compare how often each outcome was drawn with its probability."""
+    assert (p := p_value(counts, law)) > ALARM, p
 
 
 def assert_alike(one: ArrayLike, other: ArrayLike) -> None:

@@ -39,7 +39,8 @@ def ratios_of(law: Any) -> Numbers:
 def zipf(count: int) -> Numbers:
     """The prior "rank"."""
     weights: Numbers = 1 / (np.arange(count) + 3.7)
-    return np.divide(weights, weights.sum())
+    weights /= weights.sum()
+    return weights
 
 
 def bits_of(prior: Numbers, law: Any) -> float:

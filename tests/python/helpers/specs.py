@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fastdx import Cover, Embedding
+from fastdx import Cover, Embedding, Mechanism
+from helpers.draws import ALARM, p_value
 
 WORDS = [f"w{chr(97 + i // 10)}{chr(97 + i % 10)}" for i in range(60)]
 
@@ -49,6 +50,12 @@ def every_spec(folder: Path) -> dict[str, dict[str, Any]]:
         "response": {"mechanism": "response", "index": index, "epsilon": 3.0, "cover": 4},
         "vickrey": {"mechanism": "vickrey", **noise, "tuning": 0.6},
     }  # fmt: skip
+
+
+def follows_the_law(drawn: list[str], mechanism: Mechanism, word: str) -> bool:
+    """Whether releases of one word look drawn from its law."""
+    counts = np.bincount(mechanism.space.ids(drawn), minlength=len(mechanism.space))
+    return p_value(counts, mechanism.probabilities(word)) > ALARM
 
 
 def toml(value: Any) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from fastdx._core import spec_keys
 from fastdx._engines.recipe import Recipe
 from fastdx.exceptions import InputTypeError, ParameterError
 from helpers import ROOT
-from helpers.command import run
+from helpers.command import python, run
 from helpers.specs import WORDS, toml
 
 TEXT = (
@@ -105,16 +103,10 @@ def test_the_recipe_of_engines_makes_it_in_another_process(
         f"m = recipe.mechanism(); print(json.dumps([m.spec, m.privatize({TEXT!r}), "
         "m.guarantee.to_dict()]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(recipe), check=True,
-                          capture_output=True)  # fmt: skip
-    spec, text, guarantee = json.loads(done.stdout)
+    spec, text, guarantee = json.loads(python(code, stdin=pickle.dumps(recipe)).stdout)
     made = seeded(specs[name])
     expected = made.spec
-    expected["index"].pop("file", None)
-    for part in spec.values():
-        if isinstance(part, dict):
-            part.pop("file", None)
-    for part in expected.values():
+    for part in (*spec.values(), *expected.values()):
         if isinstance(part, dict):
             part.pop("file", None)
     assert text == made.privatize(TEXT)

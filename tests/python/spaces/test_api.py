@@ -2,7 +2,6 @@
 
 import pickle
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -190,14 +189,6 @@ def test_everything_pickles(small: Embedding, mechanism: type, protocol: int) ->
 def test_there_is_no_mechanism_as_such() -> None:
     with pytest.raises(TypeError):
         fastdx.Mechanism()
-
-
-def test_threads_share_one_mechanism(small: Embedding, mechanism: type) -> None:
-    m = mechanism(small, 1.0)
-    ids = np.zeros(5000, dtype=np.uint32)
-    with ThreadPoolExecutor(8) as pool:
-        drawn = pool.map(lambda _: m.privatize_ids(ids).tobytes(), range(8))
-    assert len(set(drawn)) == 8
 
 
 def test_padded_calls_take_whole_multiples(small: Embedding) -> None:
