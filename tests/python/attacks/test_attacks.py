@@ -1,7 +1,5 @@
 """Attacks against brute force and against what they must find."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every attack convicts a planted leak, and is at chance on uniformly random output."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib.util import find_spec
@@ -33,28 +31,18 @@ from fastdx.evaluation import (
     text_classifier,
     vector_classifier,
 )
+from helpers.attacked import kinds_of_texts, leak, uniform, users
 from helpers.command import Command
 
 WORDS = [f"w{i}" for i in range(300)]
 E = Embedding(WORDS, np.random.default_rng(3).normal(size=(300, 8)))
-LEAK = Tem(E, 200.0, gamma=100.0, seed=1)
-"""Releases every word as it is."""
-UNIFORM = Tem(E, 1e-9, seed=1)
-"""Releases any word, whatever was written."""
+LEAK, UNIFORM = leak(E), uniform(E)
 KERAS = find_spec("keras") is not None
 """Whether the neural network can be run."""
 
 
 def texts_of(count: int, kinds: int, seed: int, length: int = 30) -> tuple[list[str], list[str]]:
-    """Texts of several kinds, each with twenty words of its own among others."""
-    rng = np.random.default_rng(seed)
-    kind = np.arange(count) % kinds
-    texts = []
-    for k in kind:
-        own, any_word = 20 * k + rng.integers(0, 20, length), rng.integers(0, 300, length)
-        chosen = np.where(rng.random(length) < 0.4, own, any_word)
-        texts.append(" ".join(WORDS[i] for i in chosen))
-    return texts, [f"kind {k}" for k in kind]
+    return kinds_of_texts(WORDS, 20, count, kinds, seed, length)
 
 
 def test_the_leaks_are_what_they_are_called() -> None:
@@ -223,12 +211,6 @@ def test_membership_of_a_classifier_that_learns_by_heart() -> None:
     with pytest.raises(fastdx.ParameterError, match="others"):
         membership_inference(target, parts[0], empty, shadow=target, shadow_members=parts[2],
                              shadow_others=parts[3])  # fmt: skip
-
-
-def users(count: int, seed: int) -> list[list[np.ndarray]]:
-    """Users who write words by chance, each other ones."""
-    rng = np.random.default_rng(seed)
-    return [[rng.integers(0, 500, 100).astype(np.uint32)] for _ in range(count)]
 
 
 def test_ranks_of_next_words() -> None:

@@ -1,7 +1,5 @@
 """Closed forms against the law, simulation against closed forms, and the choice of ε."""
 
-from __future__ import annotations
-
 import multiprocessing
 from collections.abc import Callable
 from pathlib import Path

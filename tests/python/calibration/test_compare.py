@@ -1,7 +1,5 @@
 """All mechanisms beside each other: none escapes, and what is shown is what can be computed."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import re

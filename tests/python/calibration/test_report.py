@@ -1,7 +1,5 @@
 """The page to choose ε on, in a browser where there is one, and the plots."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The channel card travels with the release, and is all that a receiver needs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tests the channel against laws, against all texts written out, and against its own promises."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import pickle

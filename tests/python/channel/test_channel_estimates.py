@@ -1,7 +1,5 @@
 """Estimates of bits beside exact numbers, normalisers in files, the built-in model of English."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

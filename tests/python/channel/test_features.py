@@ -1,7 +1,5 @@
 """Features of private texts: against sums over all texts that could stand behind them."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The rate-distortion function: against closed forms, against mechanisms, against itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sequential Monte Carlo over the words behind a release, against exact sums."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from experiments.smc import (

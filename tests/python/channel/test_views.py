@@ -1,7 +1,5 @@
 """Decoded texts as people read them, and the command that writes them."""
 
-from __future__ import annotations
-
 import gzip
 import html
 import inspect

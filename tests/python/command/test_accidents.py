@@ -1,7 +1,5 @@
 """Accidents that the command and the package stop: each is named, with what to do."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command on many files, with ledgers and reports; what is left when it does not end well."""
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import io

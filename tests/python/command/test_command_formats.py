@@ -1,7 +1,5 @@
 """The formats of the command: what is replaced, what is copied, what is refused."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """`fastdx serve`: how it finds the program of the service, and what it hands on."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Certificates against brute force, and audits that convict liars and acquit ours."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from collections.abc import Callable

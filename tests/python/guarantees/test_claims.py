@@ -1,7 +1,5 @@
 """No claim outlives what it rests on: what is printed of privacy, against what is drawn."""
 
-from __future__ import annotations
-
 import math
 import os
 import pickle

@@ -1,7 +1,5 @@
 """The ledger beside other processes: who waits, for how long, and what is said then."""
 
-from __future__ import annotations
-
 import random
 import sqlite3
 import time

@@ -1,7 +1,5 @@
 """Processes that charge a ledger at once."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

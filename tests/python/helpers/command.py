@@ -1,7 +1,5 @@
 """The command `fastdx` and other programs, run in processes of their own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Draws against a law: χ², with the rate of false alarms of all tests."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats

@@ -1,7 +1,5 @@
 """Laws written out in numpy: rows of probabilities, log-ratios of all pairs, bits."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any, TypeAlias
 

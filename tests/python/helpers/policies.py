@@ -1,7 +1,5 @@
 """Policies that commands make: readers take those that are shown as advice."""
 
-from __future__ import annotations
-
 import argparse
 
 from fastdx import Mechanism

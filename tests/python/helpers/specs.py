@@ -1,7 +1,5 @@
 """Descriptions of every mechanism, for the tests of Specs: words, a law and a cover in files."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests docs/explanation/bits.md: the wall, the capacity, releases that add up."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from examples import bits

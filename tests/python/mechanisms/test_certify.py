@@ -1,7 +1,5 @@
 """Compares the computed ε of every finite mechanism, for any metric, with brute force."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import inf, isinf
 

@@ -1,7 +1,5 @@
 """Consistent replacement: one draw for each distinct word."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from pathlib import Path

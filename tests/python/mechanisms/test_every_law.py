@@ -1,7 +1,5 @@
 """Whatever is registered, a law or a mechanism whose law can be computed, keeps its price."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from typing import Any
@@ -22,7 +20,6 @@ from helpers.draws import assert_follows
 from helpers.laws import distances_of, law_of
 from helpers.spaces import line, normal, numbered
 
-DISCRETE = "any two words"
 TINY, HUGE = 1e-6, 1e3
 # The programme's solver sees no constraint beyond its own accuracy: it is asked for less.
 DOMAIN = {"truncated-laplace": (TINY, 0.49), "optimal": (1e-3, 60.0)}
@@ -105,11 +102,10 @@ def test_it_is_a_law_at_its_price(
     assert math.isfinite(proved) or name in UNPROVED
     lost = largest_loss(matrix, distances, groups)
     # Rounding of a probability, per unit of the least distance.
-    apart = 1.0
-    if distances is not None and (distances > 0).any():
-        apart = float(distances[distances > 0].min())
+    away = distances_of(e)
+    apart = float(away[away > 0].min()) if away.any() else 1.0
     more = 0.0 if isinstance(made, Law) else slack(made.guarantee)
-    assert lost <= proved * (1 + 1e-9) + (1e-12 + more) / apart
+    assert lost <= proved * (1 + 1e-9) + (1e-12 + more) / (1.0 if distances is None else apart)
     # The certificate, of the law or of what draws it, is the same number.
     found = audit.certify(made, metric=e)
     assert isinstance(found, audit.LargestLoss)

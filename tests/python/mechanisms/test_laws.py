@@ -1,7 +1,5 @@
 """Laws of published mechanisms: against slow computations of their own, and at the price stated."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import pairwise, product
@@ -18,8 +16,6 @@ from fastdx import Cover, Embedding, Tem, WordGraph, audit, laws
 from fastdx.laws import Law, Price, largest_loss
 from helpers.laws import distances_of, law_of
 from helpers.spaces import numbered
-
-RNG = np.random.default_rng(20)
 
 
 def embedding(count: int, dim: int, seed: int = 1) -> Embedding:

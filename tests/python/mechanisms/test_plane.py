@@ -1,7 +1,5 @@
 """The law of noise in one and two dimensions: by other quadratures, by draws, at its price."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from math import atan2, cos, exp, inf, pi, sin
 

@@ -1,7 +1,5 @@
 """Whatever is registered is whole: every mechanism by the same tests, by that fact."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Nothing private leaves beside the mechanism: controls, errors, temporary files, metadata."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Specs: the same mechanism from Python, files, the command, and the recipes of engines."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Names, files and commands in documents are those of the code. `make site` checks links."""
 
-from __future__ import annotations
-
 import importlib.util
 import pkgutil
 import re

@@ -1,7 +1,5 @@
 """The site that `make site` has built, in a browser where there is one. Opened as files."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A guarantee from the service: the same JSON as from Python, as its schema describes it."""
 
-from __future__ import annotations
-
 import json
 import time
 import urllib.request

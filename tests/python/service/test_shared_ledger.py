@@ -4,8 +4,6 @@ Every charge that was accepted stands in the file exactly once, nobody overspend
 is not refused, and nobody is told that the file is locked.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import sqlite3

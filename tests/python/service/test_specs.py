@@ -1,7 +1,5 @@
 """The service makes of a Spec what Python makes of it: every mechanism, law and guarantee."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

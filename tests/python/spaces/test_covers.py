@@ -1,7 +1,5 @@
 """Covers, exclusion, the staircase: as a Python user meets them."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Word graphs from Python: construction, Tem on them, files, errors."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

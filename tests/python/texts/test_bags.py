@@ -1,7 +1,5 @@
 """Earth Mover's distances, bags under privacy, attribution."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Columns, frames and spans: what is not text stays, what is text is drawn afresh."""
 
-from __future__ import annotations
-
 import json
 import math
 import pickle

@@ -1,7 +1,5 @@
 """The reader of JSON records beside Python's `json`, on generated documents."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator, Sequence

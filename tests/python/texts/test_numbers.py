@@ -1,7 +1,5 @@
 """Numbers and dates by their own metrics, in columns and in texts."""
 
-from __future__ import annotations
-
 import csv
 import datetime as dt
 import io
