@@ -68,7 +68,7 @@ def test_certificates_of_graphs_duplicates_and_single_words() -> None:
     assert audit.certify(tem).epsilon == pytest.approx(brute_force(tem), rel=1e-8)
     tem = Tem(line(0, 0, 1), 2.0)
     assert audit.certify(tem).epsilon == pytest.approx(brute_force(tem), rel=1e-8)
-    alone = Tem(Embedding(["a"], [[1.0]]), 2.0)
+    alone = Tem(line(1), 2.0)
     assert audit.certify(alone).epsilon == 0.0
 
 

@@ -14,7 +14,7 @@ from fastdx.laws import Law
 from fastdx.mechanisms import Mechanism
 from helpers.bounds import allowed
 from helpers.laws import distances_of, law_of, ratios_of
-from helpers.spaces import normal
+from helpers.spaces import line, normal, numbered
 
 
 def brute_force(matrix: np.ndarray, distances: np.ndarray) -> tuple[float, float]:
@@ -148,7 +148,7 @@ def test_progress_is_told_and_groups_are_kept() -> None:
     assert laws.largest_loss(matrix, distances, groups) == pytest.approx(worst, rel=1e-9)
 
 
-E = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
+E = line(0, 1, 3)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ E = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
         ([[0, np.nan, 2], [np.nan, 0, 1], [2, 1, 0]], "nan from word 0"),
         (lambda a, b: -1.0, "not negative"),
         (Embedding(["a", "b", "x"], [[0.0], [1.0], [3.0]]), "metric"),
-        (Embedding(["a", "b"], [[0.0], [1.0]]), "metric"),
+        (line(0, 1), "metric"),
     ],
 )
 @pytest.mark.parametrize("m", [Tem(E, 1.0), laws.santext(E, 1.0), laws.santext(E, 500.0)])
@@ -181,7 +181,7 @@ def test_what_has_no_law() -> None:
 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-320, 3e-310, 1e307, 1.7e308])
 def test_the_smallest_and_the_largest_epsilon_are_certified(epsilon: float) -> None:
-    e = Embedding([f"w{i}" for i in range(9)], np.arange(9.0)[:, None] ** 2)
+    e = numbered(np.arange(9.0)[:, None] ** 2)
     tem = Tem.certified(e, epsilon)
     assert tem.epsilon <= epsilon <= tem.nominal < inf
     assert audit.certify(Tem(e, tem.nominal)).epsilon <= epsilon
@@ -189,7 +189,7 @@ def test_the_smallest_and_the_largest_epsilon_are_certified(epsilon: float) -> N
 
 def test_an_unknown_word_is_paid_for_where_a_certificate_is_not_about_it() -> None:
     """The price times γ/2 covers the log-ratio to an unknown word, which is drawn uniformly."""
-    e = Embedding(["a", "b", "c", "d"], [[0.0], [0.1], [0.2], [3.0]])
+    e = line(0, 0.1, 0.2, 3)
     for consistent in (False, True):
         tem = Tem.certified(e, 0.5, gamma=0.4, consistent=consistent)
         assert tem.nominal > tem.epsilon * 1.2

@@ -14,9 +14,10 @@ from fastdx._shared.rounded import down, up
 from helpers.bounds import allowed
 from helpers.draws import assert_follows
 from helpers.laws import distances_of, ratios_of
+from helpers.spaces import line, numbered
 
 RNG = np.random.default_rng(8)
-E = Embedding([f"w{i}" for i in range(40)], RNG.normal(size=(40, 3)))
+E = numbered(RNG.normal(size=(40, 3)))
 LAW = RNG.dirichlet(np.ones(40), size=40)
 
 
@@ -68,7 +69,7 @@ def test_nothing_is_claimed_that_was_not_computed() -> None:
     assert sets.epsilon == inf and "NOTHING IS PROTECTED" in str(sets.guarantee)
     assert set(sets.sample("w3", 1000)) == set(range(10))
     # Words at the same place that are told apart.
-    twice = Embedding(["a", "b"], [[1.0], [1.0]])
+    twice = line(1, 1)
     assert FiniteLaw(twice, [[2, 1], [1, 2]]).epsilon == inf
     assert FiniteLaw(twice, [[1, 1], [1, 1]]).epsilon == 0.0
     assert "SEEDED" in str(FiniteLaw(E, LAW, seed=1).guarantee)
@@ -123,7 +124,7 @@ def test_it_has_no_other_epsilon() -> None:
         FiniteLaw(E, LAW).with_epsilon(1.0)
     with pytest.raises(fastdx.InputTypeError, match="space"):
         FiniteLaw(law=LAW)
-    big = FiniteLaw(Embedding([f"w{i}" for i in range(2001)], np.eye(2001, 2)), Flat())
+    big = FiniteLaw(numbered(np.eye(2001, 2)), Flat())
     assert big.local is None
     assert (big.certified().epsilon, big.certified().local) == (0.0, 0.0)
 
@@ -137,7 +138,7 @@ class Flat:
 
 def test_the_slack_covers_what_a_computed_loss_leaves_out() -> None:
     """Two words at one place whose laws differ by less than is counted."""
-    e = Embedding(["a", "b", "c"], [[0.0], [0.0], [1.0]])
+    e = line(0, 0, 1)
     law = np.array([[0.5, 0.25, 0.25]] * 3)
     law[1] *= [1 + 9e-10, 1, 1]
     m = FiniteLaw(e, law)

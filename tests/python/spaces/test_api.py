@@ -8,6 +8,7 @@ import pytest
 
 import fastdx
 from fastdx import Embedding, MultivariateLaplace, NeighborResponse, Tem
+from helpers.spaces import numbered
 
 
 def test_embedding_properties(small: Embedding) -> None:
@@ -60,7 +61,7 @@ def reference(metric: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def test_distances_and_nearest_words(metric: str) -> None:
     rng = np.random.default_rng(2)
     vectors = rng.uniform(-0.4, 0.4, size=(300, 5)).astype(np.float32)
-    e = Embedding([f"w{i}" for i in range(300)], vectors, metric=metric)
+    e = numbered(vectors, metric=metric)
     expected = reference(metric, vectors[9], vectors)
     assert np.allclose(e.distances("w9"), expected, rtol=1e-6, atol=1e-7)
     assert e.distances("w9").dtype == np.float64

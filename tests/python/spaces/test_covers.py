@@ -153,7 +153,7 @@ def test_what_is_excluded_is_never_released(kind: type[Mechanism], tmp_path: Pat
 
 
 def test_noise_goes_to_the_nearest_that_is_allowed() -> None:
-    e = Embedding(["a", "b", "c"], [[0.0], [1.0], [10.0]])
+    e = line(0, 1, 10)
     m = MultivariateLaplace(e, 1e6, exclude=["a"])
     assert set(m.privatize_tokens(["a"] * 100)) == {"b"}
     approximate = Embedding(E.words, E.vectors).build_hnsw(seed=1)
@@ -425,7 +425,7 @@ def test_a_saved_file_holds_the_cover_of_what_was_saved(tmp_path: Path) -> None:
 
 
 def test_bags_under_the_staircase_pay_for_every_word_that_differs() -> None:
-    e = Embedding(["a", "b", "c"], [[0.0], [0.001], [5.0]])
+    e = line(0, 0.001, 5)
     bags = BagOfWords(NeighborResponse(e, 2.0, cover=1))
     assert bags.bound({"a": 2, "c": 1}, {"b": 2, "c": 1}) == pytest.approx(4.0)
     assert bags.bound({"a": 1, "b": 1}, {"b": 1, "c": 1}) == pytest.approx(2.0)

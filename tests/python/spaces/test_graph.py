@@ -12,6 +12,7 @@ from helpers.bounds import slack
 from helpers.command import Command
 from helpers.draws import assert_follows
 from helpers.laws import distances_of, law_of, ratios_of
+from helpers.spaces import line
 
 EDGES = [("dog", "animal"), ("cat", "animal"), ("oak", "plant"), ("plant", "thing"),
          ("animal", "thing"), ("pan", "pot")]  # fmt: skip
@@ -107,7 +108,7 @@ def test_tem_has_its_whole_api(tmp_path: Path) -> None:
 
 def test_an_embedding_is_no_graph(tmp_path: Path) -> None:
     path = tmp_path / "e.fdx"
-    fastdx.Embedding(["a", "b"], [[0.0], [1.0]]).save(path)
+    line(0, 1).save(path)
     with pytest.raises(fastdx.CorruptFileError, match="no word graph"):
         WordGraph.load(path)
     WordGraph(EDGES).save(path)

@@ -37,6 +37,7 @@ from helpers import ROOT
 from helpers.command import fails, run
 from helpers.draws import ALARM, assert_follows
 from helpers.registry import KINDS, space
+from helpers.spaces import line
 
 ORDERS = [1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0]
 """Six orders of ε and of the scale."""
@@ -610,7 +611,7 @@ def test_bags_take_no_numbers() -> None:
 
 
 def test_the_channel_takes_numbers_for_what_is_known() -> None:
-    e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
+    e = line(0, 1, 3)
     # To a model of language a number is a word that it does not know.
     prior = NgramPrior.train(e, ["a zz b", "b c zz", "c a a"] * 10, 1)
     found = Channel.of(Tem(e, 1.0, numbers=N)).decode("a €12.50 b", prior)
