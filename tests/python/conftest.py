@@ -2,13 +2,18 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
 import fastdx
+from fastdx.cli import main
 from helpers import SHARED
+from helpers.command import Command, Said
+from helpers.spaces import normal
+from helpers.specs import every_spec
 
 # The same cases each time, so that a run that passed passes again.
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
@@ -31,9 +36,32 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def small() -> fastdx.Embedding:
-    rng = np.random.default_rng(1)
-    words = [f"w{i}" for i in range(50)]
-    return fastdx.Embedding(words, rng.normal(size=(50, 4)))
+    return normal(50, 4, 1)
+
+
+@pytest.fixture(scope="session")
+def sure(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Options under which every known word becomes itself, and others [MASK]."""
+    path = tmp_path_factory.mktemp("sure") / "sure.fdx"
+    fastdx.Embedding(["cat", "dog", "bird"], np.eye(3) * 100).save(path)
+    return ["--embedding", str(path), "--mechanism", "laplace", "--epsilon", "1e6", "--oov", "mask",
+            "--allow-unchanged"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def specs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    return every_spec(tmp_path_factory.mktemp("specs"))
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run the command in this process: all that it says, where it ends with the code."""
+
+    def called(*args: object, code: int = 0) -> Said:
+        assert main([str(arg) for arg in args]) == code
+        return Said(*capsys.readouterr())
+
+    return called
 
 
 EUCLIDEAN = [m for m in fastdx.mechanisms.MECHANISMS.values() if m.default_space == "english"]
@@ -41,4 +69,5 @@ EUCLIDEAN = [m for m in fastdx.mechanisms.MECHANISMS.values() if m.default_space
 
 @pytest.fixture(params=EUCLIDEAN, ids=lambda m: m.__name__)
 def mechanism(request: pytest.FixtureRequest) -> type:
-    return request.param
+    kind: type = request.param
+    return kind

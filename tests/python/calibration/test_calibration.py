@@ -1,11 +1,9 @@
 """Closed forms against the law, simulation against closed forms, and the choice of ε."""
 
-from __future__ import annotations
-
 import multiprocessing
-import threading
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -24,22 +22,20 @@ from fastdx import (
 from fastdx.budget import BudgetExceededError, Ledger
 from fastdx.calibration.measures import statistics_at
 from fastdx.calibration.search import narrowed
+from helpers.draws import ALARM
+from helpers.laws import law_of
+from helpers.spaces import normal
 
 ENGLISH = Embedding.default()
-
-
-def small(words: int = 300, dim: int = 6, seed: int = 1) -> Embedding:
-    x = np.random.default_rng(seed).standard_normal((words, dim))
-    return Embedding([f"w{i}" for i in range(words)], x)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 4.0, 60.0])
 def test_closed_forms_are_those_of_the_law(epsilon: float) -> None:
     tree = WordGraph([(f"w{i}", f"w{i // 3}") for i in range(1, 200)])
-    for space in (small(), tree):
-        tem = Tem(space, epsilon)
+    plain = normal(300, 6, 1)
+    for tem in (Tem(plain, epsilon), Tem(tree, epsilon), Tem(plain, epsilon, cover=10)):
         table = calibration.statistics(tem, draws=500, eta=0.1, near=7)
-        laws = np.array([tem.probabilities(w) for w in space.words])
+        laws = law_of(tem)
         np.testing.assert_allclose(table["N_w"], laws.diagonal(), rtol=1e-8)
         np.testing.assert_allclose(table["S_w"], (1 - (1 - laws) ** 500).sum(1), rtol=1e-8)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -67,23 +63,23 @@ def test_closed_forms_are_those_of_the_law(epsilon: float) -> None:
 
 
 def test_simulation_agrees_with_the_closed_form() -> None:
-    e = small(100, 4)
+    e = normal(100, 4, 1)
     tem = Tem(e, 3.0, seed=2)
     exact = calibration.statistics(tem, draws=2000)
     ids = np.arange(100, dtype=np.uint32)
     unchanged, distinct, _, seen = fastdx._core.simulate(tem, ids, 2000, 0.05)
     for n, p in zip(unchanged, exact["N_w"], strict=True):
-        assert stats.binomtest(int(n), 2000, float(p)).pvalue > 1e-7
+        assert stats.binomtest(int(n), 2000, float(p)).pvalue > ALARM
     difference = (distinct - exact["S_w"]).mean()
     assert abs(difference) < 1.0
     # K_w counts each input by the probability that it gives the output at least once.
-    laws = np.array([tem.probabilities(w) for w in e.words])
+    laws = law_of(tem)
     assert abs((seen - (1 - (1 - laws) ** 2000).sum(axis=0)).mean()) < 1.0
     assert (seen > exact["credible_inputs"]).any()
 
 
 def test_noise_mechanisms_are_counted_with_bounds() -> None:
-    e = small(400, 10)
+    e = normal(400, 10, 1)
     m = MultivariateLaplace(e, 4.0, seed=3)
     table = calibration.statistics(m, e.words[:50], draws=800, confidence=0.9999)
     assert table.columns == ("word", "N_w", "N_w_low", "N_w_high", "support", "S_w", "K_w")
@@ -101,7 +97,7 @@ def test_noise_mechanisms_are_counted_with_bounds() -> None:
 
 def test_tables_convert() -> None:
     pyarrow = pytest.importorskip("pyarrow")
-    table = calibration.statistics(Tem(small(), 2.0), ["w1", "w2"])
+    table = calibration.statistics(Tem(normal(300, 6, 1), 2.0), ["w1", "w2"])
     assert isinstance(table.to_arrow(), pyarrow.Table)
     assert table.to_arrow().column("word").to_pylist() == ["w1", "w2"]
     assert [row["word"] for row in table] == ["w1", "w2"]
@@ -112,7 +108,7 @@ def test_tables_convert() -> None:
 
 @pytest.mark.parametrize("laplace", [False, True])
 def test_the_chosen_epsilon_keeps_the_promise_and_no_larger_one_does(laplace: bool) -> None:
-    e = small(500, 8)
+    e = normal(500, 8, 1)
     m = MultivariateLaplace(e, 1.0, seed=1) if laplace else Tem(e, 1.0)
     choice = calibration.choose_epsilon(m, max_unchanged=0.4, min_outputs=60, draws=1000)
     at = calibration.statistics(choice.mechanism, draws=1000)
@@ -134,7 +130,7 @@ def test_the_chosen_epsilon_keeps_the_promise_and_no_larger_one_does(laplace: bo
 @pytest.mark.parametrize("laplace", [False, True])
 def test_few_epsilons_are_looked_at(laplace: bool) -> None:
     """A bisection of the factor of 2 takes ten; each can be a pass over all laws."""
-    e = small(500, 8)
+    e = normal(500, 8, 1)
     m = MultivariateLaplace(e, 1.0, seed=1) if laplace else Tem(e, 1.0)
     choice = calibration.choose_epsilon(m, max_unchanged=0.4, min_outputs=60)
     looked = choice.curve["epsilon"]
@@ -186,7 +182,7 @@ class TestSearch:
 
 
 def test_impossible_promises_are_refused() -> None:
-    m = Tem(small(50, 3), 1.0)
+    m = Tem(normal(50, 3, 1), 1.0)
     with pytest.raises(fastdx.ParameterError, match="promise"):
         calibration.choose_epsilon(m, min_outputs=51)
     for wrong in (
@@ -202,14 +198,14 @@ def test_impossible_promises_are_refused() -> None:
     with pytest.raises(fastdx.ParameterError, match="words"):
         calibration.statistics(m, [])
     with pytest.raises(fastdx.ParameterError, match="draws"):
-        calibration.statistics(MultivariateLaplace(small(50, 3), 1.0), ["w1"], draws=10**15)
+        calibration.statistics(MultivariateLaplace(normal(50, 3, 1), 1.0), ["w1"], draws=10**15)
     with pytest.raises(fastdx.InputTypeError, match="mechanism"):
         calibration.statistics("tem")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["plain", "cover", "remap", "response", "laplace"])
 def test_several_epsilons_at_once_are_those_of_each(kind: str) -> None:
-    e = small(120, 4)
+    e = normal(120, 4, 1)
     cover = Cover.nearest(e, 5, exclude=e.words[3:9])
     mechanism = {
         "plain": lambda: Tem(e, 1.0),
@@ -234,7 +230,7 @@ def test_several_epsilons_at_once_are_those_of_each(kind: str) -> None:
 
 
 def test_sweep_and_match() -> None:
-    e = small(300, 8)
+    e = normal(300, 8, 1)
     tem = Tem(e, 2.0)
     table = calibration.sweep(tem, [1.0, 2.0, 4.0])
     assert (np.diff(table["mean_N_w"]) > 0).all() and (np.diff(table["mean_support"]) < 0).all()
@@ -245,21 +241,6 @@ def test_sweep_and_match() -> None:
 
 
 class TestLedger:
-    def test_it_adds_up_and_refuses_before_the_release(self, tmp_path: Path) -> None:
-        ledger = Ledger(tmp_path / "l.sqlite", 10.0)
-        tem = Tem(epsilon=2.0)
-        assert len(ledger.privatize(tem, "coffee, tea!", account="ann").split()) == 2
-        assert (ledger.spent("ann"), ledger.remaining("ann")) == (4.0, 6.0)
-        with pytest.raises(BudgetExceededError, match="'ann'"):
-            ledger.privatize(tem, "four more words here", account="ann")
-        assert ledger.spent("ann") == 4.0 and ledger.spent("bob") == 0.0
-        assert ledger.charge("ann", 6.0) == 0.0
-        with pytest.raises(BudgetExceededError):
-            ledger.charge("ann", 1e-6)
-        assert [e.amount for e in ledger.entries("ann")] == [4.0, 6.0]
-        # Another process would see the same.
-        assert Ledger(tmp_path / "l.sqlite", 10.0).spent("ann") == 10.0
-
     def test_alternatives_cost_their_distance(self, tmp_path: Path) -> None:
         ledger = Ledger(tmp_path / "l.sqlite", 1000.0)
         tem = Tem(epsilon=2.0)
@@ -301,12 +282,11 @@ class TestLedger:
     def test_threads_and_processes_never_pass_the_budget(self, tmp_path: Path) -> None:
         path = tmp_path / "l.sqlite"
         ledger = Ledger(path, 60.0)
-        threads = [threading.Thread(target=_spend, args=(path, 30)) for _ in range(4)]
-        context = multiprocessing.get_context("fork")
-        processes = [context.Process(target=_spend, args=(path, 30)) for _ in range(3)]
-        for worker in [*processes, *threads]:
+        fork = multiprocessing.get_context("fork").Process
+        workers = [kind(target=_spend, args=(path, 30)) for kind in [fork] * 3 + [Thread] * 4]
+        for worker in workers:
             worker.start()
-        for worker in [*processes, *threads]:
+        for worker in workers:
             worker.join()
         assert ledger.spent("shared") == 60.0
         assert len(ledger.entries()) == 60

@@ -1,7 +1,5 @@
 """Numbers of the recommended policy that are kept, since every start of the command shows them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fastdx import Tem

@@ -1,10 +1,6 @@
 """The channel card travels with the release, and is all that a receiver needs."""
 
-from __future__ import annotations
-
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +10,11 @@ import fastdx
 from fastdx import Embedding, MultivariateLaplace, Tem
 from fastdx._shared.card import KEY
 from fastdx.channel import Channel
+from helpers.command import run
+from helpers.spaces import normal
 
-E = Embedding([f"w{i}" for i in range(40)], np.random.default_rng(3).normal(size=(40, 3)))
+E = normal(40, 3, 3)
 TEXTS = [f"w{i % 7} w{i % 5} and w3" for i in range(60)]
-
-
-def fastdx_(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "fastdx", *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -42,23 +35,21 @@ MADE = ("--embedding", "words.fdx", "--epsilon", 3, "--allow-unchanged", "--excl
 def test_the_command_writes_a_card_that_makes_the_channel(folder: Path, name: str) -> None:
     column = () if name.endswith("txt") else ("--column", "text")
     out = name.replace("in", "out")
-    done = fastdx_("privatize", name, *column, *MADE, "-o", out, folder=folder)
-    assert done.returncode == 0, done.stderr
+    run("privatize", name, *column, *MADE, "-o", out, folder=folder, code=0)
     card = (folder / f"{out}.channel.json").read_text()
     assert str(folder) not in card
     assert not {"seed", "pad", "threads", "cache_bytes"} & json.loads(card)["spec"].keys()
     expected = Channel.of(Tem(E, 3.0)).likelihood("w3")
     for given in (card, folder / out, str(folder / out), folder / f"{out}.channel.json"):
         np.testing.assert_array_equal(Channel.load(given, E).likelihood("w3"), expected)
-    counted = fastdx_("counts", out, *column, "--lexicon", "lexicon.txt", "--embedding",
-                      "words.fdx", "--report", "json", "--each", folder=folder)  # fmt: skip
-    assert counted.returncode == 0, counted.stderr
+    counted = run("counts", out, *column, "--lexicon", "lexicon.txt", "--embedding",
+                      "words.fdx", "--report", "json", "--each", folder=folder, code=0)  # fmt: skip
     assert "1 of 3 words" in counted.stderr
     report = json.loads(counted.stdout)
     assert (report["documents"], report["words"]) == (60, 240)
     assert [share["name"] for share in report["shares"]] == ["lexicon.txt", "w3", "w1"]
     assert all(s["low"] <= s["value"] <= s["high"] for s in report["shares"][:1])
-    table = fastdx_("counts", out, *column, "--lexicon", "lexicon.txt", "--embedding", "words.fdx",
+    table = run("counts", out, *column, "--lexicon", "lexicon.txt", "--embedding", "words.fdx",
                     folder=folder)  # fmt: skip
     assert table.stdout.startswith("lexicon")
     assert "60 documents, 240 words" in table.stdout
@@ -68,16 +59,14 @@ def test_parquet_holds_its_card(folder: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(arrow.table({"text": TEXTS}), folder / "in.parquet")
-    done = fastdx_("privatize", "in.parquet", "--column", "text", *MADE, "-o", "out.parquet",
-                   folder=folder)  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    run("privatize", "in.parquet", "--column", "text", *MADE, "-o", "out.parquet",
+                   folder=folder, code=0)  # fmt: skip
     (folder / "out.parquet.channel.json").unlink()
     assert Channel.load(folder / "out.parquet", E).mechanism == Tem(E, 3.0)
     assert KEY.encode() in parquet.read_schema(folder / "out.parquet").metadata
     # The text that was private before has another law now, so its card does not stay.
-    again = fastdx_("privatize", "out.parquet", "--column", "text", *MADE, "--no-channel-card",
-                    "-o", "twice.parquet", folder=folder)  # fmt: skip
-    assert again.returncode == 0, again.stderr
+    run("privatize", "out.parquet", "--column", "text", *MADE, "--no-channel-card",
+                    "-o", "twice.parquet", folder=folder, code=0)  # fmt: skip
     assert KEY.encode() not in (parquet.read_schema(folder / "twice.parquet").metadata or {})
     with pytest.raises(fastdx.ParameterError, match="card"):
         Channel.load(folder / "twice.parquet", E)
@@ -102,31 +91,26 @@ def test_no_card_is_written_where_it_would_say_nothing(folder: Path) -> None:
         ("bag.txt", "bags", ("--mechanism", "bag")),
         ("none.txt", None, ("--no-channel-card",)),
     ]:
-        done = fastdx_("privatize", "in.txt", *MADE, *options, "-o", name, folder=folder)
-        assert done.returncode == 0, done.stderr
+        done = run("privatize", "in.txt", *MADE, *options, "-o", name, folder=folder, code=0)
         assert not (folder / f"{name}.channel.json").exists()
         assert ("no channel card" in done.stderr) == (why is not None)
         assert why is None or why in done.stderr.split("no channel card")[1]
-    done = fastdx_("privatize", "in.txt", *MADE, folder=folder)
-    assert done.returncode == 0
-    assert "channel card" not in done.stderr
+    assert "channel card" not in run("privatize", "in.txt", *MADE, folder=folder, code=0).stderr
 
 
 def test_folders_leave_cards_out(folder: Path) -> None:
     (folder / "data").mkdir()
     (folder / "data" / "a.jsonl").write_text((folder / "in.jsonl").read_text())
     (folder / "data" / "a.jsonl.channel.json").write_text("{}")
-    done = fastdx_("privatize", "data", "--column", "text", *MADE, "--output-dir", "new",
-                   folder=folder)  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    run("privatize", "data", "--column", "text", *MADE, "--output-dir", "new",
+                   folder=folder, code=0)  # fmt: skip
     names = sorted(path.name for path in (folder / "new").glob("[!.]*"))
     assert names == ["a.jsonl", "a.jsonl.channel.json"]
     assert Channel.load(folder / "new" / "a.jsonl", E).mechanism == Tem(E, 3.0)
 
 
 def test_older_or_altered_words_are_refused(folder: Path) -> None:
-    done = fastdx_("privatize", "in.txt", *MADE, "-o", "out.txt", folder=folder)
-    assert done.returncode == 0, done.stderr
+    run("privatize", "in.txt", *MADE, "-o", "out.txt", folder=folder, code=0)
     vectors = E.vectors.copy()
     vectors[0, 0] += 1e-3
     for other in (Embedding(E.words, vectors), Embedding([*E.words[:-1], "new"], E.vectors),
@@ -142,7 +126,7 @@ def test_older_or_altered_words_are_refused(folder: Path) -> None:
 
 
 def test_mistakes_of_the_command_are_named(folder: Path) -> None:
-    assert fastdx_("privatize", "in.txt", *MADE, "-o", "out.txt", folder=folder).returncode == 0
+    assert run("privatize", "in.txt", *MADE, "-o", "out.txt", folder=folder).returncode == 0
     words = ("--embedding", "words.fdx")
     (folder / "empty.txt").write_text("\n")
     (folder / "unheard.txt").write_text("unheard\n")
@@ -155,7 +139,7 @@ def test_mistakes_of_the_command_are_named(folder: Path) -> None:
         ("confidence", ("out.txt", "--lexicon", "lexicon.txt", "--confidence", 2, *words)),
         ("in.txt", ("in.txt", "--card", "out.txt", "--lexicon", "lexicon.txt", *words)),
     ]:
-        done = fastdx_("counts", *arguments, folder=folder)
+        done = run("counts", *arguments, folder=folder)
         assert done.returncode == 1, arguments
         assert message in done.stderr
         assert "w0 w0" not in done.stderr

@@ -1,7 +1,5 @@
 """Estimates of bits beside exact numbers, normalisers in files, the built-in model of English."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
@@ -17,6 +15,7 @@ import fastdx
 from fastdx import Cover, Embedding, FiniteLaw, MultivariateLaplace, NeighborResponse, Tem
 from fastdx.channel import Bits, Channel, NgramPrior
 from helpers import ROOT
+from helpers.spaces import numbered
 
 RNG = np.random.default_rng(9)
 
@@ -26,7 +25,7 @@ def clustered(words: int, dim: int, seed: int) -> Embedding:
     rng = np.random.default_rng(seed)
     centers = rng.normal(size=(max(2, words // 20), dim)) * 3
     vectors = centers[rng.zipf(1.6, words) % len(centers)] + rng.normal(size=(words, dim)) * 0.4
-    return Embedding([f"w{i}" for i in range(words)], vectors)
+    return numbered(vectors)
 
 
 SPACE = clustered(1500, 6, 0)
@@ -118,7 +117,7 @@ def test_bits_lie_in_their_interval() -> None:
 
 
 def test_bits_of_guarantees_cost_no_more_than_20_000_words() -> None:
-    space = Embedding([f"w{i}" for i in range(24_000)], RNG.normal(size=(24_000, 2)))
+    space = numbered(RNG.normal(size=(24_000, 2)))
     tem = Tem(space, 8.0)
     found = tem.guarantee.with_bits().to_dict()["bits"]
     assert 512 <= found["sampled"] <= 20_000**2 // 24_000
@@ -204,7 +203,7 @@ class TestNormalizers:
 def line(epsilon: float, words: int = 30) -> tuple[MultivariateLaplace, np.ndarray]:
     """Noise on a line, and its law: nobody needs to estimate this one, so it judges."""
     places = np.sort(np.random.default_rng(3).normal(size=words) * 2)
-    space = Embedding([f"w{i}" for i in range(words)], places[:, None])
+    space = numbered(places)
     middle = np.concatenate([[-np.inf], (places[1:] + places[:-1]) / 2, [np.inf]])
     x = middle[None, :] - places[:, None]
     cumulative = np.where(x < 0, 0.5 * np.exp(epsilon * x), 1 - 0.5 * np.exp(-epsilon * x))
@@ -257,7 +256,7 @@ class TestEstimates:
     def test_a_card_makes_the_same_estimate(self) -> None:
         noise, _ = line(2.0)
         # In more than two dimensions, with everything that is in the model.
-        space = Embedding([f"w{i}" for i in range(40)], RNG.normal(size=(40, 5)))
+        space = numbered(RNG.normal(size=(40, 5)))
         deep = MultivariateLaplace(space, 4.0, exclude=["w1"], skip=["w2"], consistent=True)
         for mechanism in (noise, deep, MultivariateLaplace(space, 4.0, remap=2)):
             channel = Channel.of(mechanism, estimate=200)
@@ -284,7 +283,7 @@ class TestEstimates:
 def test_rows_are_passed_over_once_where_all_columns_fit() -> None:
     words = 200
     law = RNG.dirichlet(np.ones(words), words)
-    space = Embedding([f"w{i}" for i in range(words)], RNG.normal(size=(words, 2)))
+    space = numbered(RNG.normal(size=(words, 2)))
     asked: list[int] = []
 
     def row(word: int) -> np.ndarray:

@@ -1,10 +1,6 @@
 """Features of private texts: against sums over all texts that could stand behind them."""
 
-from __future__ import annotations
-
-import itertools
 import pickle
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +12,7 @@ from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.bayes import shares_behind
 from fastdx.channel.features import TextFeatures, directions
+from helpers.laws import behind, law_of
 
 WORDS = ["the", "a", "tea", "cup", "law", "of"]
 VECTORS = np.array([[0.0, 1.0], [0.5, 0.2], [2.0, 3.0], [2.5, 2.0], [9.0, 1.0], [0.2, 0.6]])
@@ -28,12 +25,8 @@ def space() -> Embedding:
     return Embedding(WORDS, VECTORS)
 
 
-def law(mechanism: fastdx.Mechanism) -> NDArray[np.float64]:
-    return np.array([mechanism.probabilities(word) for word in mechanism.space.words])
-
-
 def bayes(mechanism: fastdx.Mechanism) -> NDArray[np.float64]:
-    joint = (PI[:, None] * law(mechanism)).T
+    joint = (PI[:, None] * law_of(mechanism)).T
     with np.errstate(invalid="ignore"):
         return joint / joint.sum(axis=1, keepdims=True)
 
@@ -67,26 +60,11 @@ def test_the_table_is_bayes(space: Embedding, kind: str) -> None:
     np.testing.assert_allclose(got[0], decoded.means.mean(axis=0), atol=1e-9)
 
 
-def every_text(
-    m: fastdx.Mechanism, prior: NgramPrior, released: Sequence[int]
-) -> NDArray[np.float64]:
-    """The posterior of each place, summed over all texts."""
-    k, found = law(m), np.zeros((len(released), len(WORDS)))
-    for ids in itertools.product(range(len(WORDS)), repeat=len(released)):
-        weight = 1.0
-        for i, id in enumerate(ids):
-            before = [WORDS[j] for j in ids[:i]]
-            known = 1 - prior.unknown_next(before)
-            weight *= prior.next(before)[id] * known * k[id, released[i]]
-        for i, id in enumerate(ids):
-            found[i, id] += weight
-    return found / found[0].sum()
-
-
 def test_a_model_with_history_is_summed_over_all_texts(space: Embedding) -> None:
     prior = NgramPrior.train(space, ["the cup of tea", "a cup of tea", "the law of a law"], order=2)
     m = Tem(space, 1.0, oov="error")
-    want = every_text(m, prior, words_of("law cup of"))
+    want = behind(prior, law_of(m)[:, words_of("law cup of")].T)
+    want /= want[0].sum()
     one = Channel.of(m).decode("law cup of", prior)
     features = TextFeatures(Channel.of(m), prior, "both")(["law cup of"]).toarray()[0]
     np.testing.assert_allclose(features[2:], want.sum(axis=0), atol=1e-9)
@@ -131,7 +109,7 @@ def test_small_probabilities_leave_the_sparse_counts(space: Embedding) -> None:
 
 def test_directions_are_the_singular_vectors(space: Embedding) -> None:
     m = Tem(space, 1.0)
-    k = law(m)
+    k = law_of(m)
     out = PI @ k
     matrix = (np.sqrt(PI)[:, None] * k / np.sqrt(out)).T
     left = np.linalg.svd(matrix)[2][1:4]
@@ -151,7 +129,7 @@ def test_posterior_means_are_nearer_than_outputs() -> None:
     e = Embedding.default()
     small = Embedding(e.words[:300], e.vectors[:300])
     m = Tem(small, 2.0)
-    k, v = law(m), np.asarray(small.vectors, dtype=float)
+    k, v = law_of(m), np.asarray(small.vectors, dtype=float)
     pi = np.full(300, 1 / 300)
     mean = TextFeatures(Channel.of(m), pi)(small.words)
     joint = pi[:, None] * k
@@ -164,7 +142,7 @@ def test_posterior_means_are_nearer_than_outputs() -> None:
 
 def test_em_reaches_the_maximum(space: Embedding) -> None:
     """Against the condition of the maximum: at it, the derivative by each share is the total."""
-    k = law(Tem(space, 1.0)).astype(np.float32)
+    k = law_of(Tem(space, 1.0)).astype(np.float32)
     counts = np.array([[40.0, 3, 0, 10, 7, 1], [0.0, 0, 9, 1, 30, 2]])
     smooth = 6 * PI
 
@@ -200,12 +178,12 @@ def test_blocks_of_laws_are_what_a_release_makes_of_words(space: Embedding) -> N
         Tem(space, 1.3, cover=cover, exclude=["law"]),
         Tem(space, 1.3, remap=cover),
         NeighborResponse(space, 2.0, cover=cover),
-        fastdx.FiniteLaw(space, law(Tem(space, 0.7))),
+        fastdx.FiniteLaw(space, law_of(Tem(space, 0.7))),
     ):
         got = Channel.of(m)._core.laws(np.array([4, 0, 4]))
-        np.testing.assert_allclose(got, law(m)[[4, 0, 4]], rtol=1e-12)
+        np.testing.assert_allclose(got, law_of(m)[[4, 0, 4]], rtol=1e-12)
     shown = Channel.of(Tem(space, 1.3, skip=["of", "tea"]))._core.laws(np.arange(6))
-    want = law(Tem(space, 1.3))
+    want = law_of(Tem(space, 1.3))
     want[[2, 5]] = np.eye(6)[[2, 5]]
     np.testing.assert_allclose(shown, want, rtol=1e-12)
 
@@ -344,12 +322,12 @@ class TestScikitLearn:
         judge = ChannelNB(Channel.of(m), PI).fit(private, labels)
         # The experiment's figures are of the same thing.
         counts = TextFeatures(Channel.of(m), PI).counted(private)
-        other = _Naive(PI, law(m)).fit(counts, labels)
+        other = _Naive(PI, law_of(m)).fit(counts, labels)
         assert judge.rounds == ROUNDS
         np.testing.assert_allclose(judge.shares_, other.shares, rtol=1e-4, atol=1e-9)
         assert judge.predict(private).tolist() == other.predict(counts, clear=False)
         assert judge.predict_clear(texts).tolist() == labels
-        np.testing.assert_allclose(judge.released_, judge.shares_ @ law(m), rtol=1e-9)
+        np.testing.assert_allclose(judge.released_, judge.shares_ @ law_of(m), rtol=1e-9)
         p = judge.predict_proba(private)
         assert np.allclose(p.sum(axis=1), 1)
         assert (judge.classes_[p.argmax(axis=1)] == judge.predict(private)).all()

@@ -1,7 +1,5 @@
 """The neural attacker: words from tokens, on an engine that is made up; and what the table says."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

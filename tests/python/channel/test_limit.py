@@ -1,7 +1,5 @@
 """The rate-distortion function: against closed forms, against mechanisms, against itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -10,6 +8,8 @@ import pytest
 from fastdx import Cover, Embedding, FiniteLaw, Mechanism, NeighborResponse, Tem, WordGraph
 from fastdx.channel import Channel, RateDistortion, rate_distortion, vector_rate_distortion
 from fastdx.exceptions import ParameterError
+from helpers.laws import law_of
+from helpers.spaces import numbered
 
 
 def h(p: float) -> float:
@@ -100,9 +100,7 @@ def mechanisms(e: Embedding, rng: np.random.Generator) -> list[Mechanism]:
 def test_no_mechanism_comes_below(seed: int) -> None:
     rng = np.random.default_rng(seed)
     count = int(rng.integers(4, 10))
-    e = Embedding(
-        [f"w{i}" for i in range(count)], rng.normal(size=(count, int(rng.integers(1, 5))))
-    )
+    e = numbered(rng.normal(size=(count, int(rng.integers(1, 5)))))
     prior = rng.dirichlet(np.ones(count))
     curve = vector_rate_distortion(e.vectors, prior, slopes=12)
     loss = rng.random((count, 3))
@@ -127,11 +125,11 @@ def test_half_of_what_the_identity_tells_lies_below() -> None:
 
 def test_the_receiver_is_the_one_that_is_summed_out() -> None:
     rng = np.random.default_rng(8)
-    e = Embedding([f"w{i}" for i in range(300)], rng.normal(size=(300, 4)) + 50)
+    e = numbered(rng.normal(size=(300, 4)) + 50)
     prior, loss = rng.dirichlet(np.ones(300)), rng.random((300, 5))
     mechanism = Tem(e, 2.0, cover=4)
     channel = Channel.of(mechanism)
-    joint = prior[:, None] * np.array([mechanism.probabilities(w) for w in e.words])
+    joint = prior[:, None] * law_of(mechanism)
     v = e.vectors.astype(np.float64)
     likely = joint.sum(axis=0)
     means = joint.T @ v / likely[:, None]

@@ -1,9 +1,5 @@
 """Sequential Monte Carlo over the words behind a release, against exact sums."""
 
-from __future__ import annotations
-
-import itertools
-
 import numpy as np
 import pytest
 from experiments.smc import (
@@ -21,6 +17,7 @@ from experiments.smc import (
 from fastdx import Embedding, Tem
 from fastdx.channel import Channel, NgramPrior
 from fastdx.exceptions import ParameterError
+from helpers.laws import behind
 
 WORDS = list("abcdef")
 SPACE = Embedding(WORDS, np.random.default_rng(1).normal(size=(6, 2)))
@@ -50,15 +47,8 @@ def columns(release: list[str] = RELEASE) -> Numbers:
 
 def written_out(model: NgramPrior, likelihoods: Numbers) -> tuple[float, Numbers]:
     """The evidence and all marginals, by all texts."""
-    evidence, marginals = 0.0, np.zeros_like(likelihoods)
-    for text in itertools.product(range(6), repeat=len(likelihoods)):
-        p = 1.0
-        for i, w in enumerate(text):
-            p *= model.next([WORDS[u] for u in text[:i]])[w] * likelihoods[i, w]
-        evidence += p
-        for i, w in enumerate(text):
-            marginals[i, w] += p
-    return evidence, marginals / evidence
+    sums = behind(model, likelihoods, known=False)
+    return float(sums[0].sum()), sums / sums[0].sum()
 
 
 class Misled(NgramWords):
@@ -207,13 +197,8 @@ def test_a_beam_keeps_the_likeliest_prefixes() -> None:
 
 def test_wrong_guesses_are_put_right() -> None:
     model, likelihoods = prior(2), columns()
-    evidence, ending = 0.0, 0.0
-    for text in itertools.product(range(6), repeat=len(RELEASE)):
-        p = 1.0
-        for i, w in enumerate(text):
-            p *= model.next([WORDS[u] for u in text[:i]])[w] * likelihoods[i, w]
-        evidence += p * (0.9 if text[-1] % 2 else 0.3)
-        ending += p
+    last = behind(model, likelihoods, known=False)[-1]
+    evidence, ending = float(last @ np.where(np.arange(6) % 2, 0.9, 0.3)), float(last.sum())
     ahead = LookAhead.of(model).messages(likelihoods)
     rng, words = np.random.default_rng(9), Misled(model)
     found = np.array([decode(words, likelihoods, ahead, 5, rng).log_evidence for _ in range(RUNS)])

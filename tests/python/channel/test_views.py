@@ -1,11 +1,8 @@
 """Decoded texts as people read them, and the command that writes them."""
 
-from __future__ import annotations
-
 import gzip
 import html
 import inspect
-import itertools
 import json
 import re
 from functools import cache
@@ -22,6 +19,7 @@ from fastdx.channel import hierarchy as nouns
 from fastdx.channel.features import TextFeatures
 from fastdx.channel.hierarchy import Hierarchy
 from fastdx.cli import main
+from helpers.command import Command
 
 WORDS = ["the", "in", "flu", "cancer", "london", "paris", "and", "hotels", "restaurants", "he"]
 PLACES = [0.0, 1.0, 9.0, 9.3, 20.0, 20.3, 2.0, 30.0, 30.2, 3.0]
@@ -270,11 +268,10 @@ class TestCommand:
 
     def test_text_jsonl_and_html(
         self, tmp_path: Path, files: list[str], channel: Channel, prior: NgramPrior,
-        capsys: pytest.CaptureFixture[str],
+        command: Command,
     ) -> None:  # fmt: skip
         want = channel.decode("flu in london.", prior)
-        assert main(["decode", str(tmp_path / "a.txt"), *files, "-q"]) == 0
-        out, err = capsys.readouterr()
+        out, err = command("decode", tmp_path / "a.txt", *files, "-q")
         assert out == f"{want.text()}\n" and err.strip() == str(want.guarantee)
         args = ["decode", str(tmp_path / "a.jsonl"), "--column", "t", *files, "--view", "certain"]
         assert main([*args, "--to", "jsonl", "-o", str(tmp_path / "out")]) == 0
@@ -289,13 +286,11 @@ class TestCommand:
             assert view.to_html() in page
 
     def test_mechanism_options_do_as_well_as_a_card(
-        self, tmp_path: Path, files: list[str], capsys: pytest.CaptureFixture[str]
+        self, tmp_path: Path, files: list[str], command: Command
     ) -> None:
         options = [*files[:4], "--epsilon", "2.5", "--oov", "error", "--exclude", "none"]
-        assert main(["decode", str(tmp_path / "a.txt"), *options, "-q"]) == 0
-        first = capsys.readouterr().out
-        assert main(["decode", str(tmp_path / "a.txt"), *files, "-q"]) == 0
-        assert capsys.readouterr().out == first
+        first = command("decode", tmp_path / "a.txt", *options, "-q").out
+        assert command("decode", tmp_path / "a.txt", *files, "-q").out == first
 
     @pytest.mark.parametrize(
         ("more", "text", "said"),
@@ -310,19 +305,11 @@ class TestCommand:
     )
     def test_errors_say_where_and_never_what(
         self, tmp_path: Path, files: list[str], more: list[str], text: str, said: str,
-        capsys: pytest.CaptureFixture[str],
+        command: Command,
     ) -> None:  # fmt: skip
         (tmp_path / "b").write_text(text)
-        assert main(["decode", str(tmp_path / "b"), *files, *more]) == 1
-        err = capsys.readouterr().err
+        err = command("decode", tmp_path / "b", *files, *more, code=1).err
         assert said in err and "secretword" not in err
-
-
-def test_every_view_of_every_pair(channel: Channel, prior: NgramPrior) -> None:
-    for pair in itertools.product(WORDS[:6], repeat=2):
-        posterior = channel.decode(list(pair), prior)
-        for view in ("likely", "certain", "marginals", "sample"):
-            assert isinstance(posterior.text(view, seed=1), View)
 
 
 def test_a_likely_text_that_says_less_than_one_word_everywhere_says_nothing() -> None:

@@ -1,7 +1,5 @@
 """Accidents that the command and the package stop: each is named, with what to do."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +12,7 @@ import fastdx
 from fastdx import Cover, Embedding, MultivariateLaplace, Tem
 from fastdx.budget import Ledger
 from fastdx.cli import main
+from helpers.command import Command
 
 CSV = "id,text\n1,the coffee was cold\n2,a nice tea\n"
 
@@ -46,26 +45,22 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
 
 
 @pytest.mark.parametrize("alias", ALIASES)
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_an_output_never_replaces_an_input(
-    command: str, alias: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, alias: str, tmp_path: Path, command: Command
 ) -> None:
-    content, line = COMMANDS[command]
+    content, line = COMMANDS[name]
     original = tmp_path / "f.csv"
     original.write_text(content)
     names = {"in": original, "out": ALIASES[alias](original), "other": tmp_path / "other.csv"}
-    assert main([part.format(**names) for part in line]) == 1
-    assert "is an input, too" in capsys.readouterr().err
+    assert "is an input, too" in command(*[part.format(**names) for part in line], code=1).err
     assert original.read_text() == content
 
 
-def test_the_json_beside_a_page_replaces_no_input(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_json_beside_a_page_replaces_no_input(tmp_path: Path, command: Command) -> None:
     path = tmp_path / "f.json"
     path.write_text('[{"text": "tea"}]')
-    assert main(["evaluate", str(path), "-o", str(tmp_path / "f.html")]) == 1
-    assert "is an input, too" in capsys.readouterr().err
+    assert "is an input, too" in command("evaluate", path, "-o", tmp_path / "f.html", code=1).err
 
 
 @pytest.mark.parametrize("output", [[], ["-o", "{}"]])

@@ -1,7 +1,5 @@
 """The clients of a service: what they send, what comes of refusals and broken connections."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

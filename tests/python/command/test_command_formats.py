@@ -1,13 +1,10 @@
 """The formats of the command: what is replaced, what is copied, what is refused."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io
 import json
 import os
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import fastdx
 import fastdx.budget
@@ -28,18 +23,8 @@ from fastdx.cli.formats import Choice, Opener, format_of
 from fastdx.cli.formats.base import BATCH
 from fastdx.cli.formats.json import Json, JsonLines
 from fastdx.cli.messages import CommandError
-from helpers.command import run
-
-SECRET = "Xanthippe"
-
-
-@pytest.fixture
-def sure(tmp_path: Path) -> list[str]:
-    """Options under which every known word becomes itself, and others [MASK]."""
-    path = tmp_path / "sure.fdx"
-    fastdx.Embedding(["cat", "dog", "bird"], np.eye(3) * 100).save(path)
-    return ["--embedding", str(path), "--mechanism", "laplace", "--epsilon", "1e6", "--oov", "mask",
-            "--allow-unchanged"]  # fmt: skip
+from helpers.command import MAIN, Command, fails, peak, run
+from helpers.swapped import SECRET
 
 
 class TestJson:
@@ -50,8 +35,7 @@ class TestJson:
             '{"t":null,"n":1e400} , {"\\u0074":["dog", "é \\"q\\""], "t": "x", "u": [1, "é"]}\n]\n'
         )
         path.write_bytes(text.encode())
-        done = run("privatize", path, "--column", "t", "-o", tmp_path / "out.json", *sure)
-        assert done.returncode == 0, done.stderr
+        done = run("privatize", path, "--column", "t", "-o", tmp_path / "out.json", *sure, code=0)
         new = text.removeprefix("\ufeff").replace('"Cat \\u0078"', '"cat [MASK]"')
         new = new.replace('"é \\"q\\""', '"[MASK] \\"[MASK]\\""').replace(
             '"t": "x"', '"t": "[MASK]"'
@@ -99,13 +83,10 @@ class TestJson:
     def test_never_as_text(self, tmp_path: Path) -> None:
         path = tmp_path / "in.json"
         path.write_text('{"t": "a"}')
-        done = run("privatize", path, "--epsilon", "1")
-        assert done.returncode == 1 and "json needs --column" in done.stderr
+        fails("json needs --column", "privatize", path, "--epsilon", "1")
         for text in ('{"t": "a"}\n', '[\n {"t": "a"}]', '{\n "t": "a"}'):
-            done = run("privatize", "--epsilon", "1", stdin=text)
-            assert done.returncode == 1 and "needs --column" in done.stderr
-            done = run("privatize", "--epsilon", "1", "--format", "text", stdin=text)
-            assert done.returncode == 0
+            fails("needs --column", "privatize", "--epsilon", "1", stdin=text)
+            run("privatize", "--epsilon", "1", "--format", "text", stdin=text, code=0)
         # A letter may begin with a bracket.
         assert run("privatize", "--epsilon", "1", stdin="[sic] {it}").returncode == 0
 
@@ -113,8 +94,7 @@ class TestJson:
         for name in ("a.json", "b.json"):
             (tmp_path / name).write_text('{"t": "a"}')
         args = ("--column", "t", "--epsilon", "1")
-        done = run("privatize", tmp_path / "a.json", tmp_path / "b.json", *args)
-        assert done.returncode == 1 and "--output-dir" in done.stderr
+        fails("--output-dir", "privatize", tmp_path / "a.json", tmp_path / "b.json", *args)
 
     def test_fields_within(self, tmp_path: Path, sure: list[str]) -> None:
         records = [
@@ -143,8 +123,7 @@ class TestJson:
             ({"user": None, "items": ["x"]}, "field 'items[]' holds a str, not a dict"),
         ]:
             path.write_text(json.dumps(record))
-            done = run("privatize", path, *columns, *sure)
-            assert done.returncode == 1 and message in done.stderr, done.stderr
+            fails(message, "privatize", path, *columns, *sure)
 
     @pytest.mark.parametrize("form", ["jsonl", "json", "half"])
     @pytest.mark.parametrize(
@@ -168,8 +147,9 @@ class TestJson:
         ],
     )  # fmt: skip
     def test_an_item_of_a_list_without_the_field_is_refused(
-        self, tmp_path: Path, sure: list[str], form: str, column: str, record: object, message: str
-    ) -> None:
+        self, tmp_path: Path, sure: list[str], command: Command, form: str, column: str,
+        record: object, message: str,
+    ) -> None:  # fmt: skip
         """In lines, in an array, and beside half of a surrogate pair, which is copied."""
         if form == "half":
             record = record if isinstance(record, list) else {"half": "\ud800", **record}
@@ -181,10 +161,9 @@ class TestJson:
         ledger = ("--ledger", tmp_path / "ledger", "--account", "ann", "--budget", "1e9")
         args = ("privatize", path, "--column", column, "-o", tmp_path / "out", *sure)
         for more in ((), ledger):
-            done = run(*args, *more)
-            assert done.returncode == 1 and not (tmp_path / "out").exists()
-            told = done.stderr.replace(str(tmp_path), "")
+            told = command(*args, *more, code=1).err.replace(str(tmp_path), "")
             assert message in told and f"line {len(lines)}: " in told and SECRET not in told, told
+            assert not (tmp_path / "out").exists()
 
     def test_nothing_is_below_null_and_an_empty_list(self, sure: list[str]) -> None:
         records = [{"m": []}, {"m": None}, {"m": [None, []]}, {"m": [[{"t": None, "u": []}]]}]
@@ -248,102 +227,8 @@ class TestJson:
 
     def test_a_record_may_not_go_on_over_lines(self, sure: list[str]) -> None:
         args = ("privatize", "--format", "jsonl", "--column", "t", *sure)
-        done = run(*args, stdin='{"t": "cat"}\n{"t":\n"cat"}\n')
-        assert done.returncode == 1 and "line 2: not JSON" in done.stderr
-        done = run(*args, stdin='{"t": "cat"} {"t": "cat"}\n')
-        assert done.returncode == 1 and "line 1: not JSON at character" in done.stderr
-
-    values = st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats(-9e9, 9e9) | st.text(max_size=5),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
-        max_leaves=8,
-    )  # fmt: skip
-
-    @given(
-        st.lists(st.dictionaries(st.text(max_size=3), values, max_size=4), min_size=1, max_size=5),
-        st.integers(1, 40), st.sampled_from([None, 1]), st.booleans(),
-    )  # fmt: skip
-    def test_what_is_read_in_bits_is_what_is_there(
-        self, records: list[dict[str, object]], size: int, indent: int | None, escaped: bool
-    ) -> None:
-        """Texts are found wherever blocks end, and all else comes back as it was."""
-        for i, record in enumerate(records):
-            record["t"] = f'é"{i}\n'
-        text = json.dumps(records, indent=indent, ensure_ascii=escaped)
-        try:
-            data = text.encode()
-        except UnicodeEncodeError:  # half a surrogate pair
-            data = json.dumps(records, indent=indent).encode()
-
-        form = Json(Choice(("t",)))
-        document = form._fields.document()
-        out = b""
-        for at in range(0, len(data) + size, size):
-            block = document.feed(data[at : at + size])
-            out += block.replaced([t.upper() for t in block.texts()])
-        for record in records:
-            record["t"] = str(record["t"]).upper()
-        assert json.loads(out) == records
-
-    shapes = st.recursive(
-        st.none() | st.sampled_from(["x", "y"]),
-        lambda inner: st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["a", "b", "a[].b", "a.b"]), inner, max_size=3),
-        max_leaves=8,
-    )  # fmt: skip
-    paths = st.sampled_from(["a", "b", "a[]", "a.b", "a[].b", "a[][].b", "a[].a.b", "a.a[].b"])
-
-    @given(
-        st.dictionaries(st.sampled_from(["a", "b", "a[].b", "a.b"]), shapes, max_size=3),
-        st.lists(paths, min_size=1, max_size=3, unique=True),
-    )  # fmt: skip
-    def test_what_is_released_lacks_nothing(
-        self, record: dict[str, object], columns: list[str]
-    ) -> None:
-        """By the rule itself, written down once more: on every way all fields, or a refusal."""
-
-        def texts(value: object, ways: list[list[str]]) -> list[str]:
-            """Return the values at the paths; raise ValueError if one is missing."""
-            if value is None:
-                return []
-            if isinstance(value, str) and [] in ways:
-                return [value]
-            if isinstance(value, list) and ([] in ways or any(w[0] == "" for w in ways)):
-                into = [w[1:] for w in ways if w and w[0] == ""] or ways
-                return [text for item in value for text in texts(item, into)]
-            names = {w[0] for w in ways if w and w[0]}
-            if isinstance(value, dict) and names:
-                if not names <= value.keys():
-                    raise ValueError
-                return [
-                    text
-                    for name in value.keys() & names
-                    for text in texts(value[name], [w[1:] for w in ways if w[:1] == [name]])
-                ]
-            raise ValueError
-
-        ways = [_core.field_steps(column) for column in columns]
-        try:
-            # In the record, a field that has the path as its name will do.
-            first = {w[0] for w, c in zip(ways, columns, strict=True) if w[0] in record}
-            if not all(w[0] in record or c in record for w, c in zip(ways, columns, strict=True)):
-                raise ValueError
-            every = [*ways, *([c] for c in columns if [c] not in ways)]
-            names = first | {c for c in columns if c in record}
-            expected = sorted(
-                text for name in names
-                for text in texts(record[name], [w[1:] for w in every if w[0] == name])
-            )  # fmt: skip
-        except ValueError:
-            expected = None
-        data = json.dumps(record).encode()
-        fields = _core.JsonFields(columns, None, 1 << 20, 9)
-        for read in (lambda: fields.lines(data, 1, 0), lambda: fields.document().feed(data)):
-            try:
-                found = sorted(read().texts())
-            except _core.JsonError:
-                found = None
-            assert found == expected
+        fails("line 2: not JSON", *args, stdin='{"t": "cat"}\n{"t":\n"cat"}\n')
+        fails("line 1: not JSON at character", *args, stdin='{"t": "cat"} {"t": "cat"}\n')
 
     def test_names_of_other_fields_are_kept_over_blocks(self, tmp_path: Path) -> None:
         form = JsonLines(Choice(("t",)))
@@ -374,14 +259,12 @@ class TestDelimited:
         assert done.stdout == '1;"[MASK]; cat"\n2;dog\n'
         assert "released as they were: 1" in done.stderr
         for column in ("0", "3", "t", "-1", "²"):
-            done = run(*args, f"--column={column}")
-            assert done.returncode == 1 and "numbers from 1 to 2" in done.stderr, done.stderr
+            fails("numbers from 1 to 2", *args, f"--column={column}")
         assert run(*args, "--column", "1", stdin="").returncode == 0
 
     def test_no_header_and_nothing_there(self, sure: list[str]) -> None:
         args = ("--format", "csv", "--no-header", "--column", "1")
-        done = run("privatize", *args, *sure)
-        assert done.returncode == 0 and done.stdout == ""
+        assert run("privatize", *args, *sure, code=0).stdout == ""
 
     def test_options_that_do_not_fit(self, tmp_path: Path) -> None:
         for args, message in [
@@ -391,8 +274,7 @@ class TestDelimited:
             (("--encoding", "nonsense"), "no encoding"),
             (("--encoding", "rot13"), "no encoding"),
         ]:
-            done = run("privatize", "--epsilon", "1", *args)
-            assert done.returncode == 1 and message in done.stderr, done.stderr
+            fails(message, "privatize", "--epsilon", "1", *args)
 
     @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-8-sig", "shift_jis", "utf-8"])
     def test_encodings(self, tmp_path: Path, sure: list[str], encoding: str) -> None:
@@ -400,8 +282,7 @@ class TestDelimited:
         word = "ネコ" if encoding == "shift_jis" else "Müller"
         text = f"n,t\n{word},cat {word}\n" * 1
         path.write_bytes(text.encode(encoding))
-        done = run("privatize", path, "--column", "t", "--encoding", encoding, *sure)
-        assert done.returncode == 0, done.stderr
+        done = run("privatize", path, "--column", "t", "--encoding", encoding, *sure, code=0)
         assert list(csv.reader(io.StringIO(done.stdout)))[1] == [word, "cat [MASK]"]
 
     def test_a_wrong_encoding_is_placed(self, tmp_path: Path) -> None:
@@ -448,8 +329,7 @@ class TestPacked:
             )
         source = tmp_path / f"in.txt{suffix}"
         source.write_bytes(made.getvalue() * 2)
-        done = run("privatize", source, *sure)
-        assert done.stdout.count("cat dog ") == 10_000
+        assert run("privatize", source, *sure).stdout.count("cat dog ") == 10_000
         source.write_bytes(made.getvalue()[:-20])
         done = run("privatize", source, "-o", tmp_path / "out.txt", *sure)
         assert done.returncode == 1 and "in.txt" in done.stderr and "cut off" in done.stderr
@@ -483,8 +363,7 @@ class TestPacked:
             ("in.parquet", "out.txt", "its name says text"),
         ]:
             args = ("--column", "t", "--epsilon", "1", "-o", tmp_path / out)
-            done = run("privatize", tmp_path / source, *args)
-            assert done.returncode == 1 and message in done.stderr, done.stderr
+            fails(message, "privatize", tmp_path / source, *args)
             assert not (tmp_path / out).exists()
         args = ("--column", "t", "--epsilon", "1", "-o", tmp_path / "out.unknown")
         assert run("privatize", tmp_path / "in.jsonl", *args).returncode == 0
@@ -527,8 +406,7 @@ class TestParquet:
         pq.write_table(table, source)
         columns = ("large", "view", "code", "list", "user.text", "items[].text")
         chosen = [a for c in columns for a in ("--column", c)]
-        done = run("privatize", source, "-o", out, *chosen, *sure)
-        assert done.returncode == 0, done.stderr
+        done = run("privatize", source, "-o", out, *chosen, *sure, code=0)
         new = pq.read_table(out)
         expected = ["cat [MASK]", None, "[MASK]", "dog"]
         for name in ("large", "view", "code"):
@@ -555,8 +433,7 @@ class TestParquet:
         table = {"n": [1], "user": [{"text": "x"}], "list": [["x"]]}
         pq.write_table(pa.table(table), source)
         args = ("--epsilon", "1", "--column", column, "-o", tmp_path / "out.parquet")
-        done = run("privatize", source, *args)
-        assert done.returncode == 1 and message in done.stderr, done.stderr
+        fails(message, "privatize", source, *args)
         assert [p.name for p in tmp_path.iterdir()] == ["in.parquet"]
 
     def test_unknown_words_are_placed_within_lists(self, tmp_path: Path) -> None:
@@ -572,8 +449,7 @@ class TestParquet:
         source = tmp_path / "in.parquet"
         pq.write_table(pa.table({"t": bad}), source)
         args = ("--epsilon", "1", "--column", "t", "-o", tmp_path / "out.parquet")
-        done = run("privatize", source, *args)
-        assert done.returncode == 1 and "from row 1: column 't' is not UTF-8" in done.stderr
+        fails("from row 1: column 't' is not UTF-8", "privatize", source, *args)
 
     def test_what_was_decoded_wrongly_is_told_once(self, tmp_path: Path) -> None:
         source = tmp_path / "in.parquet"
@@ -586,31 +462,20 @@ class TestParquet:
         source, out = tmp_path / "in", tmp_path / "out.parquet"
         for table in (pa.table({"t": pa.array([], pa.string())}), pa.table({"t": ["tea"]})):
             pq.write_table(table, source)
-            done = run("privatize", source, "--column", "t", "-o", out, "--epsilon", "1")
-            assert done.returncode == 0, done.stderr
+            run("privatize", source, "--column", "t", "-o", out, "--epsilon", "1", code=0)
             assert pq.read_table(out).num_rows == table.num_rows
             assert pq.read_schema(out) == table.schema
 
 
 def test_memory_stays_flat_on_one_long_array(tmp_path: Path) -> None:
     """Ten times the records take no more memory."""
-    code = (
-        "import resource, sys; from fastdx.cli import main; main(sys.argv[1:]); "
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-    )
-
-    def peak(records: int) -> int:
-        path = tmp_path / "in.json"
-        record = json.dumps({"t": "coffee and tea for the two of us", "kept": "x" * 100})
-        path.write_text("[" + ",\n".join([record] * records) + "]")
-        args = ["privatize", str(path), "--column", "t", "--epsilon", "5", "-q", "-o",
-                str(tmp_path / "out.json")]  # fmt: skip
-        done = subprocess.run(
-            [sys.executable, "-c", code, *args], capture_output=True, text=True, check=True
-        )
-        return int(done.stdout)
-
-    assert peak(300_000) < 1.4 * peak(30_000)
+    path, out, used = tmp_path / "in.json", tmp_path / "out.json", []
+    record = json.dumps({"t": "coffee and tea for the two of us", "kept": "x" * 100})
+    for count in (30_000, 300_000):
+        path.write_text("[" + ",\n".join([record] * count) + "]")
+        args = ("privatize", path, "--column", "t", "--epsilon", "5", "-q", "-o", out)
+        used.append(peak(MAIN, *args)[0])
+    assert used[1] < 1.4 * used[0]
 
 
 def test_no_string_of_a_block_stays() -> None:

@@ -1,7 +1,5 @@
 """`fastdx serve`: how it finds the program of the service, and what it hands on."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -11,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fastdx.cli import main, serve
+from fastdx.cli import serve
+from helpers.command import Command
 
 ECHO = f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv))\nsys.exit(7)\n"
 
@@ -54,9 +53,8 @@ def test_where_it_is_found(nowhere: Path) -> None:
     assert serve._program() == found
 
 
-def test_absent(nowhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["serve", "--epsilon", "3"]) == 1
-    said = capsys.readouterr().err
+def test_absent(nowhere: Path, command: Command) -> None:
+    said = command("serve", "--epsilon", "3", code=1).err
     assert "fastdx-serve" in said and "pip install 'fastdx[serve]'" in said
 
 

@@ -1,8 +1,6 @@
 """A guarantee as JSON: one form from Python and from the command, as its schema describes it."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,14 +26,15 @@ from fastdx import (
 from fastdx.lab import audit
 from fastdx.mechanisms import MECHANISMS
 from helpers import ROOT
+from helpers.command import run
+from helpers.spaces import normal
 
 SCHEMA = json.loads((ROOT / "docs" / "reference" / "guarantee.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
 def words() -> Embedding:
-    rng = np.random.default_rng(5)
-    return Embedding([f"w{i}" for i in range(60)], rng.normal(size=(60, 3)))
+    return normal(60, 3, 5)
 
 
 def law() -> FiniteLaw:
@@ -75,16 +74,8 @@ def test_every_mechanism_gives_what_the_schema_describes(name: str) -> None:
     found = guarantee.to_dict()
     VALIDATOR.validate(found)
     assert found == json.loads(guarantee.to_json())
-    for key in (
-        "metric",
-        "delta",
-        "void",
-        "scope",
-        "outputs",
-        "theorem",
-        "arithmetic",
-        "exceptions",
-    ):
+    for key in ("metric", "delta", "void", "scope", "outputs", "theorem", "arithmetic",
+                "exceptions"):  # fmt: skip
         assert found[key] == getattr(guarantee, key), key
     assert found["epsilon"] == guarantee.epsilon == mechanism.epsilon
     assert found["sentence"] == str(guarantee)
@@ -117,10 +108,8 @@ def test_further_exceptions_are_in_it() -> None:
 
 
 def reported(*arguments: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "fastdx", "privatize", *arguments, "--report", "json"]
-    done = subprocess.run(command, input="w1 w2\n", capture_output=True, text=True, check=True)
-    found = json.loads(done.stderr)
-    assert isinstance(found, dict)
+    done = run("privatize", *arguments, "--report", "json", stdin="w1 w2\n", code=0)
+    found: dict[str, Any] = json.loads(done.stderr)
     return found
 
 

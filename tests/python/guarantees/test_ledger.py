@@ -1,12 +1,7 @@
 """The ledger beside other processes: who waits, for how long, and what is said then."""
 
-from __future__ import annotations
-
-import json
 import random
 import sqlite3
-import subprocess
-import sys
 import time
 from collections import Counter
 from contextlib import closing
@@ -16,56 +11,22 @@ import pytest
 
 import fastdx
 from fastdx.budget import Ledger
+from helpers.charging import begun, charged
 
 PROCESSES, CHARGES = 10, 100
-
-CHARGE = """
-import json, sys, time
-from collections import Counter
-from fastdx.budget import Ledger
-
-path, charges = sys.argv[1], int(sys.argv[2])
-print("ready", flush=True)
-sys.stdin.readline()
-found, longest = Counter(), 0.0
-for i in range(charges):
-    start = time.perf_counter()
-    try:
-        Ledger(path, 1e6).charge(f"a{i % 3}", 1.0)
-    except Exception as e:
-        found[f"{type(e).__name__}: {e}"] += 1
-    else:
-        found["charged"] += 1
-    longest = max(longest, time.perf_counter() - start)
-print(json.dumps([found, longest]))
-"""
 
 
 def longest_wait(path: Path) -> float:
     """The longest wait for a charge, as a part of the time that all charges take together."""
-    pipe = subprocess.PIPE
-    command = [sys.executable, "-c", CHARGE, str(path), str(CHARGES)]
-    processes = [
-        subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(PROCESSES)
-    ]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    start = time.perf_counter()
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    total: Counter[str] = Counter()
-    longest = 0.0
-    for process in processes:
-        found, slowest = json.loads(process.communicate(timeout=300)[0])
+    start, total, longest = time.perf_counter(), Counter[str](), 0.0
+    each = [(f"a{i % 3}", 1.0, "") for i in range(CHARGES)]
+    for process in begun(path, 1e6, [each] * PROCESSES):
+        found, _, slowest = charged(process)
         total.update(found)
         longest = max(longest, slowest)
     elapsed = time.perf_counter() - start
-    assert total == {"charged": PROCESSES * CHARGES}
-    ledger = Ledger(path)
-    assert sum(ledger.spent(f"a{i}") for i in range(3)) == PROCESSES * CHARGES
+    assert total.total() == PROCESSES * CHARGES and set(total) == {"a0", "a1", "a2"}
+    assert {a: Ledger(path).spent(a) for a in total} == total
     return longest / elapsed
 
 

@@ -1,7 +1,5 @@
 """Counterexamples of docs/explanation/not-post-processing.md, written out in full."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 from math import exp, inf, log

@@ -1,7 +1,5 @@
 """Release records: computed from what they are about, rounded up, plain about what is void."""
 
-from __future__ import annotations
-
 import math
 import re
 import sys

@@ -4,8 +4,6 @@ pytest finds the package through `pythonpath` in pyproject.toml. A test never im
 test file: `test_helpers.py` checks.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

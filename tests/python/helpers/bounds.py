@@ -4,8 +4,6 @@ A guarantee that allows everything passes every comparison, so it is an error he
 mechanism has such a guarantee: draw with a seed, and take the claim from a twin without one.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from math import exp, isfinite
 

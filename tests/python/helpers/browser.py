@@ -8,12 +8,21 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def dom(url: str, profile: Path, *options: str) -> str:
+    """The document as the browser leaves it."""
+    assert BROWSER is not None
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", *options,
+               f"--user-data-dir={profile}", url]  # fmt: skip
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
 
 
 class Browser:

@@ -1,7 +1,5 @@
 """Mechanisms that break their claim: a test of the bound must convict each of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """Every registered mechanism as a test's parameter, and small spaces to make it on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,16 +1,14 @@
 """Descriptions of every mechanism, for the tests of Specs: words, a law and a cover in files."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from fastdx import Cover, Embedding, Mechanism
+from helpers.draws import ALARM, p_value
 
 WORDS = [f"w{chr(97 + i // 10)}{chr(97 + i % 10)}" for i in range(60)]
 
@@ -53,17 +51,9 @@ def every_spec(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def follows_the_law(drawn: list[str], mechanism: Mechanism, word: str) -> bool:
-    """Whether releases of one word look drawn from its law: χ², a false alarm in 10⁷."""
-    law = mechanism.probabilities(word)
-    ids = {word: i for i, word in enumerate(mechanism.space.words)}
-    seen = np.bincount([ids[word] for word in drawn], minlength=len(law))
-    likely = law * len(drawn) >= 10
-    counts = np.append(seen[likely], seen[~likely].sum())
-    wanted = np.append(law[likely], law[~likely].sum()) * len(drawn)
-    possible = wanted > 0
-    if counts[~possible].any():
-        return False
-    return bool(stats.chisquare(counts[possible], wanted[possible]).pvalue > 1e-7)
+    """Whether releases of one word look drawn from its law."""
+    counts = np.bincount(mechanism.space.ids(drawn), minlength=len(mechanism.space))
+    return p_value(counts, mechanism.probabilities(word)) > ALARM
 
 
 def toml(value: Any) -> str:

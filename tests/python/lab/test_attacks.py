@@ -1,7 +1,5 @@
 """Attacks against brute force and against what they must find."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ from fastdx import Cover, Embedding, Mechanism, MultivariateLaplace, NeighborRes
 from fastdx.calibration import choose_epsilon
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.guesses import best_guess, prior_of
-from fastdx.cli import main
 from fastdx.lab.attacks import (
     LikelyInputs,
     known_runs,
@@ -26,13 +23,16 @@ from fastdx.lab.attacks import (
 )
 from fastdx.lab.comparison import choose_cover, frontier
 from fastdx.lab.evaluation import over_texts
+from helpers.command import Command
+from helpers.laws import behind, bits_of, law_of, zipf
+from helpers.spaces import line, numbered
 
 RNG = np.random.default_rng(3)
-E = Embedding([f"w{i}" for i in range(60)], RNG.normal(size=(60, 3)))
+E = numbered(RNG.normal(size=(60, 3)))
 
 
 def brute(m: Mechanism, prior: np.ndarray, guesses: int) -> tuple[float, float]:
-    joint = np.array([m.probabilities(w) for w in m.space.words]) * prior[:, None] / prior.sum()
+    joint = law_of(m) * prior[:, None] / prior.sum()
     best = np.sort(joint, axis=0)[::-1]
     with np.errstate(invalid="ignore"):
         posterior = np.nan_to_num(best[0] / joint.sum(axis=0))
@@ -61,7 +61,7 @@ def test_reidentification_is_exact(epsilon: float, k: int | None, guesses: int, 
 
 
 def test_noise_is_attacked_by_draws() -> None:
-    e = Embedding(["a", "b", "c"], [[0.0], [1.0], [5.0]])
+    e = line(0, 1, 5)
     found = reidentification(MultivariateLaplace(e, 50.0), draws=400)
     assert not found.exact and found.low[1] <= 1.0 and found.success[1] > 0.99
     guess = reidentification(MultivariateLaplace(e, 1e-3), [1.0, 1.0, 8.0], (1, 3), draws=4000)
@@ -126,7 +126,7 @@ def test_noise_is_summed_over_the_candidates_of_all_places() -> None:
 
 
 def test_runs_of_known_words() -> None:
-    e = Embedding(["a", "b", "c"], [[0.0], [1.0], [2.0]])
+    e = line(0, 1, 2)
     runs = known_runs(e, ["a b zzz c, a", "zzz", "b"])
     assert [run.tolist() for run in runs] == [[0, 1], [2, 0], [1]]
     model = NgramPrior.train(e, ["a b a b", "zzz a c", "b"])
@@ -185,18 +185,11 @@ def test_the_attack_is_the_argmax_of_sums_over_all_sentences(order: int) -> None
     m = Tem(e, 2.0, cover=2, seed=5)
     texts = [" ".join(rng.choice(e.words, 4)) for _ in range(50)]
     found = sentence_attack(m, texts, model, stop_words=[])
-    laws = np.array([m.probabilities(word) for word in e.words])
+    laws = law_of(m)
     hits = alone = 0
     for text, out in zip(texts, Tem(e, 2.0, cover=2, seed=5).privatize(texts), strict=True):
         written, y = e.ids(text.split()), e.ids(out.split())
-        total = np.zeros((4, 4))
-        for sentence in product(range(4), repeat=4):
-            p, names = 1.0, [e.words[i] for i in sentence]
-            for i, word in enumerate(sentence):
-                known = 1 - model.unknown_next(names[:i])
-                p *= known * model.next(names[:i])[word] * laws[word, y[i]]
-            total[np.arange(4), sentence] += p
-        hits += (total.argmax(axis=1) == written).sum()
+        hits += (behind(model, laws[:, y].T).argmax(axis=1) == written).sum()
         alone += ((model.frequencies[:, None] * laws).argmax(axis=0)[y] == written).sum()
     assert found.sentence.mean == pytest.approx(hits / 200)
     assert found.alone.mean == pytest.approx(alone / 200)
@@ -240,50 +233,6 @@ def test_what_text_is_handled_like_is_attacked_like() -> None:
             assert found.sentence.mean > 0.9 > found.alone.mean
     assert {counted[key] for key in counted if "skip" in key} == {240}
     assert {counted[key] for key in counted if "skip" not in key} == {280}
-
-
-class Peeking(Tem):
-    """A decoder behind the release that reads the original: no post-processing."""
-
-    def privatize(self, text: Any) -> Any:
-        return text
-
-
-class Decoded(Tem):
-    """A decoder that sees the release alone: the likeliest words behind it."""
-
-    def privatize(self, text: Any) -> Any:
-        out = Tem.privatize(self, text)
-        channel, prior = Channel.of(self), NgramPrior.of_frequencies(self.space)
-        return [channel.decode(t, prior).viterbi() for t in out]
-
-
-def test_no_decoder_lets_the_attacker_name_more_than_the_release() -> None:
-    rng = np.random.default_rng(11)
-    zipf = 1 / (np.arange(60) + 3.7)
-
-    def drawn(count: int) -> list[str]:
-        return [" ".join(rng.choice(E.words, 10, p=zipf / zipf.sum())) for _ in range(count)]
-
-    texts, many = drawn(300), drawn(2000)
-
-    def named(mechanism: Tem) -> float:
-        """Attack a decoder's output: what stands behind each word is learned from draws."""
-        seen = np.zeros((60, 60))
-        for text, out in zip(many, mechanism.privatize(many), strict=True):
-            np.add.at(seen, (E.ids(out.split()), E.ids(text.split())), 1)
-        said = seen.argmax(axis=1)
-        pairs = zip(texts, mechanism.privatize(texts), strict=True)
-        hits = [(said[E.ids(out.split())] == E.ids(text.split())).mean() for text, out in pairs]
-        return float(np.mean(hits))
-
-    model = NgramPrior.of_frequencies(E)
-    release = sentence_attack(Tem(E, 2.0, seed=1), texts, model, stop_words=[])
-    # 3,000 words, a share below 0.3: 0.05 is five standard errors and more of a difference.
-    assert named(Decoded(E, 2.0, seed=2)) < release.sentence.mean + 0.05
-    # Convicted: nothing that sees the release alone comes near this.
-    assert named(Peeking(E, 2.0, seed=2)) > release.sentence.high + 0.3
-    assert sentence_attack(Peeking(E, 2.0, seed=2), texts, model).unchanged == 1.0
 
 
 def test_intervals_over_texts() -> None:
@@ -389,13 +338,6 @@ def test_few_passes_over_all_laws_choose_epsilon(
 LOOSE = {"max_unchanged": 1.0, "min_outputs": 1}
 
 
-def bits_by_hand(m: Mechanism, prior: np.ndarray) -> float:
-    joint = np.array([m.probabilities(w) for w in m.space.words]) * (prior / prior.sum())[:, None]
-    independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.nansum(joint * np.log2(joint / independent)))
-
-
 @pytest.mark.parametrize("prior", [None, "rank", "given", "model"])
 def test_epsilon_by_bits(prior: str | None) -> None:
     tem = Tem(E, 1.0, cover=Cover.nearest(E, 4))
@@ -404,9 +346,9 @@ def test_epsilon_by_bits(prior: str | None) -> None:
         prior or "", prior
     )
     choice = choose_epsilon(tem, **LOOSE, max_bits=1.5, prior=given_prior)
-    known = numbers if prior in ("given", "model") else 1 / (np.arange(60) + 3.7)
-    at = bits_by_hand(choice.mechanism, known)
-    above = bits_by_hand(tem.with_epsilon(choice.epsilon * 1.002), known)
+    known = numbers if prior in ("given", "model") else zipf(60)
+    at = bits_of(known, law_of(choice.mechanism))
+    above = bits_of(known, law_of(tem.with_epsilon(choice.epsilon * 1.002)))
     assert at <= 1.5 < above
     assert choice.reason == "bits" and choice.word == ""
     assert "at most 1.5 bits a word" in str(choice) and "the bits bind" in str(choice)
@@ -488,8 +430,7 @@ def test_covers_by_bits_and_by_sentences() -> None:
     judge = Embedding(E.words, E.vectors + 0.1 * np.random.default_rng(1).normal(size=(60, 3)))
     few = {"judge": judge, "ks": (4, 8), "weights": (0.0,)}
     by_bits = choose_cover(E, max_bits=1.5, **few)
-    zipf = 1 / (np.arange(60) + 3.7)
-    assert bits_by_hand(by_bits.mechanism, zipf) <= 1.5
+    assert bits_of(zipf(60), law_of(by_bits.mechanism)) <= 1.5
     assert by_bits.table["bits"].max() <= 1.5
     rng = np.random.default_rng(3)
     texts = [" ".join(rng.choice(E.words, 8)) for _ in range(40)]
@@ -506,24 +447,19 @@ def test_covers_by_bits_and_by_sentences() -> None:
         choose_cover(E, max_bits=1e-12, **few)
 
 
-def test_the_command_chooses_by_bits_and_by_texts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_chooses_by_bits_and_by_texts(tmp_path: Path, command: Command) -> None:
     E.save(tmp_path / "e.fdx")
     rng = np.random.default_rng(3)
     lines = [" ".join(rng.choice(E.words, 8)) for _ in range(80)]
     (tmp_path / "t.txt").write_text("\n".join(lines) + "\n")
     base = ["calibrate", "--embedding", str(tmp_path / "e.fdx"), "--max-unchanged", "1",
             "--min-outputs", "1", "-q", "-o", str(tmp_path / "p.html")]  # fmt: skip
-    assert main([*base, "--max-bits", "1.5"]) == 0
-    assert "at most 1.5 bits a word" in capsys.readouterr().out
-    assert main([*base, "--max-named", "0.3", "--texts", str(tmp_path / "t.txt")]) == 0
-    assert "of the content words of 40 texts" in capsys.readouterr().out
-    assert main([*base, "--max-named", "0.3"]) == 1
-    assert "--texts" in capsys.readouterr().err
+    assert "at most 1.5 bits a word" in command(*base, "--max-bits", "1.5").out
+    told = command(*base, "--max-named", "0.3", "--texts", tmp_path / "t.txt").out
+    assert "of the content words of 40 texts" in told
+    assert "--texts" in command(*base, "--max-named", "0.3", code=1).err
     (tmp_path / "one.txt").write_text("secret\n")
-    assert main([*base, "--max-named", "0.3", "--texts", str(tmp_path / "one.txt")]) == 1
-    told = capsys.readouterr().err
+    told = command(*base, "--max-named", "0.3", "--texts", tmp_path / "one.txt", code=1).err
     assert "two lines" in told and "secret" not in told
 
 

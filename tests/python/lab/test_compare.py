@@ -1,11 +1,10 @@
 """All mechanisms beside each other: none escapes, and what is shown is what can be computed."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,14 +18,16 @@ from fastdx.lab import laws
 from fastdx.lab.comparison import compare, families, family_names, frontier
 from fastdx.lab.comparison.families import HEADER, VARIANTS
 from fastdx.mechanisms import MECHANISMS
+from helpers.command import Command
+from helpers.laws import bits_of, distances_of, ratios_of, zipf
+from helpers.spaces import numbered
 
 RNG = np.random.default_rng(7)
 WORDS = [f"w{i}" for i in range(24)]
 PLANE = Embedding(WORDS, RNG.normal(size=(24, 2)))
 LINE = Embedding(WORDS, RNG.normal(size=(24, 1)))
 BALL = Embedding(WORDS, RNG.uniform(-0.6, 0.6, size=(24, 2)), metric="poincare")
-PRIOR = 1 / (np.arange(24) + 3.7)
-PRIOR /= PRIOR.sum()
+PRIOR = zipf(24)
 
 
 def named_by_hand(matrix: np.ndarray) -> float:
@@ -46,13 +47,13 @@ def test_every_law_has_a_name() -> None:
     assert not set(laws.NAMES) & set(MECHANISMS)
 
 
-def test_every_name_is_in_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_name_is_in_the_command(tmp_path: Path, command: Command) -> None:
     shown: set[str] = set()
     for space, epsilon in ((LINE, "0.4"), (BALL, "3")):
         space.save(tmp_path / "e.fdx")
         page = tmp_path / "page.md"
         args = ["compare", "--embedding", str(tmp_path / "e.fdx"), "--epsilon", epsilon]
-        assert main([*args, "--mechanisms", "all", "-o", str(page)]) == 0
+        told = command(*args, "--mechanisms", "all", "-o", page).err
         text = page.read_text("utf-8")
         rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
         assert all(len(row) == len(HEADER) for row in rows)
@@ -60,13 +61,11 @@ def test_every_name_is_in_the_command(tmp_path: Path, capsys: pytest.CaptureFixt
         # Mechanisms that are not in the table stand below it, with the reason, and in the messages.
         lost = {name for name in family_names() if f"Left out: {name}, " in text}
         assert names.isdisjoint(lost) and names | lost == set(family_names())
-        told = capsys.readouterr().err
         assert all(f"left out: {name}: " in told for name in lost)
         assert all(f"- {name}: " in text for name in names)
         shown |= names
     assert shown == set(family_names()) >= {*MECHANISMS, *laws.NAMES}
-    assert main(["compare", "--mechanisms", "list"]) == 0
-    listed = capsys.readouterr().out.splitlines()
+    listed = command("compare", "--mechanisms", "list").out.splitlines()
     assert [line.split()[0] for line in listed] == list(family_names())
     assert "words of a set: 20" in next(line for line in listed if line.startswith("custext "))
 
@@ -78,11 +77,8 @@ def test_the_numbers_are_those_of_the_law(name: str) -> None:
     line = next(compare(families(space, [name]), epsilon=epsilon, judge=space))
     law = laws.by_name(name, space)(epsilon)
     matrix = law.matrix()
-    d = np.array([space.distances(w) for w in WORDS])
     assert line.values["R"] == pytest.approx(named_by_hand(matrix), rel=1e-9)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(matrix)
-        ratios = np.nan_to_num(np.abs(logs[:, None] - logs), nan=0.0, posinf=math.inf).max(axis=2)
+    ratios, d = ratios_of(matrix), distances_of(space)
     assert line.values["any_two"] == pytest.approx(ratios.max(), rel=1e-6)
     off = ~np.eye(24, dtype=bool)
     assert line.values["per_distance"] == pytest.approx((ratios[off] / d[off]).max(), rel=1e-6)
@@ -92,24 +88,34 @@ def test_the_numbers_are_those_of_the_law(name: str) -> None:
     assert (cells[2] == "none") == math.isinf(law.proved.epsilon)
 
 
-def test_equal_success_is_equal() -> None:
+@pytest.mark.parametrize(
+    ("limit", "value", "column", "by_hand"),
+    [("named", 0.4, "R", named_by_hand), ("bits", 1.0, "bits", lambda m: bits_of(PRIOR, m))],
+)
+def test_equal_limits_are_equal(limit: str, value: float, column: str, by_hand: Any) -> None:
     made = families(PLANE, ["tem", "tem-cover:3", "santext", "randomised-response", "response"])
-    for line in compare(made, named=0.4):
-        if line.made is None:
-            # Three outputs a word: nobody is named so often.
-            assert line.name == "tem-cover:3" and line.cells()[1] == "less at every ε"
-            continue
-        assert line.values["R"] <= 0.4
-        more = made[line.name].make(line.parameter * 1.01)
-        assert frontier({"": more}, prior="rank")["R"][0] > 0.4
-    # Sets of three words: an attacker names a third of them at any ε.
-    (line,) = compare(families(PLANE, ["custext:3"]), named=0.1)
+    at: dict[str, Any] = {limit: value}
+    lines = {line.name: line for line in compare(made, **at)}
+    for name, line in lines.items():
+        assert line.values[column] <= value
+        more = made[name].make(line.parameter * 1.01)
+        assert frontier({"": more}, prior="rank")[column][0] > value
+        shown = line.cells()[HEADER.index("bits a word")]
+        assert limit == "named" or 0.96 < float(shown) <= 1.0
+    # Sets of three words tell which set it is, and name a third of them, at any ε.
+    at = {limit: value / 4}
+    (line,) = compare(families(PLANE, ["custext:3"]), **at)
     assert line.made is None and line.cells()[1] == "more at every ε"
-    rows = {line.name: line.values for line in compare(made, named=0.4)}
-    # Randomised response: (1 + u)/(V + u) names the word itself, u = e^ε - 1, else the first one.
-    epsilon = rows["randomised-response"]["epsilon"]
-    law = laws.randomized_response(PLANE, epsilon).matrix()
-    assert named_by_hand(law) == pytest.approx(0.4, rel=0.01)
+    found = lines["randomised-response"].values
+    law = laws.randomized_response(PLANE, found["epsilon"]).matrix()
+    # ε is within 0.5%; bits grow by a few times as much.
+    assert found[column] == pytest.approx(by_hand(law)) == pytest.approx(value, rel=0.03)
+
+
+def test_noise_has_no_bits_in_more_than_two_dimensions() -> None:
+    many = Embedding(PLANE.words, np.random.default_rng(1).normal(size=(len(PLANE), 3)))
+    (line,) = compare(families(many, ["laplace"]), bits=1.0)
+    assert line.made is None and "law" in line.why
 
 
 def test_numbers_behind_a_name_reach_the_law() -> None:
@@ -141,12 +147,12 @@ def test_word_graphs_and_single_words() -> None:
 
 
 def test_what_takes_minutes_is_asked_for() -> None:
-    many = Embedding([f"w{i}" for i in range(61)], RNG.normal(size=(61, 2)))
+    many = numbered(RNG.normal(size=(61, 2)))
     lost: dict[str, str] = {}
     assert "optimal" not in families(many, left_out=lost.__setitem__)
     assert "name it to have it" in lost["optimal"]
     assert families(many, ["optimal:0.1"])["optimal:0.1"].about.endswith("0.1")
-    more = Embedding([f"w{i}" for i in range(301)], RNG.normal(size=(301, 2)))
+    more = numbered(RNG.normal(size=(301, 2)))
     with pytest.raises(fastdx.ParameterError, match="at most 300 words"):
         families(more, ["optimal"])
 
@@ -165,21 +171,18 @@ def test_the_frontier_takes_laws() -> None:
     assert np.isnan(noise["any_two"][0]) and noise["epsilon"][0] == 2.0
 
 
-def test_what_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(fastdx.ParameterError, match="madlibs"):
-        families(PLANE, ["madlibs"])
-    with pytest.raises(fastdx.ParameterError, match="santext takes no number"):
-        families(PLANE, ["santext:3"])
-    with pytest.raises(fastdx.ParameterError, match="words of a set, got 'x'"):
-        families(PLANE, ["custext:x"])
-    with pytest.raises(fastdx.ParameterError, match="tem-cover takes a whole number"):
-        families(PLANE, ["tem-cover:0"])
-    with pytest.raises(fastdx.ParameterError, match="vickrey-line: space must have one dimension"):
-        families(PLANE, ["vickrey-line"])
-    with pytest.raises(fastdx.ParameterError, match="names"):
-        families(PLANE, [])
-    with pytest.raises(fastdx.ParameterError, match="names"):
-        families(PLANE, "tem")
+def test_what_cannot_be_compared(tmp_path: Path, command: Command) -> None:
+    for names, said in (
+        (["madlibs"], "madlibs"),
+        (["santext:3"], "santext takes no number"),
+        (["custext:x"], "words of a set, got 'x'"),
+        (["tem-cover:0"], "tem-cover takes a whole number"),
+        (["vickrey-line"], "vickrey-line: space must have one dimension"),
+        ([], "names"),
+        ("tem", "names"),
+    ):
+        with pytest.raises(fastdx.ParameterError, match=said):
+            families(PLANE, names)
     with pytest.raises(fastdx.ParameterError, match="truncated-laplace's epsilon"):
         families(LINE, ["truncated-laplace"])["truncated-laplace"].make(0.5)
     made = families(PLANE, ["tem"])
@@ -200,12 +203,10 @@ def test_what_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[s
         # 32 bytes for each of V² numbers are more than 8 GiB.
         (["compare", "--mechanisms", "tem", "--words", "0", "-q"], "give --words 16384 or less"),
     ):
-        assert main(args) == 1
-        assert said in capsys.readouterr().err
+        assert said in command(*args, code=1).err
     # An ε outside the domain of one is no reason to lose the others.
     LINE.save(tmp_path / "e.fdx")
-    assert main([*small, "--mechanisms", "tem,truncated-laplace", "--epsilon", "3"]) == 0
-    page = capsys.readouterr().out
+    page = command(*small, "--mechanisms", "tem,truncated-laplace", "--epsilon", "3").out
     assert "| truncated-laplace | – |" in page and "below 0.5, got 3.0" in page
     assert "| tem | 3 |" in page
     for wrong_share in ("0", "100%", "x"):
@@ -213,40 +214,7 @@ def test_what_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[s
             main([*small, "--mechanisms", "tem", "--named", wrong_share])
 
 
-def bits_by_hand(matrix: np.ndarray) -> float:
-    prior = 1 / (np.arange(len(matrix)) + 3.7)
-    joint = (prior / prior.sum())[:, None] * matrix
-    apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
-    kept = joint > 0
-    return float((joint[kept] * np.log2(joint[kept] / apart[kept])).sum())
-
-
-def test_equal_bits_are_equal() -> None:
-    made = families(PLANE, ["tem", "tem-cover:3", "santext", "randomised-response", "custext:3"])
-    lines = {line.name: line for line in compare(made, bits=1.0)}
-    for name, line in lines.items():
-        if name == "custext:3":
-            # Sets of three words tell which set it is at any ε.
-            assert line.made is None
-            assert line.cells()[1] == "more at every ε"
-            continue
-        assert line.values["bits"] <= 1.0
-        more = made[name].make(line.parameter * 1.01)
-        assert frontier({"": more}, prior="rank")["bits"][0] > 1.0
-        assert 0.96 < float(line.cells()[HEADER.index("bits a word")]) <= 1.0
-    epsilon = lines["randomised-response"].values["epsilon"]
-    law = laws.randomized_response(PLANE, epsilon).matrix()
-    assert lines["randomised-response"].values["bits"] == pytest.approx(bits_by_hand(law))
-    # ε is within 0.5%; bits grow by a few times as much.
-    assert bits_by_hand(law) == pytest.approx(1.0, rel=0.03)
-    # Noise has no law in more than two dimensions.
-    many = Embedding(PLANE.words, np.random.default_rng(1).normal(size=(len(PLANE), 3)))
-    (line,) = compare(families(many, ["laplace"]), bits=1.0)
-    assert line.made is None
-    assert "law" in line.why
-
-
-def test_texts_are_attacked_beside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_texts_are_attacked_beside(tmp_path: Path, command: Command) -> None:
     PLANE.save(tmp_path / "e.fdx")
     rng = np.random.default_rng(2)
     texts = [" ".join(rng.choice(PLANE.words, 8)) for _ in range(60)]
@@ -257,14 +225,12 @@ def test_texts_are_attacked_beside(tmp_path: Path, capsys: pytest.CaptureFixture
     (tmp_path / "t.txt").write_text("\n".join(texts), "utf-8")
     base = ["compare", "--embedding", str(tmp_path / "e.fdx"), "--exclude", "none", "-q",
             "--texts", str(tmp_path / "t.txt")]  # fmt: skip
-    assert main([*base, "--mechanisms", "tem,laplace", "--bits", "1.5"]) == 0
-    page = capsys.readouterr().out
+    page = command(*base, "--mechanisms", "tem,laplace", "--bits", "1.5").out
     (row,) = [r.split(" | ") for r in page.splitlines() if r.startswith("| tem |")]
     assert row[3] in ("1.49", "1.50")
     assert re.fullmatch(r"[\d.]+% \([\d.]+% to [\d.]+%\)", row[at])
     assert "no more than 1.5 bits" in page
-    assert main([*base, "--graph", "none", "--cover", "3"]) == 0
-    page = capsys.readouterr().out
+    page = command(*base, "--graph", "none", "--cover", "3").out
     assert "## At equal bits a word" in page
     assert "sentence_high" in page
     head, _, *rows = [r for r in page.splitlines() if r.startswith("|")]
@@ -275,15 +241,13 @@ def test_texts_are_attacked_beside(tmp_path: Path, capsys: pytest.CaptureFixture
     assert abs(told[0] - told[1]) < 0.06
 
 
-def test_words_that_are_never_released_are_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_words_that_are_never_released_are_left_out(tmp_path: Path, command: Command) -> None:
     PLANE.save(tmp_path / "e.fdx")
     (tmp_path / "never.txt").write_text("w3\nw5\n", "utf-8")
-    assert main(["compare", "--embedding", str(tmp_path / "e.fdx"), "--mechanisms", "tem,custext",
-                 "--exclude", str(tmp_path / "never.txt"), "--words", "20",
-                 "--named", "50%"]) == 0  # fmt: skip
-    out, err = capsys.readouterr()
+    out, err = command(
+        "compare", "--embedding", tmp_path / "e.fdx", "--mechanisms", "tem,custext", "--exclude",
+        tmp_path / "never.txt", "--words", "20", "--named", "50%",
+    )  # fmt: skip
     assert "2 mechanisms compared on 20 words" in out and "flatters" in out
     assert "The first 20 of the embedding's 24 words, without the 2 that are never" in err
 

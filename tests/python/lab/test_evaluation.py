@@ -1,7 +1,5 @@
 """Every attack convicts a planted leak, and is at chance on uniformly random output."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib.util import find_spec
@@ -13,7 +11,6 @@ import pytest
 import fastdx
 from fastdx import Embedding, MultivariateLaplace, Tem
 from fastdx.channel import NgramPrior
-from fastdx.cli import main
 from fastdx.cli.messages import CommandError
 from fastdx.cli.policies import mechanisms
 from fastdx.lab.attacks import LikelyInputs, sentence_attack
@@ -34,27 +31,18 @@ from fastdx.lab.evaluation import (
     text_classifier,
     vector_classifier,
 )
+from helpers.attacked import kinds_of_texts, leak, uniform, users
+from helpers.command import Command
 
 WORDS = [f"w{i}" for i in range(300)]
 E = Embedding(WORDS, np.random.default_rng(3).normal(size=(300, 8)))
-LEAK = Tem(E, 200.0, gamma=100.0, seed=1)
-"""Releases every word as it is."""
-UNIFORM = Tem(E, 1e-9, seed=1)
-"""Releases any word, whatever was written."""
+LEAK, UNIFORM = leak(E), uniform(E)
 KERAS = find_spec("keras") is not None
 """Whether the neural network can be run."""
 
 
 def texts_of(count: int, kinds: int, seed: int, length: int = 30) -> tuple[list[str], list[str]]:
-    """Texts of several kinds, each with twenty words of its own among others."""
-    rng = np.random.default_rng(seed)
-    kind = np.arange(count) % kinds
-    texts = []
-    for k in kind:
-        own, any_word = 20 * k + rng.integers(0, 20, length), rng.integers(0, 300, length)
-        chosen = np.where(rng.random(length) < 0.4, own, any_word)
-        texts.append(" ".join(WORDS[i] for i in chosen))
-    return texts, [f"kind {k}" for k in kind]
+    return kinds_of_texts(WORDS, 20, count, kinds, seed, length)
 
 
 def test_the_leaks_are_what_they_are_called() -> None:
@@ -149,20 +137,6 @@ def test_without_keras_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None
         ContextModel(LEAK, texts, LikelyInputs.of(LEAK))
 
 
-def test_authorship() -> None:
-    known, authors = texts_of(80, 8, 1)
-    texts, truth = texts_of(80, 8, 2)
-    attack = Attribution(known, authors, rounds=20)
-
-    def right(mechanism: Tem) -> int:
-        found = attack.attribute(mechanism.privatize(texts)).authors
-        return sum(a == b for a, b in zip(found, truth, strict=True))
-
-    assert right(LEAK) > 70
-    # 80 tries at 1/8: 28 hits or more have a probability below 1e-6.
-    assert right(UNIFORM) < 28
-
-
 @pytest.mark.parametrize("weights", ["log", "log-idf", "counts"])
 @pytest.mark.parametrize("known", ["together", "mean", "each"])
 def test_every_attribution_finds_what_is_there_and_nothing_else(known: str, weights: str) -> None:
@@ -212,41 +186,13 @@ def test_what_is_wrong_with_an_attribution_is_named() -> None:
         choose_attribution(texts, authors[:3])
 
 
-class Memory:
-    """A classifier that knows the texts of its training by heart, or nothing."""
-
-    def __init__(self, texts: list[str], *, leaks: bool) -> None:
-        self.texts = set(texts) if leaks else set()
-        self.classes_ = np.array(["kind 0", "kind 1"])
-
-    def predict_proba(self, texts: list[str]) -> np.ndarray:
-        rng = np.random.default_rng([ord(c) for c in texts[0]])
-        p = rng.random((len(texts), 1))
-        sure = np.array([[t in self.texts] for t in texts])
-        return np.hstack([np.where(sure, 1.0, p), np.where(sure, 0.0, 1 - p)])
-
-
-@pytest.mark.parametrize("leaks", [True, False])
-def test_membership(leaks: bool) -> None:
-    parts = [texts_of(400, 2, seed) for seed in range(4)]
-    target, shadow = (Memory(parts[i][0], leaks=leaks) for i in (0, 2))
-    auc = membership_inference(target, parts[0], parts[1], shadow=shadow, shadow_members=parts[2],
-                               shadow_others=parts[3])  # fmt: skip
-    if leaks:
-        assert auc > 0.7
-    else:
-        # The standard deviation of an AUC of 400 against 400 is 0.0204.
-        assert abs(auc - 0.5) < 5.5 * 0.0204
-
-
 def test_membership_of_a_classifier_that_learns_by_heart() -> None:
     rng = np.random.default_rng(1)
 
     def part() -> tuple[list[str], list[str]]:
         texts, _ = texts_of(200, 2, int(rng.integers(1 << 30)))
-        return texts, [
-            f"kind {k}" for k in rng.integers(0, 2, 200)
-        ]  # nothing to learn but by heart
+        # Nothing to learn but by heart.
+        return texts, [f"kind {k}" for k in rng.integers(0, 2, 200)]
 
     parts = [part() for _ in range(4)]
 
@@ -265,12 +211,6 @@ def test_membership_of_a_classifier_that_learns_by_heart() -> None:
     with pytest.raises(fastdx.ParameterError, match="others"):
         membership_inference(target, parts[0], empty, shadow=target, shadow_members=parts[2],
                              shadow_others=parts[3])  # fmt: skip
-
-
-def users(count: int, seed: int) -> list[list[np.ndarray]]:
-    """Users who write words by chance, each other ones."""
-    rng = np.random.default_rng(seed)
-    return [[rng.integers(0, 500, 100).astype(np.uint32)] for _ in range(count)]
 
 
 def test_ranks_of_next_words() -> None:
@@ -425,7 +365,7 @@ def test_what_is_wrong_is_named() -> None:
 
 
 @pytest.mark.parametrize("form", ["jsonl", "json", "csv", "tsv"])
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
+def test_the_command(tmp_path: Path, command: Command, form: str) -> None:
     texts, labels = texts_of(60, 2, 10, 8)
     E.save(tmp_path / "e.fdx")
     file = tmp_path / f"texts.{form}"
@@ -441,8 +381,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: s
     args = ["evaluate", str(file), "--text-column", "body", "--label-column", "kind", "--trials",
             "2", "--attacked", "5", "--embedding", str(tmp_path / "e.fdx"), "--epsilon", "3",
             "--exclude", "none", "--no-network", "-q", "-o", str(page)]  # fmt: skip
-    assert main(args) == 0
-    shown = capsys.readouterr().out
+    shown = command(*args).out
     assert "label learned from private text" in shown and "No authors" in shown
     data = json.loads(page.with_suffix(".json").read_text("utf-8"))
     (policy,) = data["policies"]
@@ -450,7 +389,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: s
     assert ("1 records" in shown) == form.startswith("json")
 
 
-def test_the_command_prints_markdown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_policies_of_the_command_in_markdown(tmp_path: Path, command: Command) -> None:
     E.save(tmp_path / "e.fdx")
     file = tmp_path / "texts.jsonl"
     texts, labels = texts_of(60, 2, 5)
@@ -464,8 +403,7 @@ def test_the_command_prints_markdown(tmp_path: Path, capsys: pytest.CaptureFixtu
     args = ["evaluate", str(file), "--label-column", "kind", "--trials", "2", "--attacked", "5",
             "--policy", str(policies), "--no-network", "--markdown", "-q",
             "-o", str(page)]  # fmt: skip
-    assert main(args) == 0
-    table, *notes = capsys.readouterr().out.rstrip("\n").split("\n\n")
+    table, *notes = command(*args).out.rstrip("\n").split("\n\n")
     head, ruled, *lines = table.split("\n")
     # A name is no markup.
     assert head == r"| measure | low | low\_high | plain text | chance |"
@@ -481,6 +419,15 @@ def test_the_command_prints_markdown(tmp_path: Path, capsys: pytest.CaptureFixtu
     first = data["measures"][0]
     assert f" {first['private']['mean']:.3f}" in lines[0]
     assert notes == data["notes"] and len(notes) >= 2
+    assert [(p["name"], p["mechanism"], p["epsilon"]) for p in data["policies"]] == [
+        ("low", "Tem", 1.0), ("low_high", "Tem", 9.0)]  # fmt: skip
+    assert {m["policy"] for m in data["measures"]} == {"low", "low_high"}
+    for more, message in (
+        (["--epsilon", "3"], "--policy"),
+        (["--cover", "3", "--oov", "drop"], "--cover, --oov"),
+        (["--only", "high"], "'high'"),
+    ):
+        assert message in command(*args, *more, code=1).err
 
 
 @pytest.mark.parametrize(
@@ -497,13 +444,12 @@ def test_the_command_prints_markdown(tmp_path: Path, capsys: pytest.CaptureFixtu
     ],
 )
 def test_mistakes_of_the_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, more: list[str], message: str
+    tmp_path: Path, command: Command, content: str, more: list[str], message: str
 ) -> None:
     file = tmp_path / "t.jsonl"
     file.write_text(content)
     page = tmp_path / "p.html"
-    assert main(["evaluate", str(file), "--epsilon", "3", "-q", "-o", str(page), *more]) == 1
-    told = capsys.readouterr().err
+    told = command("evaluate", file, "--epsilon", "3", "-q", "-o", page, *more, code=1).err
     assert message in told and "secret" not in told and not page.exists()
 
 
@@ -527,7 +473,7 @@ warm = "words.txt"
 """
 
 
-def test_policies_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_policies_of_a_file(tmp_path: Path) -> None:
     E.save(tmp_path / "e.fdx")
     (tmp_path / "p.toml").write_text(POLICIES)
     made = mechanisms(str(tmp_path / "p.toml"))
@@ -535,83 +481,37 @@ def test_policies_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert isinstance(low, Tem) and low.epsilon == 1.0 and low.cover is not None
     assert low.cover.k == 5 and not low.excluded and low.seed is None
     assert isinstance(noise, MultivariateLaplace) and set(noise.excluded) == {"w1", "w2"}
-    assert noise.oov == "mask" and list(mechanisms(str(tmp_path / "p.toml"), ["noise"])) == [
-        "noise"
-    ]
-    texts, labels = texts_of(60, 2, 10, 8)
-    rows = [{"text": t, "kind": k} for t, k in zip(texts, labels, strict=True)]
-    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    args = ["evaluate", str(tmp_path / "t.jsonl"), "--label-column", "kind", "--trials", "2",
-            "--attacked", "5", "--no-network", "--policy", str(tmp_path / "p.toml"), "-q",
-            "-o", str(tmp_path / "page.html")]  # fmt: skip
-    assert main(args) == 0
-    assert "low" in capsys.readouterr().out
-    data = json.loads((tmp_path / "page.json").read_text("utf-8"))
-    assert [(p["name"], p["mechanism"], p["epsilon"]) for p in data["policies"]] == [
-        ("low", "Tem", 1.0), ("noise", "MultivariateLaplace", 9.0)]  # fmt: skip
-    assert {m["policy"] for m in data["measures"]} == {"low", "noise"}
-    for more, message in (
-        (["--epsilon", "3"], "--policy"),
-        (["--cover", "3", "--oov", "drop"], "--cover, --oov"),
-        (["--only", "high"], "'high'"),
-    ):
-        assert main([*args, *more]) == 1
-        assert message in capsys.readouterr().err
+    assert noise.oov == "mask"
+    assert list(mechanisms(str(tmp_path / "p.toml"), ["noise"])) == ["noise"]
+
+
+A, A3 = "[policies.a]\n", "[policies.a]\nepsilon = 3\n"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[policies.a]\nepsilon = ", "line 2: this is no TOML"),
+        (f"{A}epsilon = ", "line 2: this is no TOML"),
         ("policies = 3", "line 1: policies must be a table, got a number"),
-        ("[policies.a]\ncover = 3", "policies.a: epsilon must be given with cover"),
-        (
-            "[policies.a]\nmechanism = 'laplace'",
-            "policies.a: epsilon must be given with this mechanism",
-        ),
-        (
-            "[policies.a]\nepsilon = 3\nsigma = 1",
-            "line 3: policies.a.sigma is unknown; the keys are",
-        ),
-        (
-            "[policies.a]\nepsilon = true",
-            "line 2: policies.a.epsilon must be a number, got true or false",
-        ),
-        (
-            "[policies.a]\nepsilon = 3\ncover = 2.5",
-            "line 3: policies.a.cover must be a whole number, at least 0",
-        ),
-        (
-            "[policies.a]\nepsilon = 3\nskip = [1]",
-            "line 3: policies.a.skip must be a list of strings",
-        ),
-        ("[policies.a]\nepsilon = 3\nconsistent = 'file'", "consistent must be"),
-        (
-            "[policies.a]\nepsilon = 3\nmechanism = 'noise'",
-            "line 3: policies.a.mechanism must be one of",
-        ),
-        (
-            "[policies.a]\nepsilon = 3\nbeta = 0.1\ngamma = 1",
-            "policies.a: beta must be left out where gamma is given",
-        ),
-        (
-            "[policies.a]\nepsilon = 3\nbalance = 0.1",
-            "policies.a: balance must be given with cover",
-        ),
-        (
-            "[policies.a]\nepsilon = 3\nmechanism = 'laplace'\nbeta = 0.1",
-            "policies.a: beta must be left out: it belongs to mechanism tem",
-        ),
-        ("[policies.a]\nepsilon = 3\nindex = 'none.fdx'", "policies.a: "),
-        ("[policies.a]\nepsilon = -3", "policies.a: epsilon"),
+        (f"{A}cover = 3", "policies.a: epsilon must be given with cover"),
+        (f"{A}mechanism = 'laplace'", "policies.a: epsilon must be given with this mechanism"),
+        (f"{A}epsilon = true", "line 2: policies.a.epsilon must be a number, got true or false"),
+        (f"{A}epsilon = -3", "policies.a: epsilon"),
+        (f"{A3}sigma = 1", "line 3: policies.a.sigma is unknown; the keys are"),
+        (f"{A3}cover = 2.5", "line 3: policies.a.cover must be a whole number, at least 0"),
+        (f"{A3}skip = [1]", "line 3: policies.a.skip must be a list of strings"),
+        (f"{A3}consistent = 'file'", "consistent must be"),
+        (f"{A3}mechanism = 'noise'", "line 3: policies.a.mechanism must be one of"),
+        (f"{A3}beta = 0.1\ngamma = 1", "policies.a: beta must be left out where gamma is given"),
+        (f"{A3}balance = 0.1", "policies.a: balance must be given with cover"),
+        (f"{A3}mechanism = 'laplace'\nbeta = 0.1",
+         "policies.a: beta must be left out: it belongs to mechanism tem"),
+        (f"{A3}index = 'none.fdx'", "policies.a: "),
         ("[policies.'a b']\nepsilon = 3", "must be named by"),
-        ("default = 'b'\n[policies.a]\nepsilon = 3", "default must be"),
-        (
-            "ledger = 'x'\n[policies.a]\nepsilon = 3",
-            "line 1: ledger is unknown; the keys are default, policies",
-        ),
+        (f"default = 'b'\n{A3}", "default must be"),
+        (f"ledger = 'x'\n{A3}", "line 1: ledger is unknown; the keys are default, policies"),
     ],
-)
+)  # fmt: skip
 def test_mistakes_in_policies(tmp_path: Path, content: str, message: str) -> None:
     file = tmp_path / "p.toml"
     file.write_text(content)

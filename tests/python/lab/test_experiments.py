@@ -1,7 +1,5 @@
 """The papers' experiments, on made-up texts; and that what they print is what they measured."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -17,6 +15,7 @@ from fastdx import Embedding, Tem, calibration
 from fastdx.channel import NgramPrior
 from fastdx.lab.evaluation import audit_users, classify_nearest
 from helpers import ROOT
+from helpers.attacked import kinds_of_texts, leak, uniform, users
 
 
 def run(paper: str, folder: Path | None = None) -> tables.Run:
@@ -99,31 +98,14 @@ def test_samples_have_the_form_of_the_data(shared: Path) -> None:
     assert len(set(real.snips("validate").labels)) == 7
 
 
-def users(count: int, seed: int) -> list[list[np.ndarray]]:
-    """Users who write words by chance, each other ones."""
-    rng = np.random.default_rng(seed)
-    return [[rng.integers(0, 500, 100).astype(np.uint32)] for _ in range(count)]
-
-
 keras = pytest.mark.skipif(not networks.INSTALLED, reason=networks.MISSING)
 WORDS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnprst"]
 E = Embedding(WORDS, np.random.default_rng(3).normal(size=(len(WORDS), 8)))
-LEAK = Tem(E, 200.0, gamma=100.0, seed=1)
-"""Releases every word as it is."""
-UNIFORM = Tem(E, 1e-9, seed=1)
-"""Releases any word, whatever was written."""
+LEAK, UNIFORM = leak(E), uniform(E)
 
 
 def labelled(count: int, kinds: int, seed: int, length: int = 30) -> data.Labelled:
-    """Texts of several kinds, each with ten words of its own among others."""
-    rng = np.random.default_rng(seed)
-    kind = np.arange(count) % kinds
-    texts = []
-    for k in kind:
-        own, any_word = 10 * k + rng.integers(0, 10, length), rng.integers(0, len(WORDS), length)
-        chosen = np.where(rng.random(length) < 0.4, own, any_word)
-        texts.append(" ".join(WORDS[i] for i in chosen))
-    return data.Labelled(texts, [f"kind {k}" for k in kind])
+    return data.Labelled(*kinds_of_texts(WORDS, 10, count, kinds, seed, length))
 
 
 def test_attribution_of_mails_convicts_and_is_at_chance() -> None:

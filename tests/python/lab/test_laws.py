@@ -1,7 +1,5 @@
 """Laws of published mechanisms: against slow computations of their own, and at the price stated."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import pairwise, product
@@ -14,24 +12,19 @@ from hypothesis import strategies as st
 from scipy import integrate
 
 import fastdx
-from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
+from fastdx import Cover, Embedding, Tem, WordGraph
 from fastdx.lab import audit, laws
 from fastdx.lab.laws import Law, Price, largest_loss
-
-RNG = np.random.default_rng(20)
+from helpers.laws import distances_of, law_of
+from helpers.spaces import numbered
 
 
 def embedding(count: int, dim: int, seed: int = 1) -> Embedding:
-    points = np.random.default_rng(seed).normal(size=(count, dim)).round(3)
-    return Embedding([f"w{i}" for i in range(count)], points)
+    return numbered(np.random.default_rng(seed).normal(size=(count, dim)).round(3))
 
 
 def graph() -> WordGraph:
     return WordGraph([(f"w{i}", f"w{i // 2}") for i in range(1, 15)])
-
-
-def distances(space: Embedding | WordGraph) -> np.ndarray:
-    return np.array([[space.distance(a, b) for b in space.words] for a in space.words])
 
 
 def slow_loss(law: Law, price: Price) -> float:
@@ -111,13 +104,12 @@ def test_the_largest_loss_is_the_slow_one() -> None:
         law = make(1.0)
         expected = slow_loss(law, Price(0.0, ""))
         assert largest_loss(law.matrix()) == pytest.approx(expected, rel=1e-12)
-    law, d = laws.santext_plus(E, 1.0, E.words[3:]), distances(E)
+    law, d = laws.santext_plus(E, 1.0, E.words[3:]), distances_of(E)
     groups = law.proved.groups
     assert groups is not None and (groups == [-1] * 3 + [0] * 9).all()
     logs = np.log(law.matrix()[3:, 3:])
-    ratios = np.abs(logs[:, None] - logs).max(axis=2)
     with np.errstate(invalid="ignore"):
-        expected = np.nanmax(ratios / d[3:, 3:])
+        expected = np.nanmax(np.abs(logs[:, None] - logs).max(axis=2) / d[3:, 3:])
     assert largest_loss(law.matrix(), d, groups) == pytest.approx(expected, rel=1e-12)
     assert largest_loss(law.matrix(), d) == math.inf
     # Words at one place that are told apart.
@@ -129,8 +121,7 @@ def test_the_largest_loss_is_the_slow_one() -> None:
 
 def test_santext_is_tem_without_a_radius() -> None:
     for space in (E, TREE):
-        tem = Tem(space, 3.0, gamma=math.inf)
-        expected = np.array([tem.probabilities(w) for w in space.words])
+        expected = law_of(Tem(space, 3.0, gamma=math.inf))
         np.testing.assert_allclose(laws.santext(space, 3.0).matrix(), expected, atol=1e-9)
 
 
@@ -143,7 +134,7 @@ def test_santext_plus_by_hand() -> None:
         expected[i] += 0.0 if w in ("w2", "w7") else 0.7
         np.testing.assert_allclose(law.row(i), expected, rtol=1e-12)
     # A sensitive word against another one costs up to ln(1/p) more, at sensitive outputs alone.
-    d = distances(LINE)
+    d = distances_of(LINE)
     matrix = law.matrix()
     extra = [math.log(matrix[2, y] / matrix[i, y]) - 1.5 * d[2, i]
              for i in range(9) for y in (2, 7) if i not in (2, 7)]  # fmt: skip
@@ -173,7 +164,7 @@ def test_custext_by_hand() -> None:
 
 def test_a_line_is_greedy_and_exact() -> None:
     for space in (embedding(300, 4), graph(), TIES, embedding(100, 1)):
-        d = distances(space)
+        d = distances_of(space)
         order, free = [0], set(range(1, len(space)))
         while free:
             order.append(min(free, key=lambda y: (d[order[-1], y], y)))
@@ -209,7 +200,7 @@ def test_one_diffractor_in_the_embedding() -> None:
     assert laws.greedy_order(e).tolist() == [0, 2, 1, 3]
     law = laws.one_diffractor(e, 1.0)
     assert slow_loss(law, law.proved) == pytest.approx(0, abs=1e-9)
-    assert largest_loss(law.matrix(), distances(e)) > 10
+    assert largest_loss(law.matrix(), distances_of(e)) > 10
 
 
 def test_randomized_response_is_tight() -> None:
@@ -240,7 +231,7 @@ def test_neighbours_are_post_processing() -> None:
         kernel[x] = [math.exp(-0.3 * ranks[y]) for y in E.words]
     kernel /= kernel.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(law.matrix(), plain.matrix() @ kernel, rtol=1e-12)
-    d = distances(E)
+    d = distances_of(E)
     assert largest_loss(law.matrix(), d) <= largest_loss(plain.matrix(), d)
 
 
@@ -402,7 +393,7 @@ def lazy_optimum(space: Embedding, epsilon: float, costs: np.ndarray) -> float:
     """The programme with every constraint written down."""
     from scipy.optimize import linprog
 
-    d, count = distances(space), len(space)
+    d, count = distances_of(space), len(space)
     rows = []
     for w in range(count):
         for v in range(count):
@@ -423,12 +414,13 @@ def lazy_optimum(space: Embedding, epsilon: float, costs: np.ndarray) -> float:
 @given(epsilon=st.floats(0.2, 4), dim=st.sampled_from([1, 2, 10]), seed=st.integers(0, 9))
 def test_the_optimum_is_the_optimum(epsilon: float, dim: int, seed: int) -> None:
     e = embedding(8, dim, seed)
-    d, prior = distances(e), np.random.default_rng(seed).dirichlet(np.ones(8))
+    d, prior = distances_of(e), np.random.default_rng(seed).dirichlet(np.ones(8))
     costs = prior[:, None] * np.minimum(d, 1.5)
     law = laws.optimal(e, epsilon, np.minimum(d, 1.5), prior, gap=0)
     found = float((law.matrix() * costs).sum())
     assert largest_loss(law.matrix(), d) <= epsilon
-    assert found == pytest.approx(lazy_optimum(e, epsilon, costs), rel=1e-4, abs=1e-7)
+    # The solver keeps each of 8·8·7 constraints to 1e-7.
+    assert found == pytest.approx(lazy_optimum(e, epsilon, costs), rel=1e-4, abs=1e-6)
     # Nothing that keeps ε·d does better, and a spanner costs something.
     for other in (laws.santext(e, epsilon), laws.optimal(e, epsilon, np.minimum(d, 1.5), prior,
                                                          dilation=1.3)):  # fmt: skip
@@ -438,7 +430,7 @@ def test_the_optimum_is_the_optimum(epsilon: float, dim: int, seed: int) -> None
 def test_what_the_solver_leaves_broken_is_repaired() -> None:
     """A gap that stops after the first round: the law keeps ε·d all the same."""
     e = embedding(20, 3)
-    d = distances(e)
+    d = distances_of(e)
     best, first = (laws.optimal(e, 2.0, gap=gap).matrix() for gap in (0.0, 1e9))
     assert largest_loss(first, d) <= 2.0 * (1 + 1e-9)
     assert (best * d).sum() * 1.001 < (first * d).sum()
@@ -450,8 +442,8 @@ def test_optimal_on_a_line_is_the_geometric_mechanism() -> None:
     """On places of a line, under a uniform prior and |i - j|, truncated geometric noise loses more
     or the same (Ghosh, Roughgarden, Sundararajan 2009: a remap of it is optimal).
     """
-    e = Embedding([f"w{i}" for i in range(10)], np.arange(10)[:, None])
-    d = distances(e)
+    e = numbered(np.arange(10))
+    d = distances_of(e)
     geometric = (laws.one_diffractor(e, 0.8).matrix() * d).sum()
     best = laws.optimal(e, 0.8, gap=0)
     assert (best.matrix() * d).sum() <= geometric * (1 + 1e-5)
@@ -463,7 +455,7 @@ def test_optimal_on_a_line_is_the_geometric_mechanism() -> None:
 
 
 def test_spanners_stretch_no_more_than_asked() -> None:
-    d = distances(embedding(30, 3))
+    d = distances_of(embedding(30, 3))
     for dilation in (1.0, 1.2, 2.0):
         edges = laws.spanner(d, dilation)
         paths = np.full_like(d, np.inf)
@@ -475,11 +467,11 @@ def test_spanners_stretch_no_more_than_asked() -> None:
             paths = np.minimum(paths, paths[:, [k]] + paths[[k]])
         assert (paths <= d * dilation * (1 + 1e-9)).all()
     assert len(laws.spanner(d, 2.0)) < len(laws.spanner(d, 1.2)) < 30 * 29 / 2
-    assert len(laws.spanner(distances(graph()), 1.0)) == 14
+    assert len(laws.spanner(distances_of(graph()), 1.0)) == 14
 
 
 def test_blahut_arimoto_by_hand() -> None:
-    d, prior = distances(E), PRIOR / PRIOR.sum()
+    d, prior = distances_of(E), PRIOR / PRIOR.sum()
     for rounds in (0, 1, 7):
         law = np.full((12, 12), 1 / 12)
         for _ in range(rounds + 1):
@@ -489,47 +481,15 @@ def test_blahut_arimoto_by_hand() -> None:
         np.testing.assert_allclose(found, law, rtol=1e-9)
 
 
-def test_small_probabilities_do_not_vanish() -> None:
-    """Far words have probabilities below what a double holds: no output may become impossible."""
-    e = Embedding(["a", "b", "c"], [[0.0], [1e4], [3e4]])
-    for law in (laws.santext(e, 1.0), laws.vickrey(e, 1.0), laws.blahut_arimoto(e, 1.0),
-                laws.one_diffractor(e, 900.0)):  # fmt: skip
-        assert (law.matrix() > 0).all()
-        assert slow_loss(law, law.proved) <= 1e-9
-
-
+# Other parameters of every law are refused in test_every_law.py.
 BAD: list[tuple[Callable[[], object], type, str]] = [
-    (lambda: laws.santext(E, 0.0), fastdx.ParameterError, "epsilon"),
-    (lambda: laws.santext(E, math.nan), fastdx.ParameterError, "epsilon"),
-    (lambda: laws.santext("no", 1.0), fastdx.InputTypeError, "space"),  # type: ignore[arg-type]
-    (lambda: laws.santext_plus(E, 1.0, []), fastdx.ParameterError, "sensitive"),
-    (lambda: laws.santext_plus(E, 1.0, ["x"]), fastdx.UnknownWordError, "vocabulary"),
-    (lambda: laws.santext_plus(E, 1.0, ["w1"], replace=1.1), fastdx.ParameterError, "replace"),
-    (lambda: laws.custext(E, 1.0, 0), fastdx.ParameterError, "k"),
-    (lambda: laws.custext(E, 1.0, 13), fastdx.ParameterError, "k"),
-    (lambda: laws.words_blending_boxes(E, 1.0, safe=12), fastdx.ParameterError, "safe"),
-    (lambda: laws.words_blending_boxes(E, 1.0, candidates=0), fastdx.ParameterError, "candidates"),
-    (lambda: laws.with_neighbors(laws.santext(E, 1.0), -1.0), fastdx.ParameterError, "rate"),
-    (lambda: laws.one_diffractor(E, 1.0, method="x"), fastdx.ParameterError, "method"),
-    (lambda: laws.one_diffractor(E, 1.0, orders=[]), fastdx.ParameterError, "orders"),
-    (lambda: laws.one_diffractor(E, 1.0, orders=[np.zeros(12)]), fastdx.ParameterError, "orders"),
-    (lambda: laws.one_diffractor(E, 1.0, gamma=-1), fastdx.ParameterError, "gamma"),
     (lambda: laws.greedy_order(E, 12), fastdx.ParameterError, "start"),
     (lambda: laws.vickrey(E, 1.0), fastdx.ParameterError, "dimension"),
     (lambda: laws.vickrey(TREE, 1.0), fastdx.InputTypeError, "space"),  # type: ignore[arg-type]
-    (lambda: laws.vickrey(LINE, 1.0, 2.0), fastdx.ParameterError, "t must"),
     (lambda: laws.vickrey(Embedding(["a"], [[0.0]]), 1.0), fastdx.ParameterError, "distance"),
-    (lambda: laws.truncated_laplace(LINE, 1.0, 0.0), fastdx.ParameterError, "bound"),
-    (lambda: laws.syntf(E, 1.0, np.zeros((2, 2))), fastdx.ParameterError, "ratings"),
-    (lambda: laws.optimal(E, 1.0, np.zeros((2, 2))), fastdx.ParameterError, "loss"),
-    (lambda: laws.optimal(E, 1.0, prior=np.zeros(12)), fastdx.ParameterError, "prior"),
-    (lambda: laws.optimal(E, 1.0, prior=[1.0]), fastdx.ParameterError, "prior"),
-    (lambda: laws.optimal(E, 1.0, dilation=1.0), fastdx.ParameterError, "dilation"),
-    (lambda: laws.optimal(E, 1.0, gap=-1.0), fastdx.ParameterError, "gap"),
     (lambda: laws.optimal(embedding(301, 2), 1.0), fastdx.TooLargeError, "300"),
     (lambda: laws.spanner([1.0], 1.0), fastdx.ParameterError, "distances"),
     (lambda: laws.spanner([[0.0]], 0.5), fastdx.ParameterError, "dilation"),
-    (lambda: laws.blahut_arimoto(E, 1.0, iterations=-1), fastdx.ParameterError, "iterations"),
     (lambda: largest_loss([0.5, 0.5]), fastdx.ParameterError, "matrix"),
 ]
 
@@ -553,19 +513,12 @@ def test_laws_that_tem_draws() -> None:
         np.testing.assert_allclose(weighted.probabilities(word), law[i], atol=1e-8)
 
 
+# As no default of test_every_law.py has them.
 ANY: list[Callable[[Embedding, float], Law]] = [
-    laws.santext,
     lambda e, x: laws.santext_plus(e, x, e.words[len(e) // 2 :], replace=0.4),
-    lambda e, x: laws.custext(e, x, 1 + len(e) // 3),
     lambda e, x: laws.custext(e, x, len(e), partition=False),
-    laws.randomized_response,
-    laws.rank_based,
     lambda e, x: laws.with_neighbors(laws.rank_based(e, x), x),
-    laws.one_diffractor,
     lambda e, x: laws.one_diffractor(e, x, method="tem", gamma=2),
-    lambda e, x: laws.blahut_arimoto(e, x, np.arange(len(e)) + 1.0, iterations=9),
-    lambda e, x: laws.syntf(e, x, RATINGS[: len(e), : len(e)]),
-    laws.optimal,
 ]
 
 
@@ -581,7 +534,7 @@ def test_any_vocabulary(count: int, dim: int, epsilon: float, scale: float, seed
     """Single words, words at one place, tiny and huge distances."""
     rng = np.random.default_rng(seed)
     points = rng.integers(-3, 4, size=(count, dim)) * scale
-    e = Embedding([f"w{i}" for i in range(count)], points)
+    e = numbered(points)
     makers = list(ANY)
     if dim == 1 and np.ptp(points) > 0:
         makers.append(lambda e, x: laws.vickrey(e, x, float(rng.random())))
@@ -594,20 +547,10 @@ def test_any_vocabulary(count: int, dim: int, epsilon: float, scale: float, seed
             assert slow_loss(law, law.proved) <= 1e-9 * max(1.0, law.proved.epsilon)
 
 
-def test_the_largest_loss_is_the_certificate() -> None:
-    e = embedding(60, 3, 8)
-    d = distances(e)
-    for m in (Tem(e, 2.0, gamma=math.inf), NeighborResponse(e, 3.0, cover=4)):
-        law = np.array([m.probabilities(w) for w in e.words])
-        certified = audit.certify(m)
-        assert largest_loss(law, d) == pytest.approx(certified.epsilon, rel=1e-6)
-    assert largest_loss(law) == pytest.approx(3.0, rel=1e-9)
-
-
 @pytest.mark.parametrize("scale", [1.0, 1e-6, 1e4, 1e30])
 def test_vickrey_on_a_line_at_any_epsilon(scale: float) -> None:
     places = np.array([0.0, 0.3, 0.45, 1.0, 1.1])[:, None]
-    e = Embedding([f"w{i}" for i in range(5)], (places * scale).astype("float32"))
+    e = numbered((places * scale).astype("float32"))
     make = laws.by_name("vickrey-line", e)
     for times in (1e-3, 1.0, 1e2, 1e4, 1e7):
         law = make(times / scale)

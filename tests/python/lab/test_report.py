@@ -1,11 +1,7 @@
 """The page to choose ε on, in a browser where there is one, and the plots."""
 
-from __future__ import annotations
-
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -15,24 +11,16 @@ import fastdx
 from fastdx import Embedding, MultivariateLaplace, Tem, calibration
 from fastdx.cli import main
 from fastdx.lab import attacks, comparison, plots, report
-
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+from helpers.browser import BROWSER, dom
+from helpers.command import Command
+from helpers.laws import bits_of, law_of, zipf
+from helpers.spaces import normal, numbered
 
 
 def small() -> Embedding:
     x = np.random.default_rng(1).standard_normal((400, 8))
     words = ["<b>bold</b>", "</script>", *(f"w{i}" for i in range(398))]
     return Embedding(words, x)
-
-
-def dom(page: Path) -> str:
-    """The document as a browser leaves it."""
-    assert BROWSER is not None
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
-               "--virtual-time-budget=2000", f"--user-data-dir={page.parent / 'profile'}",
-               page.as_uri()]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    return done.stdout
 
 
 @pytest.mark.parametrize("laplace", [False, True])
@@ -57,7 +45,8 @@ def test_the_page_renders_and_the_slider_moves(tmp_path: Path) -> None:
     choice = report.write(
         page, Tem(e, 1.0), min_outputs=60, words=e.words[:60], examples=["<b>bold</b>", "w3"]
     )
-    shown = dom(page)
+    profile, patience = tmp_path / "profile", "--virtual-time-budget=2000"
+    shown = dom(page.as_uri(), profile, patience)
     page_part = shown.split("<script>")[0]
     assert "(chosen)" in page_part and page_part.count("<svg") == 5
     assert "&lt;b&gt;bold&lt;/b&gt;" in shown and "<b>bold" not in page_part
@@ -71,7 +60,7 @@ def test_the_page_renders_and_the_slider_moves(tmp_path: Path) -> None:
     move = "<script>slider.value = 0; slider.dispatchEvent(new Event('input'));</script></body>"
     moved_page = tmp_path / "moved.html"
     moved_page.write_text(page.read_text("utf-8").replace("</body>", move), "utf-8")
-    moved = dom(moved_page)
+    moved = dom(moved_page.as_uri(), profile, patience)
     assert "(chosen)" not in moved.split("<script>")[0]
     smallest = re.search(r'<output id="shown">([\d.]+)', moved)
     assert smallest and float(smallest[1]) == pytest.approx(choice.epsilon / 4, rel=0.01)
@@ -87,14 +76,13 @@ def test_bad_reports_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line(tmp_path: Path, command: Command) -> None:
     page, words = tmp_path / "r.html", tmp_path / "words.fdx"
     english = Embedding.default()  # of whose 20,000 words the bits at every step take a minute
     Embedding(english.words[:2000], english.vectors[:2000]).save(words)
     arguments = ["calibrate", "--embedding", str(words), "--exclude", "none", "-o", str(page),
                  "--sample", "30", "--example", "coffee", "-q"]  # fmt: skip
-    assert main(arguments) == 0
-    assert "is the largest at which every word" in capsys.readouterr().out
+    assert "is the largest at which every word" in command(*arguments).out
     assert "coffee" in page.read_text("utf-8")
 
 
@@ -122,8 +110,7 @@ def test_plots(tmp_path: Path) -> None:
 
 
 def test_covers_and_attackers_on_the_page(tmp_path: Path) -> None:
-    rng = np.random.default_rng(2)
-    e = Embedding([f"w{i}" for i in range(80)], rng.normal(size=(80, 3)))
+    e = normal(80, 3, 2)
     e.save(tmp_path / "e.fdx")
     page = tmp_path / "page.html"
     args = ["calibrate", "--embedding", str(tmp_path / "e.fdx"), "--cover", "5",
@@ -146,23 +133,19 @@ def test_covers_and_attackers_on_the_page(tmp_path: Path) -> None:
             calibration.near_losses(tem).mean()
         )
     # At every step, by the channel.
-    weights = 1 / (np.arange(80) + 3.7)
-    shares = weights / weights.sum()
+    shares = zipf(80)
     entropy = -(shares * np.log2(shares)).sum()
     assert data["before"] == {"kind": "rank", "entropy": pytest.approx(entropy)}
     told = [step["bits"] for step in data["steps"]]
     for step, bits in zip(data["steps"], told, strict=True):
-        law = fastdx.Tem(e, step["epsilon"], cover=5)
-        rows = np.array([law.probabilities(word) for word in e.words])
-        joint = shares[:, None] * rows
-        expected = (joint * np.log2(rows / joint.sum(axis=0))).sum()
+        expected = bits_of(shares, law_of(fastdx.Tem(e, step["epsilon"], cover=5)))
         assert bits["value"] == pytest.approx(expected, abs=1e-9)
         assert bits["low"] == bits["value"] == bits["high"] and bits["sampled"] == 0
     values = [bits["value"] for bits in told]
     assert values == sorted(values) and 0 < values[0] < values[-1] < entropy
     prior = data["prior"]
     assert prior["kind"] == "rank" and prior["shares"][-1] == [80, pytest.approx(1)]
-    assert prior["blind"] == pytest.approx([*(weights.cumsum() / weights.sum())[[0, 9]], 1])
+    assert prior["blind"] == pytest.approx([*shares.cumsum()[[0, 9]], 1])
     assert data["sentence"] == []
 
 
@@ -184,7 +167,7 @@ def test_a_sentence_on_the_page(tmp_path: Path) -> None:
 
 def test_the_frontier_is_drawn() -> None:
     rng = np.random.default_rng(2)
-    e = Embedding([f"w{i}" for i in range(30)], rng.normal(size=(30, 3)))
+    e = numbered(rng.normal(size=(30, 3)))
     judge = Embedding(e.words, rng.normal(size=(30, 3)))
     pairs = [("Tem", fastdx.Tem(e, x)) for x in (4.0, 1.0)]
     table = comparison.frontier([*pairs, ("k=5", fastdx.Tem(e, 2.0, cover=5))], judge=judge)

@@ -1,9 +1,5 @@
 """Tests docs/explanation/bits.md: the wall, the capacity, releases that add up."""
 
-from __future__ import annotations
-
-from math import log2
-
 import numpy as np
 import pytest
 from examples import bits
@@ -56,16 +52,6 @@ def test_the_wall(seed: int, order: int) -> None:
     assert open_bits >= entropy(texts) - by_places - 1e-9
     if order == 1:  # words that are independent: the wall is reached
         assert open_bits == pytest.approx(entropy(texts) - by_places, abs=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_bits_stay_below_the_capacity(seed: int) -> None:
-    _, channel, law = some_channel(seed)
-    assert channel.capacity == pytest.approx(log2(law.max(axis=0).sum()), abs=1e-9)
-    for prior in np.random.default_rng(seed).dirichlet(np.full(5, 0.5), 20):
-        told = channel.bits(prior)
-        assert told == pytest.approx(entropy(prior) - left_open(prior, law), abs=1e-9)
-        assert told <= channel.capacity + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -1,7 +1,5 @@
 """Compares the computed ε of every finite mechanism, for any metric, with brute force."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import inf, isinf
 
@@ -16,6 +14,8 @@ from fastdx.lab import audit, laws
 from fastdx.lab.laws import Law
 from fastdx.mechanisms import Mechanism
 from helpers.bounds import allowed
+from helpers.laws import distances_of, law_of, ratios_of
+from helpers.spaces import line, normal, numbered
 
 
 def brute_force(matrix: np.ndarray, distances: np.ndarray) -> tuple[float, float]:
@@ -51,6 +51,7 @@ MAKERS: dict[str, Callable[[Embedding, int], Mechanism | Law]] = {
     "excluded": lambda e, k: Tem(e, 2.0, exclude=e.words[:1]),
     "remap": lambda e, k: Tem(e, 2.0, remap=k),
     "response": lambda e, k: NeighborResponse(e, 2.0, cover=k),
+    "response, excluded": lambda e, k: NeighborResponse(e, 2.0, cover=k, exclude=e.words[k:]),
     "finite law": lambda e, k: FiniteLaw(
         e, np.random.default_rng(k).dirichlet(np.ones(len(e)), len(e)), certify=False
     ),
@@ -73,24 +74,23 @@ def test_any_mechanism_against_any_metric(kind: str, count: int, spread: float, 
     # Rounded, so that some words are at one place.
     e = Embedding(names, (spread * rng.normal(size=(count, 2))).round(1))
     m = MAKERS[kind](e, int(rng.integers(2, count)))
-    matrix = (m.matrix() if isinstance(m, Law)
-              else np.array([m.probabilities(word) for word in names]))  # fmt: skip
+    matrix = law_of(m)
     other = Embedding(names, rng.normal(size=(count, 3)), metric="manhattan")
     graph = tree(names, rng)
     assert list(graph.words) == names
-    table = np.array([other.distances(w) for w in names]) + 0.25
+    table = distances_of(other) + 0.25
     np.fill_diagonal(table, 0.0)
     apart = table.copy()
     apart[0, 1:] = apart[1:, 0] = inf
     metrics: list[tuple[object, np.ndarray]] = [
-        (other, np.array([other.distances(w) for w in names])),
-        (e, np.array([e.distances(w) for w in names])),
+        (other, distances_of(other)),
+        (e, distances_of(e)),
+        (graph, distances_of(graph)),
         (table, table),
         (apart.tolist(), apart),
         (lambda a, b: abs(int(a[1:]) - int(b[1:])),
          np.abs(np.arange(count)[:, None] - np.arange(count)).astype(float)),
     ]  # fmt: skip
-    metrics.append((graph, np.array([graph.distances(w) for w in names], float)))
     for metric, distances in metrics:
         found = audit.certify(m, metric=metric)  # type: ignore[call-overload]
         assert isinstance(found, audit.LargestLoss)
@@ -116,8 +116,8 @@ def test_any_mechanism_against_any_metric(kind: str, count: int, spread: float, 
 
 def test_the_two_ways_agree_on_many_words() -> None:
     """The search with bounds looks at few pairs, and misses none."""
-    e = Embedding([f"w{i}" for i in range(150)], np.random.default_rng(1).normal(size=(150, 3)))
-    distances = np.array([e.distances(w) for w in e.words])
+    e = normal(150, 3, 1)
+    distances = distances_of(e)
     for m in (Tem(e, 3.0, cover=5), NeighborResponse(e, 2.0, cover=9)):
         by_space, by_matrix = (audit.certify(m, metric=x) for x in (e, distances))
         assert isinstance(by_space, audit.LargestLoss) and isinstance(by_matrix, audit.LargestLoss)
@@ -125,22 +125,20 @@ def test_the_two_ways_agree_on_many_words() -> None:
         assert by_matrix.pair == by_space.pair and by_matrix.metric == "given"
         assert by_matrix.local == pytest.approx(by_space.local, rel=1e-9)
     law = laws.one_diffractor(e, 3.0)
-    logs = np.log(law.matrix())
-    ratios = np.abs(logs[:, None] - logs).max(axis=2)
     np.fill_diagonal(distances, inf)
     found = audit.certify(law)
     # Of the law itself; what is drawn has no probabilities below 2⁻¹⁰⁰ of the largest.
-    assert found.epsilon == pytest.approx((ratios / distances).max(), rel=1e-9)
+    assert found.epsilon == pytest.approx((ratios_of(law.matrix()) / distances).max(), rel=1e-9)
     assert FiniteLaw(law=law).epsilon < 0.9 * found.epsilon
 
 
 def test_progress_is_told_and_groups_are_kept() -> None:
-    e = Embedding([f"w{i}" for i in range(130)], np.random.default_rng(2).normal(size=(130, 2)))
+    e = normal(130, 2, 2)
     told: list[int] = []
     audit.certify(laws.santext(e, 100.0), metric=lambda a, b: 1.0, progress=told.append)
     assert sum(told) == 128
     law = laws.custext(e, 2.0, 10)
-    distances = np.array([e.distances(w) for w in e.words])
+    distances = distances_of(e)
     groups = law.proved.groups
     assert groups is not None
     matrix, worst = law.matrix(), 0.0
@@ -151,7 +149,7 @@ def test_progress_is_told_and_groups_are_kept() -> None:
     assert laws.largest_loss(matrix, distances, groups) == pytest.approx(worst, rel=1e-9)
 
 
-E = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
+E = line(0, 1, 3)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +162,7 @@ E = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
         ([[0, np.nan, 2], [np.nan, 0, 1], [2, 1, 0]], "nan from word 0"),
         (lambda a, b: -1.0, "not negative"),
         (Embedding(["a", "b", "x"], [[0.0], [1.0], [3.0]]), "metric"),
-        (Embedding(["a", "b"], [[0.0], [1.0]]), "metric"),
+        (line(0, 1), "metric"),
     ],
 )
 @pytest.mark.parametrize("m", [Tem(E, 1.0), laws.santext(E, 1.0), laws.santext(E, 500.0)])
@@ -184,7 +182,7 @@ def test_what_has_no_law() -> None:
 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-320, 3e-310, 1e307, 1.7e308])
 def test_the_smallest_and_the_largest_epsilon_are_certified(epsilon: float) -> None:
-    e = Embedding([f"w{i}" for i in range(9)], np.arange(9.0)[:, None] ** 2)
+    e = numbered(np.arange(9.0)[:, None] ** 2)
     tem = Tem.certified(e, epsilon)
     assert tem.epsilon <= epsilon <= tem.nominal < inf
     assert audit.certify(Tem(e, tem.nominal)).epsilon <= epsilon
@@ -192,7 +190,7 @@ def test_the_smallest_and_the_largest_epsilon_are_certified(epsilon: float) -> N
 
 def test_an_unknown_word_is_paid_for_where_a_certificate_is_not_about_it() -> None:
     """The price times γ/2 covers the log-ratio to an unknown word, which is drawn uniformly."""
-    e = Embedding(["a", "b", "c", "d"], [[0.0], [0.1], [0.2], [3.0]])
+    e = line(0, 0.1, 0.2, 3)
     for consistent in (False, True):
         tem = Tem.certified(e, 0.5, gamma=0.4, consistent=consistent)
         assert tem.nominal > tem.epsilon * 1.2

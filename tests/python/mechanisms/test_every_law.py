@@ -1,7 +1,5 @@
 """Whatever is registered, a law or a mechanism whose law can be computed, keeps its price."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from typing import Any
@@ -10,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 import fastdx
 from fastdx import Embedding, FiniteLaw, Mechanism, from_spec
@@ -20,8 +17,10 @@ from fastdx.lab.comparison.families import VARIANTS
 from fastdx.lab.laws import Law, largest_loss
 from fastdx.mechanisms import MECHANISMS
 from helpers.bounds import slack
+from helpers.draws import assert_follows
+from helpers.laws import distances_of, law_of
+from helpers.spaces import line, normal, numbered
 
-DISCRETE = "any two words"
 TINY, HUGE = 1e-6, 1e3
 # The programme's solver sees no constraint beyond its own accuracy: it is asked for less.
 DOMAIN = {"truncated-laplace": (TINY, 0.49), "optimal": (1e-3, 60.0)}
@@ -32,10 +31,9 @@ UNPROVED = ("truncated-laplace", "words-blending-boxes")
 
 def finite_names() -> list[str]:
     """All that has a law: found by making each, so that none can be forgotten."""
-    line = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
     ball = Embedding(["a", "b", "c"], [[0.0], [0.3], [0.5]], metric="poincare")
     found = []
-    for space in (line, ball):
+    for space in (line(0.0, 1.0, 3.0), ball):
         for name, family in families(space).items():
             made = family.make(min(family.epsilons[0] + 0.3, family.epsilons[1]))
             if (isinstance(made, Law) or made.has_law) and name not in found:
@@ -61,12 +59,6 @@ def family(name: str, space: Embedding) -> Family:
     return families(space, [name])[name]
 
 
-def matrix_of(made: Mechanism | Law) -> np.ndarray:
-    if isinstance(made, Law):
-        return made.matrix()
-    return np.array([made.probabilities(word) for word in made.space.words])
-
-
 def price_of(made: Mechanism | Law) -> tuple[float, np.ndarray | None, np.ndarray | None]:
     """ε proved, the distances that it is per unit of (None: any two words), and the groups."""
     space = made.space
@@ -76,7 +68,7 @@ def price_of(made: Mechanism | Law) -> tuple[float, np.ndarray | None, np.ndarra
         return made.proved.epsilon, d, groups
     if made.guarantee.metric.startswith("discrete"):
         return made.epsilon, None, None
-    return made.epsilon, np.array([space.distances(w) for w in space.words], float), None
+    return made.epsilon, distances_of(space), None
 
 
 @pytest.mark.parametrize("name", FINITE)
@@ -95,7 +87,7 @@ def test_it_is_a_law_at_its_price(
     # Whole numbers: words at one place, and ties.
     dim = 1 if name in ON_A_LINE else dim
     points = rng.integers(-3, 4, size=(count, dim)) * scale
-    e = Embedding([f"w{i}" for i in range(count)], points)
+    e = numbered(points)
     epsilon = float(np.clip(epsilon, *DOMAIN.get(name, (TINY, HUGE))))
     alone = np.ptp(points, axis=0).max() == 0
     if (name in ON_A_LINE and alone) or (name == "words-blending-boxes" and count == 1):
@@ -104,18 +96,17 @@ def test_it_is_a_law_at_its_price(
             family(name, e)
         return
     made = family(name, e).make(epsilon)
-    matrix = matrix_of(made)
+    matrix = law_of(made)
     assert matrix.shape == (count, count) and np.isfinite(matrix).all()
     assert (matrix >= 0).all() and np.abs(matrix.sum(axis=1) - 1).max() <= 1e-12
     proved, distances, groups = price_of(made)
     assert math.isfinite(proved) or name in UNPROVED
     lost = largest_loss(matrix, distances, groups)
     # Rounding of a probability, per unit of the least distance.
-    apart = 1.0
-    if distances is not None and (distances > 0).any():
-        apart = float(distances[distances > 0].min())
+    away = distances_of(e)
+    apart = float(away[away > 0].min()) if away.any() else 1.0
     more = 0.0 if isinstance(made, Law) else slack(made.guarantee)
-    assert lost <= proved * (1 + 1e-9) + (1e-12 + more) / apart
+    assert lost <= proved * (1 + 1e-9) + (1e-12 + more) / (1.0 if distances is None else apart)
     # The certificate, of the law or of what draws it, is the same number.
     found = audit.certify(made, metric=e)
     assert isinstance(found, audit.LargestLoss)
@@ -135,27 +126,18 @@ def test_it_is_a_law_at_its_price(
 @pytest.mark.parametrize("name", FINITE)
 def test_what_is_drawn_is_the_law(name: str) -> None:
     dim = 1 if name in ON_A_LINE else 3
-    e = Embedding([f"w{i}" for i in range(25)], np.random.default_rng(4).normal(size=(25, dim)))
+    e = normal(25, dim, 4)
     made = family(name, e).make(0.45 if name in DOMAIN else 2.0)
     if isinstance(made, Law):
         m: Mechanism = FiniteLaw(law=made, seed=21)
     else:
         m = from_spec({**made.spec, "seed": 21}, **made._held())
-    matrix, draws = matrix_of(made), 400_000
+    law = law_of(made)
     for word in (0, 20):
-        seen = np.bincount(m.sample(f"w{word}", draws), minlength=25)
-        expected = matrix[word] * draws
-        assert (seen[expected == 0] == 0).all()
-        rare = expected < 10
-        counts = np.append(seen[~rare], seen[rare].sum())
-        wanted = np.append(expected[~rare], expected[rare].sum())
-        possible = wanted > 0
-        if possible.sum() > 1:
-            found = stats.chisquare(counts[possible], wanted[possible]).pvalue
-            assert found > 1e-7, (name, word)
+        assert_follows(np.bincount(m.sample(f"w{word}", 400_000), minlength=25), law[word])
 
 
-SPACE = Embedding([f"w{i}" for i in range(6)], np.random.default_rng(1).normal(size=(6, 1)))
+SPACE = normal(6, 1, 1)
 SOUND: dict[str, Any] = {
     "k": 3,
     "sensitive": ["w1"],

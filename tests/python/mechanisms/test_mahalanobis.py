@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import fastdx
 from fastdx import Embedding, Mahalanobis, MultivariateLaplace
 from fastdx.lab import audit
+from helpers.spaces import numbered
 
 
 def line() -> Embedding:
@@ -13,7 +13,7 @@ def line() -> Embedding:
     x = np.zeros((41, 2))
     x[:, 0] = np.linspace(-20, 20, 41)
     x[0] = [0, 1.0]
-    return Embedding([f"w{i}" for i in range(41)], x)
+    return numbered(x)
 
 
 def test_the_price_holds_and_the_nominal_one_does_not() -> None:
@@ -37,11 +37,3 @@ def test_without_covariance_it_is_round_noise() -> None:
     )
     # Words at one place spread in no direction.
     Mahalanobis(Embedding(["a", "b"], [[1.0, 2.0]] * 2), 1.0).sample("a", 10)
-
-
-def test_bad_parameters() -> None:
-    for wrong in (-0.1, 1.0, float("nan")):
-        with pytest.raises(fastdx.ParameterError, match="mixing"):
-            Mahalanobis(line(), 1.0, mixing=wrong)
-    with pytest.raises(fastdx.ParameterError, match="Euclidean"):
-        Mahalanobis(Embedding(["a"], [[1.0]], metric="manhattan"), 1.0)

@@ -16,11 +16,14 @@ import pytest
 import fastdx
 from fastdx import Embedding, NeighborResponse
 from fastdx.lab.noise import multivariate_laplace
+from helpers.command import python
 
 IDS = np.zeros(3000, dtype=np.uint32)
 
 
 def draw(m: fastdx.Mechanism) -> bytes:
+    # Few short texts, too: a list once started a pool that does not survive a fork.
+    assert len(m.privatize(["a w1", "w2"])) == 2
     return m.privatize_ids(IDS).tobytes()
 
 
@@ -65,13 +68,7 @@ print(out.hexdigest())
 
 
 def test_a_seed_gives_the_same_at_any_number_of_threads() -> None:
-    def run(threads: int) -> str:
-        env = {**os.environ, "FASTDX_NUM_THREADS": str(threads)}
-        return subprocess.run(
-            [sys.executable, "-c", SCRIPT], env=env, check=True, capture_output=True, text=True
-        ).stdout
-
-    assert len({run(1), run(2), run(5)}) == 1
+    assert len({python(SCRIPT, FASTDX_NUM_THREADS=n).stdout for n in ("1", "2", "5")}) == 1
 
 
 def child(m: fastdx.Mechanism, queue: "multiprocessing.Queue[bytes]") -> None:
@@ -92,23 +89,6 @@ def test_forked_children_neither_hang_nor_share_draws(small: Embedding, mechanis
         assert c.exitcode == 0
     seen.append(draw(m))
     assert len(set(seen)) == len(seen)
-
-
-def two_texts(m: fastdx.Mechanism, queue: object) -> None:
-    queue.put(m.privatize(["a word", "another"]))  # type: ignore[attr-defined]
-
-
-def test_few_short_texts_are_replaced_in_a_forked_child(mechanism: type) -> None:
-    # rayon's own pool, which does not survive a fork, was once started by a list in the parent.
-    m = mechanism(epsilon=5.0)
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    two_texts(m, queue)
-    child_ = context.Process(target=two_texts, args=(m, queue))
-    child_.start()
-    assert all(len(queue.get(timeout=240)) == 2 for _ in range(2))
-    child_.join(timeout=240)
-    assert child_.exitcode == 0
 
 
 def test_spawned_workers_differ(small: Embedding, mechanism: type) -> None:
@@ -148,11 +128,8 @@ def test_the_gil_is_released(mechanism: type) -> None:
 
 def test_a_bad_thread_count_is_an_error() -> None:
     code = "from fastdx.lab import noise; noise.multivariate_laplace(2, 1.0, 5000)"
-    env = {**os.environ, "FASTDX_NUM_THREADS": "none"}
-    run = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 1 and "FASTDX_NUM_THREADS must be" in run.stderr
+    done = python(code, code=1, FASTDX_NUM_THREADS="none")
+    assert "FASTDX_NUM_THREADS must be" in done.stderr
 
 
 NAMESPACE = """

@@ -3,8 +3,6 @@
 import gzip
 import os
 import pickle
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,6 +11,8 @@ import pytest
 
 import fastdx
 from fastdx import Cover, Embedding, MultivariateLaplace, Tem
+from helpers.command import MAIN, peak, python
+from helpers.draws import assert_follows
 
 RNG = np.random.default_rng(3)
 WORDS = [f"w{i}" for i in range(3000)]
@@ -42,19 +42,10 @@ def test_the_law_does_not_depend_on_what_is_kept(cover: int | None) -> None:
     drawn = [np.concatenate([m.privatize_ids(ids) for _ in range(3)]) for m in seeded]
     assert (drawn[0] == drawn[1]).all() and (drawn[0] == drawn[2]).all()
     # And without a seed: 600,000 draws of one word against its law.
-    law = seeded[0].probabilities("w7")
-    often = law * 600_000 > 10
     for limit in (0, 10**9):
         tem = Tem(SPACE, 3.0, cover=cover, cache_bytes=limit, threads=2)
-        counts = np.zeros(3000)
-        for _ in range(20):
-            counts += np.bincount(tem.sample("w7", 30_000), minlength=3000)
-        expected = law * 600_000
-        chi2 = ((counts - expected)[often] ** 2 / expected[often]).sum()
-        degrees = often.sum()
-        # Wilson and Hilferty, six deviations: false alarms below 1e-8.
-        scale = 2 / (9 * degrees)
-        assert chi2 <= degrees * (1 - scale + 6 * scale**0.5) ** 3
+        counts = np.bincount(tem.sample("w7", 600_000), minlength=3000)
+        assert_follows(counts, seeded[0].probabilities("w7"))
 
 
 def test_the_environment_sets_the_bound() -> None:
@@ -63,15 +54,8 @@ def test_the_environment_sets_the_bound() -> None:
         "t.privatize_ids(numpy.arange(20000)); print(t.cached_bytes)"
     )
     for value, most in (("1000000", 1_000_000), ("0", 0)):
-        env = {**os.environ, "FASTDX_CACHE_BYTES": value}
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=env, check=False, capture_output=True, text=True
-        )
-        assert int(done.stdout) <= most
-    env = {**os.environ, "FASTDX_CACHE_BYTES": "much"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=env, check=False, capture_output=True, text=True
-    )
+        assert int(python(code, FASTDX_CACHE_BYTES=value).stdout) <= most
+    done = python(code, code=1, FASTDX_CACHE_BYTES="much")
     assert "FASTDX_CACHE_BYTES must be" in done.stderr
 
 
@@ -86,21 +70,7 @@ def test_threads_are_those_that_were_asked_for() -> None:
     if not Path("/proc/self/task").is_dir():
         pytest.skip("no /proc here")
     for threads in (1, 3):
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(threads)], capture_output=True, text=True, check=True
-        )
-        assert int(done.stdout) == threads
-
-
-def test_bad_resources_are_refused() -> None:
-    with pytest.raises(fastdx.ParameterError, match="threads"):
-        Tem(SPACE, 1.0, threads=0)
-    with pytest.raises(fastdx.ParameterError, match="threads"):
-        Tem(SPACE, 1.0, threads=5000)
-    with pytest.raises(fastdx.ParameterError, match="cache_bytes"):
-        Tem(SPACE, 1.0, cache_bytes=-1)
-    with pytest.raises(fastdx.InputTypeError, match="cache_bytes"):
-        Tem(SPACE, 1.0, cache_bytes=1.5)  # type: ignore[arg-type]
+        assert int(python(code, threads).stdout) == threads
 
 
 @pytest.fixture
@@ -188,29 +158,7 @@ def test_what_was_checked_is_not_read_again(index: Path, monkeypatch: pytest.Mon
         "import pickle, sys; t = pickle.loads(sys.stdin.buffer.read()); "
         "u = pickle.loads(pickle.dumps(t)); print(t.cover == u.cover, len(t.space))"
     )
-    done = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, check=True)
-    assert done.stdout.split() == [b"True", b"300"]
-
-
-def peak(code: str, *args: str | Path) -> tuple[float, str]:
-    """The most memory that a process takes, in MB, and what it says on standard error."""
-    # The peak since the program began: ru_maxrss counts its parent's too, from before.
-    code += (
-        "\nlines = dict(line.split(':', 1) for line in open('/proc/self/status'))"
-        "\nprint(lines['VmHWM'].split()[0])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, check=True
-    )
-    return int(done.stdout.split()[-1]) / 1024, done.stderr
-
-
-COMMAND = """
-import sys; from fastdx.cli import main
-try: main(sys.argv[1:])
-except SystemExit: pass
-"""
-"""The command, whose exit is not the end: memory is asked for after it."""
+    assert python(code, stdin=data).stdout.split() == ["True", "300"]
 
 
 def repeated(start: bytes, part: bytes, count: int, end: bytes) -> bytes:
@@ -245,17 +193,13 @@ def test_no_file_takes_more_memory_than_a_record_may(tmp_path: Path, case: str) 
     path.write_bytes(repeated(start, part, count, end))
     assert path.stat().st_size < 2_000_000
     args = ("privatize", path, "--column", "t", "--epsilon", "3", "-q", "-o", out)
-    used, told = peak(COMMAND, *args)
+    used, told = peak(MAIN, *args)
     assert message in told.replace(str(path), "") and "Traceback" not in told, told
     if message:
         assert f"{path}, line" in told and not out.exists()
         assert "--max-record allows more" in told
 
-    assert used < MOST, used
-
-
-MOST = 560
-"""MB."""
+    assert used < 560, used
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "json", "csv"])
@@ -265,11 +209,11 @@ def test_a_larger_record_can_be_allowed(tmp_path: Path, kind: str) -> None:
     lines = {"csv": f't\n"{text}"\n', "json": f'[{{"t":"{text}"}}]', "jsonl": f'{{"t":"{text}"}}\n'}
     path.write_text(lines[kind])
     args = ("privatize", path, "--column", "t", "--epsilon", "3", "-q", "-o", out)
-    assert "more than 16777216 " in peak(COMMAND, *args)[1] and not out.exists()
-    assert peak(COMMAND, *args, "--max-record", "32")[1] == ""
+    assert "more than 16777216 " in peak(MAIN, *args)[1] and not out.exists()
+    assert peak(MAIN, *args, "--max-record", "32")[1] == ""
     assert out.read_text().count("-") == 1_600_000
     for size in ("0", "1025", "1.5", "-1", "much"):
-        assert "whole number from 1 to 1024" in peak(COMMAND, *args, "--max-record", size)[1]
+        assert "whole number from 1 to 1024" in peak(MAIN, *args, "--max-record", size)[1]
 
 
 def test_many_empty_texts_take_no_more_than_they_must() -> None:

@@ -1,11 +1,7 @@
 """Specs: the same mechanism from Python, files, the command, and the recipes of engines."""
 
-from __future__ import annotations
-
 import json
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +14,13 @@ from fastdx._core import spec_keys
 from fastdx._engines.recipe import Recipe
 from fastdx.exceptions import InputTypeError, ParameterError
 from helpers import ROOT
-from helpers.command import run
-from helpers.specs import WORDS, every_spec, toml
+from helpers.command import python, run
+from helpers.specs import WORDS, toml
 
 TEXT = (
     " ".join(WORDS)
     + ", and some words that nobody knows! Paid €12,50 on 05/03/2026, or 7 % of $1,249.90 by 3 May."
 )
-
-
-@pytest.fixture(scope="module")
-def specs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    return every_spec(tmp_path_factory.mktemp("specs"))
 
 
 NAMES = ["tem", "tem-cover", "tem-stored-cover", "tem-certified", "tem-graph",
@@ -86,8 +77,7 @@ def test_the_command_runs_it(specs: dict[str, dict[str, Any]], name: str, tmp_pa
     path.write_text(json.dumps({**specs[name], "seed": 11}))
     done = run("privatize", "--spec", path, "--report", "json", "--report-file", report,
                "--allow-unchanged", "--format", "jsonl", "--column", "t",
-               stdin=json.dumps({"t": TEXT}) + "\n")  # fmt: skip
-    assert done.returncode == 0, done.stderr
+               stdin=json.dumps({"t": TEXT}) + "\n", code=0)  # fmt: skip
     told = json.loads(report.read_text())
     made = seeded(specs[name])
     assert told["spec"] == made.spec
@@ -111,16 +101,10 @@ def test_the_recipe_of_engines_makes_it_in_another_process(
         f"m = recipe.mechanism(); print(json.dumps([m.spec, m.privatize({TEXT!r}), "
         "m.guarantee.to_dict()]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(recipe), check=True,
-                          capture_output=True)  # fmt: skip
-    spec, text, guarantee = json.loads(done.stdout)
+    spec, text, guarantee = json.loads(python(code, stdin=pickle.dumps(recipe)).stdout)
     made = seeded(specs[name])
     expected = made.spec
-    expected["index"].pop("file", None)
-    for part in spec.values():
-        if isinstance(part, dict):
-            part.pop("file", None)
-    for part in expected.values():
+    for part in (*spec.values(), *expected.values()):
         if isinstance(part, dict):
             part.pop("file", None)
     assert text == made.privatize(TEXT)
@@ -132,10 +116,9 @@ def test_the_recipe_of_engines_makes_it_in_another_process(
 def test_options_make_the_same_spec(specs: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     index = specs["tem"]["index"]
-    done = run("privatize", "--embedding", index, "--epsilon", "2", "--cover", "5", "--balance",
+    run("privatize", "--embedding", index, "--epsilon", "2", "--cover", "5", "--balance",
                "0.1", "--oov", "mask", "--report", "json", "--report-file", report,
-               stdin=TEXT)  # fmt: skip
-    assert done.returncode == 0, done.stderr
+               stdin=TEXT, code=0)  # fmt: skip
     assert json.loads(report.read_text())["spec"] == from_spec(specs["tem-cover"]).spec
 
 

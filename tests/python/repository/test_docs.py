@@ -1,11 +1,10 @@
 """Names, files and commands in documents are those of the code. `make site` checks links."""
 
-from __future__ import annotations
-
 import importlib.util
 import pkgutil
 import re
 import shlex
+import textwrap
 from pathlib import Path
 from types import ModuleType
 
@@ -13,10 +12,14 @@ import pytest
 
 import fastdx
 from fastdx import cli
+from fastdx.cli import policies
+from fastdx.cli.messages import CommandError
 from helpers import ROOT
+from helpers.policies import weak
 
 LECTURES = sorted(ROOT.glob("src/**/README.md"))
 DOCUMENTS = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *LECTURES})
+TABLES = [*ROOT.glob("examples/*.toml"), *ROOT.glob("service/*.toml"), *DOCUMENTS]
 LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 
 
@@ -117,14 +120,37 @@ def commands_of(document: Path) -> list[str]:
 
 
 def test_the_commands_of_the_documents_are_commands() -> None:
-    parser = cli.parser()
-    lines = [line for document in DOCUMENTS for line in commands_of(document)]
-    assert len(lines) > 10
-    for line in lines:
+    """And where many words come back under one, the document says so."""
+    parser, count = cli.parser(), 0
+    for document in DOCUMENTS:
+        for line in commands_of(document):
+            try:
+                args = parser.parse_args(shlex.split(line)[1:])
+            except SystemExit:
+                raise AssertionError(f"no command: {line}") from None
+            count += 1
+            assert not weak(args) or "come back" in document.read_text("utf-8"), line
+    assert count > 10
+
+
+@pytest.mark.parametrize("file", TABLES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_policies_that_are_shown_can_be_had(file: Path, tmp_path: Path) -> None:
+    """And where many words come back under one, the file says so."""
+    text = file.read_text("utf-8")
+    blocks = re.findall(r"^```toml\n(.*?)^```", text, re.M | re.S)
+    for block in [text] if file.suffix == ".toml" else blocks:
+        if "[policies." not in block:
+            continue
+        # Its files are not there. The service's own tables are not about mechanisms.
+        shown = re.sub(r"^(index|warm|exclude) = .*\n", "", textwrap.dedent(block), flags=re.M)
+        (tmp_path / "policies.toml").write_text(shown, "utf-8")
         try:
-            parser.parse_args(shlex.split(line)[1:])
-        except SystemExit:
-            raise AssertionError(f"no command: {line}") from None
+            made = policies.mechanisms(str(tmp_path / "policies.toml"))
+        except CommandError as e:
+            assert "neither default nor policies" in str(e), e
+            continue
+        for name, mechanism in made.items():
+            assert mechanism.unchanged.warning is None or "come back" in text, name
 
 
 def test_commands_in_sentences_have_these_options() -> None:

@@ -1,7 +1,5 @@
 """The conversions of the papers' data, on small made files, and the checks of what they make."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Tests the effects of `import fastdx`, each in a fresh interpreter."""
 
-from __future__ import annotations
-
 import io
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What a release states, in the files that state it."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 

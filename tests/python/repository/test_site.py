@@ -1,20 +1,16 @@
 """The site that `make site` has built, in a browser where there is one. Opened as files."""
 
-from __future__ import annotations
-
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from helpers import ROOT
+from helpers.browser import BROWSER, dom
 
 SITE = ROOT / "target" / "site"
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 
 pytestmark = [
     pytest.mark.skipif(BROWSER is None, reason="no chromium"),
@@ -42,14 +38,9 @@ WIDTHS = """
 """
 
 
-def dom(url: str, profile: Path) -> str:
-    """The document as the browser leaves it, without a network."""
-    assert BROWSER is not None
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
-               "--host-resolver-rules=MAP * ~NOTFOUND", "--allow-file-access-from-files",
-               "--virtual-time-budget=60000", f"--user-data-dir={profile}", url]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-    return done.stdout
+# Without a network.
+ALONE = ("--host-resolver-rules=MAP * ~NOTFOUND", "--allow-file-access-from-files",
+         "--virtual-time-budget=60000")  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -65,7 +56,7 @@ def dom(url: str, profile: Path) -> str:
     ],
 )
 def test_the_search_finds_a_word(tmp_path: Path, word: str, page: str) -> None:
-    shown = dom(f"{(SITE / 'index.html').as_uri()}?q={quote(word)}", tmp_path / "profile")
+    shown = dom(f"{(SITE / 'index.html').as_uri()}?q={quote(word)}", tmp_path / "profile", *ALONE)
     found = re.findall(r'<a href="([^"?#]*)[^"]*" class="md-search-result__link', shown)
     assert any(link.endswith(page) for link in found[:40])
 
@@ -85,7 +76,7 @@ def test_no_page_is_wider_than_a_telephone(tmp_path: Path) -> None:
     pages = [p.as_uri() for p in sorted(SITE.rglob("*.html"))]
     harness = tmp_path / "widths.html"
     harness.write_text(WIDTHS % json.dumps(pages), "utf-8")
-    shown = dom(harness.as_uri(), tmp_path / "profile")
+    shown = dom(harness.as_uri(), tmp_path / "profile", *ALONE)
     found = re.search(r'<pre id="found">(.+?)</pre>', shown)
     assert found
     widths = json.loads(found[1])

@@ -1,7 +1,5 @@
 """The service as it was built: `make test-service`, or FASTDX_SERVE names its program."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import threading

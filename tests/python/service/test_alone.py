@@ -1,7 +1,5 @@
 """The static program, alone in an empty folder that is its root, as a user without rights."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

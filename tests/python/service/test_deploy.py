@@ -1,7 +1,5 @@
 """The examples of service/deploy: their options, probes and ports are those of the program."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

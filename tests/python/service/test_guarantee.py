@@ -1,7 +1,5 @@
 """A guarantee from the service: the same JSON as from Python, as its schema describes it."""
 
-from __future__ import annotations
-
 import json
 import time
 import urllib.request
@@ -14,6 +12,7 @@ import numpy as np
 
 from fastdx import Embedding, Mechanism, MultivariateLaplace, Tem
 from helpers import ROOT
+from helpers.spaces import numbered
 
 SCHEMA = json.loads((ROOT / "docs" / "reference" / "guarantee.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -41,7 +40,7 @@ def measured(address: str, policy: str) -> dict[str, Any]:
 
 def test_python_and_the_service_give_the_same(start: Callable[..., str], tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
-    e = Embedding([f"w{i}" for i in range(60)], rng.normal(size=(60, 3)))
+    e = numbered(rng.normal(size=(60, 3)))
     plain, certified = tmp_path / "plain.fdx", tmp_path / "certified.fdx"
     e.save(plain)
     nominal = Tem.certified(e, 2.0)
@@ -49,7 +48,7 @@ def test_python_and_the_service_give_the_same(start: Callable[..., str], tmp_pat
     of_file, with_proof = Embedding.load(plain), Embedding.load(certified)
 
     large = tmp_path / "large.fdx"
-    Embedding([f"w{i}" for i in range(21_000)], rng.normal(size=(21_000, 2))).save(large)
+    numbered(rng.normal(size=(21_000, 2))).save(large)
     of_large = Embedding.load(large)
 
     index = f'index = "{plain}"\nexclude = "none"\n'

@@ -1,7 +1,5 @@
 """Numbers and dates through the service: what they cost, and the laws that it shows."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The page of the service in a browser: what it shows, by keyboard, to a screen reader, dark."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

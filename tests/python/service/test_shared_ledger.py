@@ -4,13 +4,9 @@ Every charge that was accepted stands in the file exactly once, nobody overspend
 is not refused, and nobody is told that the file is locked.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import sqlite3
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fastdx.budget import Ledger
+from helpers.charging import begun, charged
 
 # A word costs ε, here and in Python's charges.
 EPSILON = 3.0
@@ -27,56 +24,14 @@ CLIENTS, REQUESTS = 4, 120
 FIT = 500
 KEYS = {"common": "c" * 16, "small": "s" * 16, "served": "o" * 16}
 
-# Opens the ledger as often as it charges: many programs that charge once are like that.
-CHARGE = """
-import json, sys
-from collections import Counter
-from fastdx.budget import BudgetExceededError, Ledger
 
-path, own, charges, epsilon, budget = json.loads(sys.argv[1])
-print("ready", flush=True)
-sys.stdin.readline()
-found, accepted = Counter(), []
-for i in range(charges):
-    for account, amount in (("common", epsilon), ("small", 0.1), (own, 0.1)):
-        note = f"{own} {account} {i}"
-        try:
-            Ledger(path, budget, timeout=60.0).charge(account, amount, note)
-        except BudgetExceededError:
-            found[f"refused {account}"] += 1
-        except Exception as e:
-            found[f"{type(e).__name__}: {e}"] += 1
-        else:
-            accepted.append(note)
-            found[account] += 1
-print(json.dumps([found, accepted]))
-"""
-
-
-def begun(path: Path, charges: int, budget: float) -> list[subprocess.Popen[str]]:
-    """Processes that charge at once."""
-    processes = []
-    for i in range(PROCESSES):
-        given = json.dumps([str(path), f"own {i}", charges, EPSILON, budget])
-        command = [sys.executable, "-c", CHARGE, given]
-        pipe = subprocess.PIPE
-        processes.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True))
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    return processes
-
-
-def charged(process: subprocess.Popen[str]) -> tuple[Counter[str], list[str]]:
-    """The answers to a process, and the notes of the charges that were accepted."""
-    out, _ = process.communicate(timeout=300)
-    assert process.returncode == 0
-    found, accepted = json.loads(out)
-    return Counter(found), accepted
+def own_charges(count: int) -> list[list[tuple[str, float, str]]]:
+    """What each process charges: an account of all, a small one, and its own."""
+    return [
+        [(account, amount, f"own {i} {account} {n}") for n in range(count)
+         for account, amount in (("common", EPSILON), ("small", 0.1), (f"own {i}", 0.1))]
+        for i in range(PROCESSES)
+    ]  # fmt: skip
 
 
 def asked(address: str, account: str, requests: int) -> Counter[str]:
@@ -114,7 +69,7 @@ def test_python_and_the_service_charge_one_file_at_once(
 ) -> None:
     ledger, budget = tmp_path / "ledger.sqlite", FIT * EPSILON
     address = served(start, tmp_path, ledger, budget)
-    processes = begun(ledger, CHARGES, budget)
+    processes = begun(ledger, budget, own_charges(CHARGES))
     with ThreadPoolExecutor() as threads:
         clients = [
             threads.submit(asked, address, account, REQUESTS)
@@ -125,7 +80,7 @@ def test_python_and_the_service_charge_one_file_at_once(
         of_service = [client.result() for client in clients]
 
     total: Counter[str] = Counter()
-    for found in [found for found, _ in of_python] + of_service:
+    for found in [found for found, *_ in of_python] + of_service:
         total.update(found)
     tried = PROCESSES * CHARGES + CLIENTS * REQUESTS
     assert tried > FIT
@@ -143,19 +98,19 @@ def test_python_and_the_service_charge_one_file_at_once(
         account: count for account, count in total.items() if not account.startswith("refused")
     }
     notes = Counter(note for _, _, note in written if note.startswith("own"))
-    assert notes == Counter(note for _, accepted in of_python for note in accepted)
+    assert notes == Counter(note for _, accepted, _ in of_python for note in accepted)
     # Both have read what the other wrote.
     both = Ledger(ledger)
     assert (both.spent("common"), both.remaining("common")) == (budget, 0.0)
     assert asked(address, "common", 1) == {"refused common": 1}
-    assert sum(found["common"] for found, _ in of_python) > 0
+    assert sum(found["common"] for found, *_ in of_python) > 0
     assert sum(found["common"] for found in of_service) > 0
 
 
 def test_many_open_a_new_file_at_once(start: Callable[..., str], tmp_path: Path) -> None:
     for attempt in range(5):
         ledger = tmp_path / f"{attempt}.sqlite"
-        processes = begun(ledger, 1, 100.0)
+        processes = begun(ledger, 100.0, own_charges(1))
         address = served(start, tmp_path, ledger, 100.0)
         assert asked(address, "served", 2) == {"served": 2}
         for i, process in enumerate(processes):

@@ -1,22 +1,13 @@
 """The service makes of a Spec what Python makes of it: every mechanism, law and guarantee."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from fastdx import from_spec
 from fastdx.client import Client
-from helpers.specs import WORDS, every_spec, follows_the_law, toml
-
-
-@pytest.fixture(scope="module")
-def specs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    return every_spec(tmp_path_factory.mktemp("specs"))
+from helpers.specs import WORDS, follows_the_law, toml
 
 
 def test_every_mechanism(

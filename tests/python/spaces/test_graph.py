@@ -1,18 +1,18 @@
 """Word graphs from Python: construction, Tem on them, files, errors."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import fastdx
 from fastdx import Tem, WordGraph
-from fastdx.cli import main
 from helpers.bounds import slack
+from helpers.command import Command
+from helpers.draws import assert_follows
+from helpers.laws import distances_of, law_of, ratios_of
+from helpers.spaces import line
 
 EDGES = [("dog", "animal"), ("cat", "animal"), ("oak", "plant"), ("plant", "thing"),
          ("animal", "thing"), ("pan", "pot")]  # fmt: skip
@@ -80,8 +80,7 @@ def test_tem_has_its_whole_api(tmp_path: Path) -> None:
     weights = np.exp(-0.75 * np.minimum(graph.distances("dog"), 3.0))
     law = tem.probabilities("dog")
     np.testing.assert_allclose(law, weights / weights.sum(), rtol=1e-9)
-    drawn = np.bincount(tem.sample("dog", 1_000_000), minlength=8)
-    assert stats.chisquare(drawn, law * 1_000_000).pvalue > 1e-7
+    assert_follows(np.bincount(tem.sample("dog", 1_000_000), minlength=8), law)
     assert tem.guarantee.metric == "shortest-path"
     bound = Tem(graph, 1.5, gamma=3.0).guarantee.bound("dog", "cat")
     assert 3.0 <= bound < 3.0 + 1e-9
@@ -109,7 +108,7 @@ def test_tem_has_its_whole_api(tmp_path: Path) -> None:
 
 def test_an_embedding_is_no_graph(tmp_path: Path) -> None:
     path = tmp_path / "e.fdx"
-    fastdx.Embedding(["a", "b"], [[0.0], [1.0]]).save(path)
+    line(0, 1).save(path)
     with pytest.raises(fastdx.CorruptFileError, match="no word graph"):
         WordGraph.load(path)
     WordGraph(EDGES).save(path)
@@ -127,32 +126,19 @@ def test_the_bound_holds_on_a_graph_with_circles() -> None:
     for weights in (None, rng.gamma(1.0, size=len(edges))):
         graph = WordGraph(edges, weights)
         tem = Tem(graph, 2.0)
-        laws = np.array([tem.probabilities(w) for w in graph.words])
-        distances = np.array([graph.distances(w) for w in graph.words])
-        losses = np.abs(np.log(laws[:, None] / laws[None])).max(axis=2)
-        assert (losses <= 2.0 * distances + slack(tem.guarantee)).all()
+        allowed = 2.0 * distances_of(graph) + slack(tem.guarantee)
+        assert (ratios_of(law_of(tem)) <= allowed).all()
 
 
-def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line(tmp_path: Path, command: Command) -> None:
     edges, text = tmp_path / "edges.tsv", tmp_path / "in.txt"
     edges.write_text("".join(f"{u}\t{v}\n" for u, v in EDGES), "utf-8")
     text.write_text("dog cat\n", "utf-8")
-    arguments = [
-        "privatize",
-        "--graph",
-        str(edges),
-        "--epsilon",
-        "60",
-        "-q",
-        "--allow-unchanged",
-        str(text),
-    ]
+    arguments = ("privatize", "--graph", edges, "--epsilon", "60", "-q", "--allow-unchanged", text)
     # Within this γ, a word changes with a probability below 1e-12. Beyond the default one, one draw
     # in 1,000 falls.
-    assert main([*arguments, "--gamma", "5"]) == 0
-    assert capsys.readouterr().out == "dog cat\n"
-    assert main([*arguments, "--mechanism", "laplace"]) == 1
-    assert "--graph" in capsys.readouterr().err
+    assert command(*arguments, "--gamma", "5").out == "dog cat\n"
+    assert "--graph" in command(*arguments, "--mechanism", "laplace", code=1).err
 
 
 def test_only_some_words_and_the_paths_between_them() -> None:

@@ -12,6 +12,7 @@ import fastdx
 from fastdx import Embedding, HyperbolicLaplace, Tem
 from fastdx.lab import hyperbolic as h
 from fastdx.lab.noise import hyperbolic_laplace, hyperbolic_metropolis
+from helpers.spaces import numbered
 
 getcontext().prec = 60
 
@@ -103,7 +104,7 @@ def tree() -> Embedding:
     rng = np.random.default_rng(4)
     x = rng.normal(size=(40, 2))
     x *= (rng.uniform(0, 0.99, 40) / np.linalg.norm(x, axis=1))[:, None]
-    return Embedding([f"w{i}" for i in range(40)], x, metric="poincare")
+    return numbered(x, metric="poincare")
 
 
 def test_the_mechanism(tree: Embedding) -> None:

@@ -3,17 +3,16 @@
 import pickle
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import fastdx
 from fastdx import Embedding, MultivariateLaplace
+from helpers.spaces import normal
 
 
 @pytest.fixture(scope="module")
 def graph() -> Embedding:
-    vectors = np.random.default_rng(1).normal(size=(2000, 30))
-    return Embedding([f"w{i}" for i in range(2000)], vectors).build_hnsw(8, ef_construction=50)
+    return normal(2000, 30, 1).build_hnsw(8, ef_construction=50)
 
 
 def test_a_graph_is_built_again_after_loading(graph: Embedding, tmp_path: Path) -> None:

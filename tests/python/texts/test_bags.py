@@ -1,7 +1,5 @@
 """Earth Mover's distances, bags under privacy, attribution."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import pickle
@@ -20,12 +18,14 @@ from scipy.optimize import linear_sum_assignment, linprog
 import fastdx
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx.bags import STOP_WORDS, text_of
-from fastdx.cli import main
 from fastdx.lab.evaluation import Attribution, classify_nearest, text_classifier
 from fastdx.lab.noise import multivariate_laplace
 from helpers import SHARED
 from helpers.bounds import slack
+from helpers.command import Command
+from helpers.draws import ALARM, assert_follows
 from helpers.liars import LIES, Lie, tell
+from helpers.spaces import line
 
 ENGLISH = Embedding.default()
 
@@ -62,24 +62,24 @@ def test_transport_equals_linear_programming(m: int, k: int, seed: int) -> None:
 
 
 def test_bags_in_every_form() -> None:
-    line = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
+    e = line(0, 1, 3)
     for bag in (["a", "c", "c"], {"a": 1, "c": 2}, Counter("acc"), ([0, 2], [1, 2]), iter("acc")):
-        assert fastdx.earth_movers_distance(bag, ["b"] * 3, line) == pytest.approx(5 / 3)
-    assert fastdx.earth_movers_distance(["a"], ["a", "c"], line) == 1.5
-    with pytest.raises(fastdx.ParameterError, match="bag"):
-        fastdx.earth_movers_distance([], ["a"], line)
-    with pytest.raises(fastdx.UnknownWordError, match="bag_a: word 0, of 5 char"):
-        fastdx.earth_movers_distance(["zebra"], ["a"], line)
+        assert fastdx.earth_movers_distance(bag, ["b"] * 3, e) == pytest.approx(5 / 3)
+    assert fastdx.earth_movers_distance(["a"], ["a", "c"], e) == 1.5
+    wrong: Any
+    for wrong, error, said in (
+        ([], fastdx.ParameterError, "bag"),
+        (["zebra"], fastdx.UnknownWordError, "bag_a: word 0, of 5 char"),
+        ("abc", fastdx.InputTypeError, "bag_a"),
+        ({"a": -1}, fastdx.ParameterError, "count"),
+        (([7], [1]), fastdx.WordIdError, ""),
+        (([0], [1, 2]), fastdx.ParameterError, "counts"),
+        (([0], [-1]), fastdx.ParameterError, "counts"),
+    ):
+        with pytest.raises(error, match=said):
+            fastdx.earth_movers_distance(wrong, ["a"], e)
     with pytest.raises(fastdx.InputTypeError, match="bag_b"):
-        fastdx.earth_movers_distance(["a"], "abc", line)
-    with pytest.raises(fastdx.ParameterError, match="count"):
-        fastdx.earth_movers_distance(["a"], {"a": -1}, line)
-    with pytest.raises(fastdx.WordIdError):
-        fastdx.earth_movers_distance(([7], [1]), ["a"], line)
-    with pytest.raises(fastdx.ParameterError, match="counts"):
-        fastdx.earth_movers_distance(([0], [1, 2]), ["a"], line)
-    with pytest.raises(fastdx.ParameterError, match="counts"):
-        fastdx.earth_movers_distance(([0], [-1]), ["a"], line)
+        fastdx.earth_movers_distance(["a"], "abc", e)
     graph = WordGraph([("a", "b"), ("b", "c")])
     assert fastdx.earth_movers_distance(["a"], ["b", "c"], graph) == 1.5
 
@@ -152,7 +152,7 @@ def test_many_documents() -> None:
 
 
 def test_a_private_bag_has_the_law_of_its_words() -> None:
-    e = Embedding(["a", "b", "c"], [[0.0], [1.0], [2.5]])
+    e = line(0, 1, 2.5)
     tem = Tem(e, 1.0, seed=3)
     bags = BagOfWords(tem)
     outputs = Counter(
@@ -168,13 +168,12 @@ def test_a_private_bag_has_the_law_of_its_words() -> None:
                 expected[out] += law["a"][x] * law["a"][y] * law["c"][z]
     assert set(outputs) <= set(expected)
     keys = sorted(expected)
-    counts = [outputs[k] for k in keys]
-    assert stats.chisquare(counts, [60_000 * expected[k] for k in keys]).pvalue > 1e-7
+    assert_follows([outputs[k] for k in keys], [expected[k] for k in keys])
 
 
 @pytest.mark.parametrize("laplace", [False, True])
 def test_the_bound_for_bags(laplace: bool, draws: int = 200_000) -> None:
-    e = Embedding(["a", "b", "c"], [[0.0], [0.4], [1.0]])
+    e = line(0, 0.4, 1)
     kind = MultivariateLaplace if laplace else Tem
     bags, claimed = BagOfWords(kind(e, 1.0, seed=5)), BagOfWords(kind(e, 1.0))
     inputs, drawn = ["a a", "a b", "b c", "c c"], []
@@ -247,12 +246,12 @@ def test_the_corrected_utility_bound_holds_and_the_printed_one_does_not() -> Non
     noise = multivariate_laplace(n, epsilon, draws * size, seed=1)
     emd = np.linalg.norm(noise, axis=1).reshape(draws, size).mean(1)
     printed = 0.0047
-    upper = stats.beta.ppf(1 - 1e-7, (emd <= delta).sum() + 1, draws - (emd <= delta).sum())
+    upper = stats.beta.ppf(1 - ALARM, (emd <= delta).sum() + 1, draws - (emd <= delta).sum())
     assert upper < printed
     for distance in (delta, 8.0, 10.0, 12.0, 15.0):
         hits = int((emd <= distance).sum())
         bound = fastdx.utility_bound(n, epsilon, size, distance)
-        assert stats.binomtest(hits, draws, max(bound, 1e-300)).pvalue > 1e-7
+        assert stats.binomtest(hits, draws, max(bound, 1e-300)).pvalue > ALARM
         assert bound == pytest.approx(stats.gamma.cdf(size * distance, n * size), abs=1e-10)
     assert fastdx.utility_bound(n, epsilon, size, 0.0) == 0.0
     with pytest.raises(fastdx.ParameterError, match="distance"):
@@ -341,54 +340,28 @@ def test_attribution_of_real_authors() -> None:
     assert right > 0.55  # chance is 0.02
 
 
-def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line(tmp_path: Path, command: Command) -> None:
     a, b = tmp_path / "a.txt", tmp_path / "b.txt"
     a.write_text("The coffee is hot\n\nA xyzzyx king\n", "utf-8")
     b.write_text("tea queen", "utf-8")
-    assert main(["emd", str(a), str(b)]) == 0
-    out = capsys.readouterr()
+    out = command("emd", a, b)
     expected = fastdx.earth_movers_distance(["coffee", "hot", "king"], ["tea", "queen"], ENGLISH)
     assert float(out.out) == expected and "1 of 4 words" in out.err
     b.write_text("xyzzyx", "utf-8")
-    assert main(["emd", str(a), str(b)]) == 1
-    assert "b.txt" in capsys.readouterr().err
-    assert (
-        main(
-            ["privatize", "--mechanism", "bag", "--words", "tem", "--epsilon", "80", str(a), *SURE]
-        )
-        == 0
-    )
-    out = capsys.readouterr()
+    assert "b.txt" in command("emd", a, b, code=1).err
+    bag = ("privatize", "--mechanism", "bag", "--epsilon", "80", "--words", "tem", *SURE)
+    out = command(*bag, a)
     lines = out.out.split("\n")
     assert lines[0] == "coffee hot" and lines[1] == "" and len(lines[2].split()) == 2
     assert "4 words" in out.err and "1 were not in the vocabulary" in out.err
     # A form feed ends no line; a field of a table is one bag, whatever lines it has.
     a.write_text("tea\x0ccoffee\n", "utf-8")
-    assert (
-        main(
-            [
-                "privatize",
-                "--mechanism",
-                "bag",
-                "--words",
-                "tem",
-                "--epsilon",
-                "80",
-                "-q",
-                str(a),
-                *SURE,
-            ]
-        )
-        == 0
-    )
-    assert capsys.readouterr().out == "coffee tea\n"
+    assert command(*bag, "-q", a).out == "coffee tea\n"
     table = tmp_path / "t.csv"
     table.write_text('text\n"tea\nzebra coffee"\n', "utf-8")
-    assert main(["privatize", "--mechanism", "bag", "--words", "tem", "--epsilon", "80",
-                 "--column", "text", "-q", str(table), *SURE]) == 0  # fmt: skip
-    assert capsys.readouterr().out.split()[1:] == ["coffee", "tea", "zebra"]
-    assert main(["privatize", "--mechanism", "bag", "--words", "laplace", "--epsilon", "5",
-                 "-q", str(a)]) == 0  # fmt: skip
+    told = command(*bag, "--column", "text", "-q", table).out
+    assert told.split()[1:] == ["coffee", "tea", "zebra"]
+    command(*bag[:3], "--words", "laplace", "--epsilon", "5", "-q", a)
 
 
 def test_stop_words_are_words() -> None:

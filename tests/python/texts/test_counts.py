@@ -1,13 +1,12 @@
 """Counts: intervals that hold the truth, bounds over all words, the update beside plain numpy."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import fastdx
 from fastdx import Embedding, FiniteLaw, Mechanism, NeighborResponse, Tem
@@ -16,6 +15,7 @@ from fastdx.counts import Estimator, plan
 from fastdx.counts.comparison import discovered
 from fastdx.counts.estimator import indicator
 from fastdx.lab import laws
+from helpers.laws import law_of as rows_of
 
 RNG = np.random.default_rng(7)
 SIZE = 80
@@ -46,7 +46,7 @@ def texts(found: list[list[int]]) -> list[str]:
 def law_of(mechanism: Mechanism) -> np.ndarray[Any, Any]:
     """The law as releases have it: a row a word, shown words as they are; unknown words last."""
     channel = Channel.of(mechanism)
-    law = np.array([mechanism.probabilities(w) for w in mechanism.space.words])
+    law = rows_of(mechanism)
     for word in mechanism.skip:
         if word in mechanism.space:
             at = int(mechanism.space.ids([word])[0])
@@ -67,12 +67,7 @@ MECHANISMS: dict[str, Mechanism] = {
 
 def least_covered(tries: int, share: float, alarm: float) -> int:
     """The largest count at which such a share, or a larger one, raises an alarm so rarely."""
-    below, k = 0.0, -1
-    while True:
-        below += math.comb(tries, k + 1) * share ** (k + 1) * (1 - share) ** (tries - k - 1)
-        if below > alarm:
-            return k
-        k += 1
+    return int(stats.binom.ppf(alarm, tries, share)) - 1
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

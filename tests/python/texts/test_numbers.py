@@ -1,7 +1,5 @@
 """Numbers and dates by their own metrics, in columns and in texts."""
 
-from __future__ import annotations
-
 import csv
 import datetime as dt
 import io
@@ -19,6 +17,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,10 +32,12 @@ from fastdx.channel import Channel, NgramPrior
 from fastdx.cli.formats.base import BATCH
 from fastdx.cli.formats.opening import between_words, blocks
 from fastdx.exceptions import FastdxError, InputTypeError, ParameterError
-from fastdx.mechanisms import MECHANISMS
 from fastdx.numbers import Date, Number
 from helpers import ROOT
-from helpers.command import run
+from helpers.command import fails, run
+from helpers.draws import ALARM, assert_follows
+from helpers.registry import KINDS, space
+from helpers.spaces import line
 
 ORDERS = [1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0]
 """Six orders of ε and of the scale."""
@@ -47,15 +50,9 @@ D = Date(0.1, order="dmy")
 BOX = Embedding(["▢"], [[0.0]])
 
 
-def chi_squared(draws: np.ndarray, values: np.ndarray, law: np.ndarray) -> float:
-    """Return the p-value of draws, points with few expected draws put together."""
-    expected = law * len(draws)
-    counts = np.bincount(np.searchsorted(values, draws - 1e-9 * np.abs(draws)), minlength=len(law))
-    bins = np.minimum(np.floor(np.cumsum(expected) / 30), expected.sum() // 30 - 1).astype(int)
-    a, b = np.bincount(bins, counts), np.bincount(bins, expected)
-    if len(b) == 1:
-        return 1.0
-    return float(stats.chisquare(a[b > 0], b[b > 0]).pvalue)
+def counted(draws: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """How often each value of a grid was drawn."""
+    return np.bincount(np.searchsorted(values, draws - 1e-9 * np.abs(draws)), minlength=len(values))
 
 
 # The law
@@ -73,7 +70,7 @@ def test_a_linear_law_is_the_closed_form_and_what_is_drawn(epsilon: float) -> No
         expected = r ** np.abs(np.arange(len(law)) - here) * (1 - r) / (1 + r)
         expected[[0, -1]] = r ** np.abs(np.array([0, len(law) - 1]) - here) / (1 + r)
         np.testing.assert_allclose(law, expected, rtol=1e-6)
-        assert chi_squared(number.sample(x, 100_000), values, law) > 1e-7
+        assert_follows(counted(number.sample(x, 100_000), values), law)
 
 
 @pytest.mark.parametrize("scale", ORDERS)
@@ -84,7 +81,7 @@ def test_a_log_law_is_what_is_drawn_at_every_size(scale: float, epsilon: float) 
         values, law = number.probabilities(x)
         assert np.all(np.diff(values) > 0) and abs(law.sum() - 1) < 1e-9
         assert np.any(values == 0.0) and np.allclose(values, -values[::-1])
-        assert chi_squared(number.sample(x, 60_000), values, law) > 1e-7
+        assert_follows(counted(number.sample(x, 60_000), values), law)
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-4, *ORDERS])
@@ -173,7 +170,7 @@ def test_an_audit_of_draws_finds_no_more_than_epsilon() -> None:
     number = Number(2.0, "linear", low=0, high=20, seed=11)
     n, a, b = 200_000, number, number
     x, y = a.sample(10, n), b.sample(11, n)
-    alpha = 1e-7 / 40
+    alpha = ALARM / 40
     found = 0.0
     for k in range(21):
         hits, others = int((y >= k).sum()), int((x >= k).sum())
@@ -190,9 +187,8 @@ def test_clamping_is_nearer_at_the_same_bound_than_conditioning() -> None:
         epsilon = width / (ends.POINTS - 1)
         ours, other = ends.clamped(epsilon), ends.conditioned(epsilon)
         assert ends.loss(ours) <= epsilon * (1 + 1e-9) and ends.loss(other) <= epsilon * (1 + 1e-9)
-        (_, end, mean, best), (_, other_end, other_mean, other_best) = map(
-            ends.errors, (ours, other)
-        )
+        _, end, mean, best = ends.errors(ours)
+        _, other_end, other_mean, other_best = ends.errors(other)
         # A receiver who reads it best is served as well by clamping at every ε (Ghosh et al.).
         assert best < other_best and end < other_end
         assert mean < other_mean or width < 3
@@ -208,11 +204,10 @@ def test_dates_are_drawn_by_days() -> None:
     date = Date(0.2, low="2026-01-01", high=dt.date(2026, 3, 1), seed=1)
     day = dt.date(2026, 1, 20)
     days, law = date.probabilities(day)
-    assert (
-        str(days[0]) == "2026-01-01" and str(days[-1]) == "2026-03-01" and days[law.argmax()] == day
-    )
+    assert [str(d) for d in days[[0, -1]]] == ["2026-01-01", "2026-03-01"]
+    assert days[law.argmax()] == day
     counts = np.bincount((date.sample(day, 100_000) - days[0]).astype(int), minlength=len(law))
-    assert stats.chisquare(counts, law * 100_000).pvalue > 1e-7
+    assert_follows(counts, law)
     assert date.bound(day, dt.date(2026, 1, 25)) == pytest.approx(1.0)
     assert date.bound(dt.date(2000, 1, 1), dt.date(1990, 1, 1)) == 0.0
     week = Date(0.2, "week", low="2026-01-01", high="2026-03-01")
@@ -239,45 +234,45 @@ def test_types_and_nulls_are_kept() -> None:
     assert N.privatize([]) == []
 
 
-def test_columns_of_pandas_polars_and_arrow() -> None:
-    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
-    series = [
-        pd.Series([1.0, None, 3.0], index=[5, 6, 7], name="x"),
-        pd.Series([1, 2, 3]),
-        pd.Series([1, None, 3], dtype="Int64"),
-        pd.Series([1.5, None], dtype="Float32"),
-        pd.Series([Decimal("1.20"), None]),
-        pd.Series([1, None], dtype=pd.ArrowDtype(pa.int32())),
-    ]
-    for column in series:
-        new = N.privatize(column)
-        assert (new.dtype, new.name, list(new.index)) == (
-            column.dtype,
-            column.name,
-            list(column.index),
-        )
-        assert list(new.isna()) == list(column.isna())
-    for column in (
-        pl.Series("x", [1, None, 3]),
-        pl.Series([1.5, None]),
-        pl.Series([Decimal("1.20"), None]),
-    ):
-        new = N.privatize(column)
-        assert (new.dtype, new.name, new.null_count()) == (column.dtype, column.name, 1)
-    for kind in (pa.int8(), pa.uint64(), pa.float32(), pa.float64(), pa.decimal128(9, 2)):
-        column = pa.array([1, None, 3]).cast(pa.float64()).cast(kind)
-        for given_ in (column, pa.chunked_array([column, column])):
-            new = N.privatize(given_)
-            assert (
-                new.type == kind
-                and new.null_count == given_.null_count
-                and type(new) is type(given_)
-            )
+DAY, MOMENT = dt.date(2026, 5, 3), dt.datetime(2026, 5, 3, 17, 45)
+STAMPS = pd.Series([pd.Timestamp(MOMENT), pd.NaT], name="t")
+WHOLE_NUMBERS = pa.array([1.0, None, 3.0])
+COLUMNS = [
+    *((N, column) for column in (
+        pd.Series([1.0, None, 3.0], index=[5, 6, 7], name="x"), pd.Series([1, 2, 3]),
+        pd.Series([1, None, 3], dtype="Int64"), pd.Series([1.5, None], dtype="Float32"),
+        pd.Series([Decimal("1.20"), None]), pd.Series([1, None], dtype=pd.ArrowDtype(pa.int32())),
+        pl.Series("x", [1, None, 3]), pl.Series([1.5, None]), pl.Series([Decimal("1.20"), None]),
+        *(WHOLE_NUMBERS.cast(kind) for kind in (pa.int8(), pa.uint64(), pa.float32(), pa.float64(),
+                                                pa.decimal128(9, 2))),
+        pa.chunked_array([WHOLE_NUMBERS, WHOLE_NUMBERS]),
+    )),
+    *((D, column) for column in (
+        STAMPS, STAMPS.dt.tz_localize("Europe/Berlin"), pd.Series([DAY, None]),
+        pl.Series("t", [DAY, None]), pl.Series("t", [MOMENT, None]),
+        *(pa.array([DAY, None], kind) for kind in (pa.date32(), pa.date64())),
+        pa.array([MOMENT, None], pa.timestamp("us")),
+        pa.array([MOMENT.replace(tzinfo=dt.timezone.utc), None], pa.timestamp("s", tz="UTC")),
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("law", "column"), COLUMNS)
+def test_a_column_keeps_its_type_name_index_and_nulls(law: Number | Date, column: Any) -> None:
+    new = law.privatize(column)
+    assert type(new) is type(column) and len(new) == len(column)
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        assert new.type == column.type and new.is_null().equals(column.is_null())
+        return
+    assert (new.dtype, new.name) == (column.dtype, column.name)
+    if isinstance(column, pd.Series):
+        assert list(new.index) == list(column.index) and list(new.isna()) == list(column.isna())
+    else:
+        assert new.is_null().equals(column.is_null())
 
 
 def test_columns_whose_type_holds_values() -> None:
     """Categories, and what fills a sparse column, would be released as they were written."""
-    pd = pytest.importorskip("pandas")
     number = Number(1.0, low=1, high=1e6, smallest=1.0)
     raw = [1249.9, 17.25, None, 1249.9]
     for ordered in (False, True):
@@ -318,7 +313,6 @@ def test_what_is_masked_or_infinite() -> None:
 
 
 def test_timestamps_of_nanoseconds_end_in_2262() -> None:
-    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     wide = Date(1e-5, low="0100-01-01", high="9900-12-31")
     ns = np.full(200, "2026-05-03T10", dtype="datetime64[ns]")
     first, last = np.datetime64("1677-09-23"), np.datetime64("2262-04-10")
@@ -336,43 +330,15 @@ def test_timestamps_of_nanoseconds_end_in_2262() -> None:
     assert wide.privatize(ns.astype("datetime64[us]")).max() > last
 
 
-def test_columns_of_dates() -> None:
-    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
-    day, moment = dt.date(2026, 5, 3), dt.datetime(2026, 5, 3, 17, 45, tzinfo=dt.timezone.utc)
-    assert type(D.privatize(day)) is dt.date
-    new = D.privatize(moment)
+def test_dates_are_midnights() -> None:
+    assert type(D.privatize(DAY)) is dt.date and D.privatize([DAY, None])[1] is None
+    new = D.privatize(MOMENT.replace(tzinfo=dt.timezone.utc))
     assert (new.hour, new.minute, new.tzinfo) == (0, 0, dt.timezone.utc)
-    assert D.privatize([day, None])[1] is None
-    stamps = pd.Series([pd.Timestamp("2026-05-03 17:45"), pd.NaT], name="t")
-    for column in (stamps, stamps.dt.tz_localize("Europe/Berlin"), pd.Series([day, None])):
-        new = D.privatize(column)
-        assert (new.dtype, new.name, list(new.isna())) == (column.dtype, column.name, [False, True])
-    assert D.privatize(stamps).dt.hour[0] == 0
-    for column in (
-        pl.Series("t", [day, None]),
-        pl.Series("t", [moment.replace(tzinfo=None), None]),
-    ):
-        new = D.privatize(column)
-        assert (new.dtype, new.name, new.null_count()) == (column.dtype, "t", 1)
-    for kind in (pa.date32(), pa.date64(), pa.timestamp("us"), pa.timestamp("s", tz="UTC")):
-        column = pa.array(
-            [
-                moment
-                if pa.types.is_timestamp(kind) and kind.tz
-                else moment.replace(tzinfo=None)
-                if pa.types.is_timestamp(kind)
-                else day,
-                None,
-            ],
-            kind,
-        )
-        new = D.privatize(column)
-        assert new.type == kind and new.null_count == 1
+    assert D.privatize(STAMPS).dt.hour[0] == 0
     array = np.array(["2026-05-03T10", "NaT"], dtype="datetime64[h]")
     new = D.privatize(array)
-    assert (
-        new.dtype == array.dtype and np.isnat(new[1]) and new[0].astype("datetime64[D]") == new[0]
-    )
+    assert new.dtype == array.dtype and np.isnat(new[1])
+    assert new[0].astype("datetime64[D]") == new[0]
 
 
 def test_bad_input_names_the_parameter() -> None:
@@ -413,14 +379,12 @@ def test_bad_input_names_the_parameter() -> None:
 
 def test_objects_are_equal_pickled_and_shown() -> None:
     for law in (N, D, Number(1, "linear", low=0, high=5, seed=3), Date(1, low="2020-01-01")):
-        assert pickle.loads(pickle.dumps(law)) == law and hash(law) == hash(
-            pickle.loads(pickle.dumps(law))
-        )
+        again = pickle.loads(pickle.dumps(law))
+        assert again == law and hash(again) == hash(law)
         assert eval(repr(law).split(", seed")[0].rstrip(")") + ")").settings == law.settings
     assert "FOR TESTS ONLY" in repr(Number(1, seed=2)) and "SEEDED" in Number(1, seed=2).guarantee
-    assert (
-        Number(5.0).epsilon == 5.0 and Number(5.0).scale == "log" and Date(1.0).high == "2099-12-31"
-    )
+    assert (Number(5.0).epsilon, Number(5.0).scale) == (5.0, "log")
+    assert Date(1.0).high == "2099-12-31"
     assert N != D and Number(1.0) != Number(2.0)
     a, b = Number(5.0, seed=4), Number(5.0, seed=4)
     assert np.array_equal(a.sample(3, 100_000), b.sample(3, 100_000))
@@ -446,7 +410,7 @@ def test_means_are_estimated_without_bias(number: Number) -> None:
         off.append((found.value - on_grid) / spread)
     # The spread holds that of the population too: the standardised errors are no wider than normal.
     assert abs(np.mean(off)) * math.sqrt(60) < 5.3 and math.isfinite(true)
-    assert sum(o * o for o in off) < stats.chi2.isf(1e-7, 60)
+    assert sum(o * o for o in off) < stats.chi2.isf(ALARM, 60)
 
 
 def test_an_expectation_is_undone_exactly() -> None:
@@ -477,13 +441,10 @@ def test_histograms_are_estimated_without_bias(epsilon: float) -> None:
         spread = [(e[at].high - e[at].low) / 2 / 1.96 for e in found]
         off = [(e[at].value - count) / s for e, s in zip(found, spread, strict=True)]
         assert abs(np.mean(off)) * math.sqrt(60) < 5.3
-        assert sum(o * o for o in off) < stats.chi2.isf(1e-7, 60)
-    (low, top) = Number(5.0, "linear", low=0, high=1, unit=0.5).estimate_histogram(
-        [1.0], [0, 1, 1.5]
-    )
-    assert (low.value, top.value) == pytest.approx(
-        (-math.exp(-2.5) / (1 - math.exp(-2.5)), 1.0 + math.exp(-2.5) / (1 - math.exp(-2.5)))
-    )
+        assert sum(o * o for o in off) < stats.chi2.isf(ALARM, 60)
+    coarse, more = Number(5.0, "linear", low=0, high=1, unit=0.5), 1 / math.expm1(2.5)
+    low, top = coarse.estimate_histogram([1.0], [0, 1, 1.5])
+    assert (low.value, top.value) == pytest.approx((-more, 1 + more))
 
 
 # Texts
@@ -553,12 +514,12 @@ def test_a_draw_in_text_follows_the_law() -> None:
     tem = Tem(E2, 1.0, numbers=number, seed=9)
     drawn = np.array([float(t[1:]) for t in tem.privatize(["€20"] * 50_000)])
     values, law = number.probabilities(20)
-    assert chi_squared(drawn, values, law) > 1e-7
+    assert_follows(counted(drawn, values), law)
     date = Date(0.5, low="2026-01-01", high="2026-12-31")
     out = Tem(E2, 1.0, dates=date, seed=9).privatize(["2026-12-24"] * 50_000)
     days, law = date.probabilities(dt.date(2026, 12, 24))
     at = (np.array(out, dtype="datetime64[D]") - days[0]).astype(float)
-    assert chi_squared(at, np.arange(len(law), dtype=float), law) > 1e-7
+    assert_follows(counted(at, np.arange(len(law), dtype=float)), law)
     assert {t for t in Tem(E2, 1.0, dates=date).privatize(["3 May"] * 100)} <= {
         f"{d.day} {d:%B}" for d in (dt.date(2024, 1, 1) + dt.timedelta(k) for k in range(366))
     }
@@ -581,11 +542,8 @@ def test_the_bound_of_texts_with_numbers() -> None:
         assert g.bound(a, other) == math.inf
     assert g.bound(["€12"], ["€24"]) == pytest.approx(N.bound(12, 24))
     assert g.price(a) == pytest.approx(2.0 * 4 + 10.0 + 0.1)
-    assert (
-        "exp(10·d)" in str(g)
-        and "the form of each" in str(g)
-        and "exp(0.1·d)" in g.describe("user")
-    )
+    assert "exp(10·d)" in str(g) and "the form of each" in str(g)
+    assert "exp(0.1·d)" in g.describe("user")
     assert "the form of each" not in str(Tem(E2, 2.0).guarantee)
     once = Tem(E2, 2.0, numbers=N, consistent=True)
     assert once.guarantee.bound("€12 €12 x", "€24 €24 x") == pytest.approx(N.bound(12, 24))
@@ -596,14 +554,10 @@ def test_the_bound_of_texts_with_numbers() -> None:
     assert len(set(everywhere)) == 1
 
 
-@pytest.mark.parametrize("kind", MECHANISMS.values(), ids=MECHANISMS)
+@KINDS
 def test_every_mechanism_and_its_spec(kind: Any) -> None:
-    space = (
-        None
-        if kind.default_space == "nouns"
-        else Embedding(["a", "b", "c"], [[0.0, 0.1], [1.0, 0.3], [0.5, 2.0]])
-    )
-    e = space or Embedding.default(kind.default_space)
+    points = space(kind, [[0.0, 0.1], [1.0, 0.3], [0.5, 2.0]])
+    e = Embedding(list("abc"), points.vectors, metric=points.metric)
     made = kind.make(e, kind.smallest_epsilon(e) + 1.0, numbers=N, dates=D)
     assert made.numbers == N and made.dates == D and "numbers=" in repr(made)
     assert from_spec(made.spec, e) == made == pickle.loads(pickle.dumps(made))
@@ -657,7 +611,7 @@ def test_bags_take_no_numbers() -> None:
 
 
 def test_the_channel_takes_numbers_for_what_is_known() -> None:
-    e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
+    e = line(0, 1, 3)
     # To a model of language a number is a word that it does not know.
     prior = NgramPrior.train(e, ["a zz b", "b c zz", "c a a"] * 10, 1)
     found = Channel.of(Tem(e, 1.0, numbers=N)).decode("a €12.50 b", prior)
@@ -713,15 +667,13 @@ def test_the_command_charges_numbers_and_dates(tmp_path: Path) -> None:
     given = ("privatize", "--ledger", ledger, "--account", "ann", "--epsilon", "2",
              "-o", tmp_path / "out.txt")  # fmt: skip
     figures = ("--numbers", "10", "--dates", "0.5")
-    done = run(*given, *figures, "--budget", "20", stdin=text)
-    assert done.returncode == 0, done.stderr
+    run(*given, *figures, "--budget", "20", stdin=text, code=0)
     spent = from_spec({"epsilon": 2.0, "numbers": 10, "dates": 0.5}).guarantee.price(text)
     assert Ledger(ledger).spent("ann") == pytest.approx(2.0 * 3 + 10.5) == spent
     (entry,) = Ledger(ledger).entries("ann")
     assert entry.note == "3 words at ε = 2, 1 numbers at ε = 10, 1 dates at ε = 0.5"
     assert len(N.find((tmp_path / "out.txt").read_text())) == 1
-    refused = run(*given, *figures, stdin=text)
-    assert refused.returncode == 1 and "would pass the budget" in refused.stderr
+    fails("would pass the budget", *given, *figures, stdin=text)
 
 
 WHOLE = [
@@ -734,9 +686,7 @@ WHOLE = [
 def test_no_piece_of_plain_text_ends_in_a_number_or_date(whole: str) -> None:
     for size in range(100, 220):
         text = f"{'and so on with words ' * 20}{whole} {'then some more of them ' * 20}"
-        pieces = [
-            block.text for block in blocks(io.BytesIO(text.encode()), "", size, between_words)
-        ]
+        pieces = [b.text for b in blocks(io.BytesIO(text.encode()), "", size, between_words)]
         assert "".join(pieces) == text and len(pieces) > 1
         assert sum(whole in piece for piece in pieces) == 1, pieces
     # Where every word has digits, it is cut somewhere.
@@ -753,8 +703,7 @@ def test_the_command_reads_a_date_across_a_piece_whole(tmp_path: Path) -> None:
     assert text.encode()[:BATCH].endswith(b" 3 May ")
     (tmp_path / "in.txt").write_text(text)
     done = run("privatize", tmp_path / "in.txt", "-o", tmp_path / "out.txt", "--epsilon", "9",
-               "--allow-unchanged", "--numbers", "1000", "--dates", "1000")  # fmt: skip
-    assert done.returncode == 0, done.stderr
+               "--allow-unchanged", "--numbers", "1000", "--dates", "1000", code=0)  # fmt: skip
     new = (tmp_path / "out.txt").read_text()
     assert "1 were dates" in done.stderr and "2 were numbers" in done.stderr
     assert D.find(new[-200:]) == [dt.date(2026, 5, 3)]
@@ -764,19 +713,9 @@ def test_the_command_and_frames(tmp_path: Path) -> None:
     rows = [["id", "text"], ["1", "paid €12.50 on 2026-05-03"], ["2", "paid €9.00 on 2026-05-04"]]
     with (tmp_path / "in.csv").open("w", newline="") as f:
         csv.writer(f).writerows(rows)
-    done = run(
-        "privatize",
-        tmp_path / "in.csv",
-        "--column",
-        "text",
-        "-o",
-        tmp_path / "out.csv",
-        "--numbers",
-        "20,decimal=.,high=1000",
-        "--dates",
-        "0.2,order=dmy",
-    )
-    assert done.returncode == 0, done.stderr
+    done = run("privatize", tmp_path / "in.csv", "--column", "text", "-o", tmp_path / "out.csv",
+               "--numbers", "20,decimal=.,high=1000", "--dates", "0.2,order=dmy",
+               code=0)  # fmt: skip
     assert "2 were numbers" in done.stderr and "2 were dates" in done.stderr
     with (tmp_path / "out.csv").open(newline="") as f:
         out = list(csv.reader(f))
@@ -791,25 +730,12 @@ def test_the_command_and_frames(tmp_path: Path) -> None:
         ["--numbers", "1,low"],
     ):
         failed = run("privatize", tmp_path / "in.csv", "--column", "text", *wrong)
-        assert (
-            failed.returncode != 0
-            and wrong[0] in failed.stderr
-            and "Traceback" not in failed.stderr
-        )
-    pd = pytest.importorskip("pandas")
+        assert failed.returncode != 0 and wrong[0] in failed.stderr
+        assert "Traceback" not in failed.stderr
     frame = pd.DataFrame({"text": [r[1] for r in rows[1:]]})
     # The vocabulary has no word that looks like a number.
     new = Tem(BOX, 2.0, numbers=N).privatize_frame(frame, "text")
     assert all(len(N.find(t)) == 1 for t in new["text"])
-
-
-def test_policy_files_take_them(tmp_path: Path) -> None:
-    (tmp_path / "spec.toml").write_text(
-        'mechanism = "tem"\nepsilon = 2.0\n[numbers]\nepsilon = 20\nlow = 0\n'
-        '[dates]\nepsilon = 0.2\norder = "mdy"\n'
-    )
-    made = from_spec(tmp_path / "spec.toml")
-    assert made.numbers == Number(20, low=0) and made.dates == Date(0.2, order="mdy")
 
 
 # Hostile inputs
@@ -862,10 +788,7 @@ def test_nothing_raw_passes_in_hostile_inputs(which: str) -> None:
         letters = "".join(c if c.isalpha() else " " for c in rest.replace("▢", " ")).split()
         assert set(letters) <= FORMS, (ascii(text), ascii(new))
         left = {c for c in rest if not (c.isalnum() or c.isspace() or c in "▢€$")}
-        assert left <= set(drawn) | set(text) & set(drawn) | set("-.,'’/%"), (
-            ascii(text),
-            ascii(new),
-        )
+        assert left <= set(drawn) | set("-.,'’/%"), (ascii(text), ascii(new))
 
 
 @settings(max_examples=300, deadline=None)
@@ -876,17 +799,12 @@ def test_the_account_of_a_text_is_one(text: str, more: str) -> None:
     out, counts = tem.privatize_counted([text])
     tokens = tem.tokenize(text)
     assert len(tokens) == counts["words"]
-    assert counts["words"] == sum(
-        counts[k] for k in ("replaced", "unknown", "skipped", "numbers", "dates")
-    )
+    kinds = ("replaced", "unknown", "skipped", "numbers", "dates")
+    assert counts["words"] == sum(counts[kind] for kind in kinds)
     g = tem.guarantee
     assert g.bound(text, text) == 0.0 and math.isfinite(g.price(text))
-    spent = (
-        1.0 * (counts["replaced"] + counts["unknown"])
-        + 10.0 * counts["numbers"]
-        + 0.1 * counts["dates"]
-    )
-    assert g.price(text) == pytest.approx(spent)
+    words = counts["replaced"] + counts["unknown"]
+    assert g.price(text) == pytest.approx(words + 10 * counts["numbers"] + 0.1 * counts["dates"])
     assert json.loads(json.dumps(out)) == out
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import fastdx
 from fastdx import Embedding, Tem
+from helpers.draws import assert_follows
 
 E2 = Embedding(["cat", "dog", "don't", "café", "Paris", "3.14"], np.eye(6) * 100)
 SURE = Tem(E2, 1e6, gamma=np.inf, oov="keep")  # every known word becomes itself
@@ -45,15 +46,8 @@ def test_unknown_words_are_errors_that_name_their_place() -> None:
 
 def test_unknown_words_are_never_released_by_default(mechanism: type) -> None:
     m = mechanism(E2, 5.0)
-    secrets = [
-        "zyxwv",
-        "john.smith@example.com",
-        "555-0199",
-        "https://x.org/y?z",
-        "😀",
-        "日本語",
-        "\U000e0073\U000e0065",
-    ]
+    secrets = ["zyxwv", "john.smith@example.com", "555-0199", "https://x.org/y?z", "😀", "日本語",
+               "\U000e0073\U000e0065"]  # fmt: skip
     known = set(E2.words)
     for secret in secrets:
         out = m.privatize(f"cat {secret} dog")
@@ -64,7 +58,7 @@ def test_unknown_words_are_never_released_by_default(mechanism: type) -> None:
 def test_unknown_words_are_uniform() -> None:
     out = Tem(E2, 5.0).privatize_tokens(["zyx"] * 60_000)
     counts = np.array([out.count(w) for w in E2.words])
-    assert ((counts - 10_000) ** 2 / 10_000).sum() < 45  # χ²(5), 1e-8
+    assert_follows(counts, np.full(6, 1 / 6))
 
 
 def test_skipped_words_stay_as_they_are() -> None:
@@ -105,16 +99,11 @@ def test_long_text_and_many_texts(mechanism: type) -> None:
 @given(st.lists(st.text(max_size=80), max_size=5))
 def test_what_is_between_words_stays(texts: list[str]) -> None:
     private = SURE.with_epsilon(5.0)
+    Tem(E2, 5.0, oov="drop").privatize(texts)
     assert [SURE.privatize(t) for t in texts] == SURE.privatize(texts)
     for text, out in zip(texts, private.privatize(texts), strict=True):
         assert text.count("\n") == out.count("\n")
         assert text.count(",") >= out.count(",")
-
-
-@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
-def test_any_text_is_taken(text: str) -> None:
-    Tem(E2, 5.0).privatize(text)
-    Tem(E2, 5.0, oov="drop").privatize(text)
 
 
 def test_lone_surrogates_are_refused_by_their_place() -> None:

@@ -1,0 +1,43 @@
+"""Draws against a law: χ², with the rate of false alarms of all tests."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+ALARM = 1e-7
+"""The probability that one comparison of a true law with draws fails."""
+LEAST = 10.0
+"""Outcomes that are expected fewer times than this are taken together."""
+
+
+def p_value(counts: ArrayLike, law: ArrayLike) -> float:
+    """The p-value of how often each outcome was drawn, by its probability."""
+    counts, law = np.asarray(counts, float), np.asarray(law, float)
+    assert abs(law.sum() - 1) < 1e-4
+    expected = law / law.sum() * counts.sum()
+    if counts[expected == 0].any():  # what is impossible was drawn
+        return 0.0
+    groups: list[list[int]] = [[]]
+    for outcome in np.argsort(expected, kind="stable"):
+        if expected[groups[-1]].sum() >= LEAST:
+            groups.append([])
+        groups[-1].append(outcome)
+    if len(groups) > 1 and expected[groups[-1]].sum() < LEAST:
+        groups[-2] += groups.pop()
+    if len(groups) == 1:
+        return 1.0
+    seen, wanted = ([x[group].sum() for group in groups] for x in (counts, expected))
+    return float(stats.chisquare(seen, wanted).pvalue)
+
+
+def assert_follows(counts: ArrayLike, law: ArrayLike) -> None:
+    """Compare how often each outcome was drawn with its probability."""
+    assert (p := p_value(counts, law)) > ALARM, p
+
+
+def assert_alike(one: ArrayLike, other: ArrayLike) -> None:
+    """Compare how often each outcome was drawn in two samples of one law."""
+    table = np.array([one, other])
+    rare = table.sum(axis=0) < 2 * LEAST
+    table = np.column_stack([table[:, ~rare], table[:, rare].sum(axis=1)])
+    assert (p := stats.chi2_contingency(table[:, table.any(axis=0)]).pvalue) > ALARM, p

@@ -1,0 +1,64 @@
+"""Laws written out in numpy: rows of probabilities, log-ratios of all pairs, bits."""
+
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx import Embedding, Mechanism, WordGraph
+from fastdx.channel import NgramPrior
+from fastdx.lab.laws import Law
+
+Numbers: TypeAlias = NDArray[np.float64]
+
+
+def law_of(made: Mechanism | Law) -> Numbers:
+    """A row for each word."""
+    if isinstance(made, Law):
+        return made.matrix()
+    return np.array([made.probabilities(word) for word in made.space.words])
+
+
+def distances_of(space: Embedding | WordGraph) -> Numbers:
+    """Of all pairs of words."""
+    return np.array([space.distances(word) for word in space.words], float)
+
+
+def ratios_of(law: Any) -> Numbers:
+    """The largest log-ratio of each pair of words over all outputs."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(law)
+        found = np.nan_to_num(np.abs(logs[:, None] - logs), nan=0.0, posinf=np.inf)
+    largest: Numbers = found.max(axis=2)
+    return largest
+
+
+def zipf(count: int) -> Numbers:
+    """The prior "rank"."""
+    weights: Numbers = 1 / (np.arange(count) + 3.7)
+    weights /= weights.sum()
+    return weights
+
+
+def bits_of(prior: Numbers, law: Any) -> float:
+    """What an output tells of a word."""
+    joint = (prior / prior.sum())[:, None] * law
+    kept = joint > 0
+    apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+    return float((joint[kept] * np.log2(joint[kept] / apart[kept])).sum())
+
+
+def behind(prior: NgramPrior, likelihoods: Numbers, *, known: bool = True) -> Numbers:
+    """Sums over all texts behind a release: a row for each place, a column for each word.
+
+    The likelihoods have the same form. Texts are of known words; `known` counts that they are.
+    """
+    found, words = np.zeros_like(likelihoods), prior.space.words
+    for text in product(range(len(words)), repeat=len(likelihoods)):
+        weight, names = 1.0, [words[i] for i in text]
+        for i, word in enumerate(text):
+            weight *= prior.next(names[:i])[word] * likelihoods[i, word]
+            weight *= 1 - prior.unknown_next(names[:i]) if known else 1
+        found[range(len(text)), text] += weight
+    return found

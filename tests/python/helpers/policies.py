@@ -1,0 +1,27 @@
+"""Policies that commands make: readers take those that are shown as advice."""
+
+import argparse
+
+from fastdx import Mechanism
+from fastdx.cli import parser
+from fastdx.cli.options import MechanismOptions
+
+FILES = ("embedding", "graph", "policy", "spec", "cover_file", "skip")
+
+
+def made(*words: str) -> Mechanism:
+    """The mechanism that a command draws by."""
+    args = parser(words[0]).parse_args(words)
+    args.quiet = True
+    return MechanismOptions.of(args).make()
+
+
+def weak(args: argparse.Namespace) -> bool:
+    """Whether many common words come back under a command's policy, on the built-in words."""
+    told = vars(args)
+    if not {"allow_unchanged", "cover"} <= told.keys() or any(told.get(name) for name in FILES):
+        return False
+    if args.mechanism in ("hyperbolic", "bag"):
+        return False
+    args.quiet = True
+    return MechanismOptions.of(args).make().unchanged.warning is not None
