@@ -71,7 +71,12 @@ pub(super) fn hyperbolic_laplace<'py>(
 }
 
 /// Points and diagnostics of a Metropolis-Hastings walk on the hyperboloid.
-#[pyclass(frozen, get_all, name = "MetropolisSample", module = "fastdx.lab.noise")]
+#[pyclass(
+    frozen,
+    get_all,
+    name = "MetropolisSample",
+    module = "fastdx.lab.noise"
+)]
 pub(super) struct PyMetropolisSample {
     /// numpy.ndarray of float64, shape (size, n): points of the ball, clamped to 1 - 1e-5.
     points: Py<PyArrayDyn<f64>>,
