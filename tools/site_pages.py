@@ -34,6 +34,7 @@ INCLUDED = {
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "DESIGN.md": "project/architecture.md",
+    "DECISIONS.md": "project/decisions.md",
     "SECURITY.md": "project/security.md",
     "src/mechanism/tem/README.md": "project/how-a-tem-draws.md",
     "src/search/README.md": "project/how-the-search-is-exact.md",
