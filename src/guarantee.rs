@@ -13,6 +13,8 @@ use std::fmt;
 pub use certificate::{Certificate, NamedCertificate};
 pub use measured::{Bits, Unchanged, WordBits};
 
+use crate::cover::Cover;
+use crate::law;
 use crate::random::Randomness;
 use rounded::scientific_up;
 pub(crate) use rounded::{decimals_up, rounded_up};
@@ -86,6 +88,34 @@ impl Guarantee {
                 "{excluded} of the {words} words of the vocabulary are never released, and stay \
                  protected as inputs."
             ),
+        }
+    }
+
+    /// The sentences about the outputs of a cover.
+    pub(crate) fn covered(cover: &Cover) -> String {
+        // Rounded up, so that the text also holds for weights rounded to integers.
+        let rounding = if cover.is_weighted() { law::SLACK } else { 0.0 };
+        let floor = (cover.floor() * (1.0 + rounding) * 1e6).ceil() / 1e6;
+        let released = cover.released().len();
+        let excluded = Self::excluded(cover.words(), released);
+        if floor >= 1.0 {
+            return excluded;
+        }
+        let mut said = match cover.is_weighted() {
+            false => format!(
+                "Every word has at least {} outputs that stand for it, so no output has a probability \
+                 above {floor:.6}",
+                cover.k()
+            ),
+            true => format!("No output has a probability above {floor:.6}"),
+        };
+        said.push_str(&format!(
+            " (cover {:016x}, taken to be public).",
+            cover.fingerprint()
+        ));
+        match excluded.is_empty() {
+            true => said,
+            false => format!("{said} {excluded}"),
         }
     }
 

@@ -20,6 +20,8 @@
 //! f64 Gumbel noise has no such bound: -ln(-ln u) never exceeds 36.7, so a word more than 41 scales
 //! below the best has probability 0 instead of a small one.
 
+pub(crate) mod alias;
+
 use rand::Rng;
 
 use crate::arithmetic::exp_minus;

@@ -30,6 +30,8 @@
 //! | which words follow which | [`prior`] |
 //! | what is proved | [`guarantee`] |
 //! | text in, text out | [`text`] |
+//! | JSON records, copied but for their texts | [`records`] |
+//! | a mechanism as data, from which every face builds it | [`spec`] |
 //! | numbers and dates by their own metrics | [`numbers`] |
 //! | keys, streams, exact uniform integers | [`random`] |
 //! | threads, Ctrl-C, progress | [`parallel`] |

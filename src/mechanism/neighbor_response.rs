@@ -17,7 +17,6 @@ use rayon::prelude::*;
 use crate::cover::Cover;
 use crate::error::{Error, Result, check_epsilon};
 use crate::guarantee::Guarantee;
-use crate::mechanism::tem::described;
 use crate::mechanism::{Mechanism, WordMechanism};
 use crate::parallel::{Control, install};
 use crate::random::{Key, Randomness, uniform_below_u128};
@@ -163,7 +162,7 @@ impl WordMechanism for NeighborResponse {
             certificate: None,
             slack: 0.0,
             void: None,
-            outputs: described(&self.cover),
+            outputs: Guarantee::covered(&self.cover),
             theorem: "the weights of an output differ by a factor of e^s at most, and the sums of \
                       the weights by what ε leaves",
             arithmetic: "integer weights, rounded so that no ratio grows, drawn with exact \

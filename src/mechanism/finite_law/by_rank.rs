@@ -14,7 +14,7 @@ use super::tables::{Tables, WordOrder};
 use super::{Result, Rows};
 use crate::error::Error;
 use crate::fork::Once;
-use crate::mechanism::tem::alias::AliasTable;
+use crate::law::alias::AliasTable;
 use crate::neighbors::Order;
 use crate::space::MetricSpace;
 

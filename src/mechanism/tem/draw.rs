@@ -4,7 +4,6 @@
 use rand::Rng;
 use rayon::prelude::*;
 
-use super::alias::{AliasTable, Thresholds};
 use super::covered::{FoundOutputs, Head};
 use super::level_bins::BinBuilder;
 use super::level_cuts::Bins;
@@ -20,6 +19,7 @@ use super::{Sampler, Tem, gumbel};
 use crate::cover::Cover;
 use crate::error::Result;
 use crate::law::Law;
+use crate::law::alias::{AliasTable, Thresholds};
 use crate::mechanism::grouped::{Chunk, Grouped};
 use crate::neighbors::Grid;
 use crate::parallel::{Control, install, map_all};

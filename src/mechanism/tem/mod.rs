@@ -13,7 +13,6 @@
 //! beside this file, explains the samplers step by step.
 
 mod ahead;
-pub(super) mod alias;
 pub(crate) mod columns;
 mod covered;
 mod draw;
@@ -385,34 +384,6 @@ impl Tem {
     }
 }
 
-/// The text that a guarantee shows for a cover.
-pub(super) fn described(cover: &Cover) -> String {
-    // Rounded up, so that the text also holds for weights rounded to integers.
-    let rounding = if cover.is_weighted() { law::SLACK } else { 0.0 };
-    let floor = (cover.floor() * (1.0 + rounding) * 1e6).ceil() / 1e6;
-    let released = cover.released().len();
-    let excluded = Guarantee::excluded(cover.words(), released);
-    if floor >= 1.0 {
-        return excluded;
-    }
-    let mut said = match cover.is_weighted() {
-        false => format!(
-            "Every word has at least {} outputs that stand for it, so no output has a probability \
-             above {floor:.6}",
-            cover.k()
-        ),
-        true => format!("No output has a probability above {floor:.6}"),
-    };
-    said.push_str(&format!(
-        " (cover {:016x}, taken to be public).",
-        cover.fingerprint()
-    ));
-    match excluded.is_empty() {
-        true => said,
-        false => format!("{said} {excluded}"),
-    }
-}
-
 /// γ = (2/ε)·ln((1-β)(|W|-1)/β), TEM'21 Theorem 3; 0 if that is negative.
 fn gamma_of(epsilon: f64, beta: f64, words: usize) -> f64 {
     (2.0 / epsilon * ((1.0 - beta) * (words - 1) as f64 / beta).ln()).max(0.0)
@@ -461,7 +432,10 @@ impl WordMechanism for Tem {
                      (TEM'21, Theorem 2, with sets)"
                 }
             },
-            outputs: self.cover.as_deref().map_or_else(String::new, described),
+            outputs: self
+                .cover
+                .as_deref()
+                .map_or_else(String::new, Guarantee::covered),
             arithmetic: match self.sampler {
                 Sampler::Exact => {
                     "integer weights drawn with exact integer randomness; every word that can be \

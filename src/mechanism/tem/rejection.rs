@@ -14,11 +14,11 @@
 
 use rand::Rng;
 
-use super::alias::AliasTable;
 use super::neighborhoods::List;
 use super::outside::{Class, Distances, Outside, Share};
 use super::terms::Terms;
 use crate::cover::Cover;
+use crate::law::alias::AliasTable;
 use crate::law::{Law, weight};
 use crate::prefetch::prefetch;
 use crate::random::{uniform_below, uniform_below_u128};

@@ -3,11 +3,11 @@
 use rand::Rng;
 
 use super::Tem;
-use super::alias::AliasTable;
 use super::levels::{Asked, LevelTable, Weights};
 use super::output_distances::OutputDistances;
 use super::outside::{Distances, exponent};
 use crate::cover::Cover;
+use crate::law::alias::AliasTable;
 use crate::law::{Law, weight};
 use crate::space::MetricSpace;
 

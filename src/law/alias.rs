@@ -20,7 +20,7 @@ use crate::simd::Avx512;
 
 /// The alias table of one law.
 #[derive(Debug)]
-pub(in crate::mechanism) struct AliasTable {
+pub(crate) struct AliasTable {
     columns: Columns,
     /// Bits of a column that hold the second word; the threshold stands above them.
     bits: u32,
@@ -70,7 +70,7 @@ impl Packed for u64 {
 
 /// Working memory: thresholds as integers below the law's total, which stands for a whole column.
 #[derive(Debug, Default)]
-pub(super) struct Thresholds {
+pub(crate) struct Thresholds {
     total: u128,
     each: Vec<u128>,
     others: Vec<u32>,
@@ -278,15 +278,15 @@ fn column_of(x: u64, columns: usize) -> (usize, u64) {
 
 impl AliasTable {
     /// Draws of a word whose columns are fetched at once.
-    pub(super) const DRAWS_PER_BATCH: usize = 16;
+    pub(crate) const DRAWS_PER_BATCH: usize = 16;
 
     /// Builds the table of a law.
-    pub(in crate::mechanism) fn new(law: &Law) -> Self {
+    pub(crate) fn new(law: &Law) -> Self {
         Self::with_scratch(law, &mut Thresholds::default())
     }
 
     /// Builds the table of a law, reusing `scratch`.
-    pub(super) fn with_scratch(law: &Law, scratch: &mut Thresholds) -> Self {
+    pub(crate) fn with_scratch(law: &Law, scratch: &mut Thresholds) -> Self {
         scratch.fill(law);
         // A damaged file may have an empty list.
         let last = (law.len() as u64).saturating_sub(1);
@@ -299,12 +299,12 @@ impl AliasTable {
     }
 
     /// Bytes that a table of `words` words takes.
-    pub(in crate::mechanism) fn bytes(words: usize) -> usize {
+    pub(crate) fn bytes(words: usize) -> usize {
         words * if words <= MAX_NARROW_WORDS { 4 } else { 8 }
     }
 
     /// Bytes on the heap.
-    pub(in crate::mechanism) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         match &self.columns {
             Columns::Narrow(columns) => size_of_val(&**columns),
             Columns::Wide(columns) => size_of_val(&**columns),
@@ -313,13 +313,13 @@ impl AliasTable {
 
     /// Draws one word; `law` recomputes the law that the table was built from.
     #[inline]
-    pub(in crate::mechanism) fn sample(&self, rng: &mut impl Rng, law: impl Fn() -> Law) -> u32 {
+    pub(crate) fn sample(&self, rng: &mut impl Rng, law: impl Fn() -> Law) -> u32 {
         self.sample_by(rng.next_u64(), rng, law)
     }
 
     /// Prefetches the column that x selects; returns its index.
     #[inline]
-    pub(super) fn prefetch_at(&self, x: u64) -> usize {
+    pub(crate) fn prefetch_at(&self, x: u64) -> usize {
         match &self.columns {
             Columns::Narrow(columns) => {
                 let (at, _) = column_of(x, columns.len());
@@ -336,7 +336,7 @@ impl AliasTable {
 
     /// Draws one word ([`sample`](Self::sample)) with x as the first 64 bits of u.
     #[inline]
-    pub(super) fn sample_by(&self, x: u64, rng: &mut impl Rng, law: impl Fn() -> Law) -> u32 {
+    pub(crate) fn sample_by(&self, x: u64, rng: &mut impl Rng, law: impl Fn() -> Law) -> u32 {
         let word = match &self.columns {
             Columns::Narrow(columns) => self.look(columns, x),
             Columns::Wide(columns) => self.look(columns, x),
@@ -352,7 +352,7 @@ impl AliasTable {
     }
 
     /// Draws `count` words.
-    pub(in crate::mechanism) fn sample_many(
+    pub(crate) fn sample_many(
         &self,
         count: usize,
         rng: &mut impl Rng,
