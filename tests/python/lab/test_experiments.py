@@ -123,13 +123,13 @@ def test_attackers_of_bags_convict_and_are_at_chance() -> None:
     attackers = post19._Attackers(E, known, 20)
 
     def hits(m: Tem) -> dict[str, int]:
-        bags = post19._bags(E, m.privatize(texts.texts))
+        bags = post19.bags_of(E, m.privatize(texts.texts))
         return attackers.hits(bags, texts.labels, [0] * len(bags))
 
     leak, noise = hits(LEAK), hits(UNIFORM)
     for key in post19.KEYS[:2]:
         assert leak[key] > 60 and noise[key] < 28, key
-    named = classify_nearest(post19._bags(E, LEAK.privatize(texts.texts)), attackers.known,
+    named = classify_nearest(post19.bags_of(E, LEAK.privatize(texts.texts)), attackers.known,
                              known.labels, E, 3)  # fmt: skip
     assert sum(a == b for a, b in zip(named, texts.labels, strict=True)) > 60
 
