@@ -69,10 +69,14 @@ class Size(NamedTuple):
     attacked: int
 
 
+def _size(run: Run) -> Size:
+    size: Size = run.of(Size(WORDS, DRAWS, ATTACKED), Size(300, 1, 10))
+    return size
+
+
 class Measured(NamedTuple):
     """One mechanism on one task."""
 
-    kind: str
     epsilon: float
     bits: float
     named: Estimate
@@ -272,32 +276,22 @@ def _clear(source: Source, name: str, words: int) -> dict[str, Any]:
     return found
 
 
-class _Measures:
-    """The measurements on one embedding; each mechanism is a step of the run."""
-
-    def __init__(self, name: str, run: Run) -> None:
-        self.name, self.run = name, run
-        self.size = run.of(Size(WORDS, DRAWS, ATTACKED), Size(300, 1, 10))
-        self.words, self.draws, self.attacked = self.size
-
-    def clear(self) -> dict[str, Any]:
-        make = partial(_clear, self.run.data, self.name, self.words)
-        found: dict[str, Any] = self.run.step(make, self.name, "clear", self.words)
-        return found
-
-    def at(self, kind: str) -> dict[str, list[Measured]]:
-        """By task, along the bits."""
-        found: dict[str, list[Measured]] = {task: [] for task in TASKS}
+def _on_embedding(run: Run, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Clear text, and each mechanism by task along the bits; each is a step of the run."""
+    size = _size(run)
+    clear = run.step(partial(_clear, run.data, name, size.words), name, "clear", size.words)
+    found: dict[str, Any] = {}
+    for kind in KINDS:
+        points: dict[str, list[Measured]] = {task: [] for task in TASKS}
         levels = UNCHANGED if kind == "madlib" else BITS
-        for wanted in self.run.of(levels, levels[1:2]):
-            make = partial(_measured, self.run.data, self.name, kind, wanted, self.size)
-            step = self.run.step(make, self.name, kind, wanted, *self.size)
-            if step is None:
-                continue
-            for task in TASKS:
+        for wanted in run.of(levels, levels[1:2]):
+            make = partial(_measured, run.data, name, kind, wanted, size)
+            step = run.step(make, name, kind, wanted, *size)
+            for task in TASKS if step else ():
                 shares = (Estimate(*step[task][part]) for part in ("named", "raw", "means"))
-                found[task].append(Measured(kind, step["epsilon"], step["bits"], *shares))
-        return found
+                points[task].append(Measured(step["epsilon"], step["bits"], *shares))
+        found[kind] = points
+    return clear, found
 
 
 def _along(x: list[float], y: list[float], at: float) -> float:
@@ -325,7 +319,8 @@ def _at_equal_use(points: list[Measured], wanted: float) -> Estimate | None:
 
 
 def _frontier(name: str, run: Run) -> Table:
-    m = _Measures(name, run)
+    clear, found = _on_embedding(run, name)
+    words, draws, attacked = _size(run)
     table = Table(
         f"Use and sentences, {EMBEDDINGS[name]}",
         ["mechanism", "ε", "bits a word",
@@ -334,7 +329,7 @@ def _frontier(name: str, run: Run) -> Table:
         ylabel="accuracy of question classes, posterior means",
     )  # fmt: skip
     for kind, shown in KINDS.items():
-        by_task = m.at(kind)
+        by_task = found[kind]
         for points in zip(*by_task.values(), strict=True):
             cells = [str(x) for p in points for x in (p.named, p.raw, p.means)]
             bits = "–" if np.isnan(points[0].bits) else f"{points[0].bits:.2f}"
@@ -342,15 +337,14 @@ def _frontier(name: str, run: Run) -> Table:
         curve = [(p.named.share, p.means.share) for p in by_task["trec"]]
         if curve:
             table.curve(shown, curve, joined=True)
-    clear = m.clear()
     shown_clear = (
         f"{title} {Estimate(*clear[task]['clear'])} (always the commonest: "
         f"{clear[task]['chance']:.2f})" for task, title in TASKS.items()
     )  # fmt: skip
     table.notes.append(
-        f"The {m.words:,} most frequent words. Accuracy on clear text: {'; '.join(shown_clear)}. "
-        f"± is half of a 95% interval; draws of each text: {m.draws}. *Named*: content "
-        f"words of at most {m.attacked} test texts of each task. Draws are not seeded."
+        f"The {words:,} most frequent words. Accuracy on clear text: {'; '.join(shown_clear)}. "
+        f"± is half of a 95% interval; draws of each text: {draws}. *Named*: content "
+        f"words of at most {attacked} test texts of each task. Draws are not seeded."
     )
     return table
 
@@ -362,8 +356,7 @@ def equal(run: Run) -> Table:
         ["embedding", "task", "accuracy", *KINDS.values()],
     )
     for name, shown in EMBEDDINGS.items():
-        m = _Measures(name, run)
-        clear, found = m.clear(), {kind: m.at(kind) for kind in KINDS}
+        clear, found = _on_embedding(run, name)
         for task, title in TASKS.items():
             chance = clear[task]["chance"]
             for share in SHARES:
