@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
-import faiss
 import numpy as np
-from common import SHARED, report
+from common import SHARED, flat_index, report, timed
 
 from fastdx import Embedding, MultivariateLaplace, Tem, calibration
 from fastdx.lab import audit
 
 BLOCK = 500
-
-
-def timed(call) -> tuple[float, object]:
-    start = time.perf_counter()
-    result = call()
-    return time.perf_counter() - start, result
 
 
 def weights(x: np.ndarray, tem: Tem) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
@@ -59,8 +51,7 @@ def simulation(e: Embedding) -> None:
     words, draws = embedding.words[:10_000], 1000
     ours, _ = timed(lambda: calibration.statistics(m, words, draws))
     rng = np.random.default_rng(0)
-    index = faiss.IndexFlatL2(50)
-    index.add(x)
+    index = flat_index(x)
 
     def noisy(word: int) -> np.ndarray:
         z = rng.standard_normal((draws, 50))

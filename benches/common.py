@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from fastdx import Embedding
 from fastdx.mechanisms import Mechanism
 
+T = TypeVar("T")
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -53,6 +55,23 @@ def median(call: Callable[[], object], runs: int = 5) -> float:
         call()
         times.append(time.perf_counter() - start)
     return statistics.median(times)
+
+
+def timed(call: Callable[[], T]) -> tuple[float, T]:
+    """Return the seconds of a call, and its result."""
+    start = time.perf_counter()
+    found = call()
+    return time.perf_counter() - start, found
+
+
+def flat_index(x: NDArray[np.float32]) -> Any:
+    """Make faiss's exact index of vectors."""
+    import faiss
+
+    faiss.cvar.distance_compute_blas_threshold = 20
+    index = faiss.IndexFlatL2(x.shape[1])
+    index.add(np.ascontiguousarray(x))
+    return index
 
 
 def seconds(time: float) -> str:

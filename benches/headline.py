@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import statistics
-import time
+from functools import partial
 
 import numpy as np
-from common import fresh, seconds, texts
+from common import fresh, median, seconds, texts, timed
 
 from fastdx import Tem
 
@@ -27,20 +27,12 @@ def main() -> None:
         """Words a second, after so many further passes that make lists and tables."""
         for _ in range(passes):
             tem.privatize(many)
-        times = []
-        for _ in range(5):
-            start = time.perf_counter()
-            tem.privatize(many)
-            times.append(time.perf_counter() - start)
-        return 10_000 * 200 / statistics.median(times)
+        return 10_000 * 200 / median(partial(tem.privatize, many))
 
     soon, late = rate(1), rate(10)
 
-    single = []
-    for text in texts(tem.embedding.words, 20_000, 10):
-        start = time.perf_counter()
-        tem.privatize(text)
-        single.append(time.perf_counter() - start)
+    few = texts(tem.embedding.words, 20_000, 10)
+    single = [timed(partial(tem.privatize, text))[0] for text in few]
     middle, high = np.quantile(single, [0.5, 0.99])
 
     first = [fresh(FIRST) for _ in range(11)]

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from common import SHARED, median, report, seconds
+from common import SHARED, median, report, seconds, timed
 
 from fastdx import Embedding, poincare
 from fastdx.lab.noise import hyperbolic_laplace, hyperbolic_metropolis
@@ -66,9 +66,7 @@ def training() -> None:
 
     edges = [tuple(line.split("\t")) for line in path.read_text().splitlines()]
     model = PoincareModel(edges, size=100, negative=10, burn_in=0, seed=1)
-    start = time.perf_counter()
-    model.train(epochs=1)
-    theirs = (time.perf_counter() - start) / len(edges)
+    theirs = timed(partial(model.train, epochs=1))[0] / len(edges)
     for threads in (1, 2):
         at: list[float] = []
         poincare.train(edges, 100, epochs=12, threads=threads,

@@ -7,13 +7,12 @@ python search.py --graphs [WORDSxDIM ...], by default 20000x50 20000x300: a tabl
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from common import clustered, median, report, seconds
+from common import clustered, flat_index, median, report, seconds, timed
 from numpy.typing import NDArray
 
 from fastdx import Embedding, FastdxWarning, MultivariateLaplace
@@ -29,12 +28,10 @@ def noisy(x: NDArray[np.float32], epsilon: float, count: int) -> NDArray[np.floa
 def exact(name: str, e: Embedding) -> None:
     import faiss
 
-    faiss.cvar.distance_compute_blas_threshold = 20
     x = np.ascontiguousarray(e.vectors)
     queries = noisy(x, 10.0, 1000)
     single = queries.astype(np.float32)
-    index = faiss.IndexFlatL2(x.shape[1])
-    index.add(x)
+    index = flat_index(x)
     half = (x * x).sum(1) / 2
     # Ours come first: threads of faiss and of OpenBLAS turn in a loop for a while after their work,
     # and take the cores from others.
@@ -53,13 +50,10 @@ def exact(name: str, e: Embedding) -> None:
 
 def mechanism(name: str, e: Embedding) -> None:
     """Compare MultivariateLaplace.privatize_ids at ε = 10 with numpy and faiss in batches."""
-    import faiss
-
     ids = np.random.default_rng(2).integers(0, len(e), 20_000).astype(np.uint32)
     x = np.ascontiguousarray(e.vectors)
     madlib = MultivariateLaplace(e, 10.0)
-    index = faiss.IndexFlatL2(x.shape[1])
-    index.add(x)
+    index = flat_index(x)
     half = (x * x).sum(1) / 2
     few = ids[:2000]
 
@@ -84,18 +78,14 @@ def graphs(name: str, e: Embedding) -> str:
     from usearch.index import Index
 
     x = np.ascontiguousarray(e.vectors)
-    start = time.perf_counter()
-    graph = e.build_hnsw(32)
-    built = f"{name}: fastdx with hnsw_rs {seconds(time.perf_counter() - start)} (one thread)"
-    start = time.perf_counter()
+    took, graph = timed(partial(e.build_hnsw, 32))
+    built = f"{name}: fastdx with hnsw_rs {seconds(took)} (one thread)"
     theirs = hnswlib.Index("l2", x.shape[1])
     theirs.init_index(len(x), M=32, ef_construction=200)
-    theirs.add_items(x, num_threads=2)
-    built += f", hnswlib {seconds(time.perf_counter() - start)}"
-    start = time.perf_counter()
+    built += f", hnswlib {seconds(timed(partial(theirs.add_items, x, num_threads=2))[0])}"
     use = Index(ndim=x.shape[1], metric="l2sq", connectivity=32, expansion_add=200)
-    use.add(np.arange(len(x)), x, threads=2)
-    built += f", usearch {seconds(time.perf_counter() - start)}"
+    took, _ = timed(partial(use.add, np.arange(len(x)), x, threads=2))
+    built += f", usearch {seconds(took)}"
     words = e.words[:: len(e) // 50]
     ids = np.random.default_rng(3).integers(0, len(x), 2000).astype(np.uint32)
     for epsilon in (20.0, 10.0, 5.0):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
-import time
 from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from common import embedding, median, report
+from common import embedding, flat_index, median, report, timed
 
 from fastdx import Embedding, Tem
 
@@ -32,23 +31,17 @@ def batch(e: Embedding) -> None:
         return out
 
     theirs = median(numpy, 3)
-    start = time.perf_counter()
-    tem.privatize_ids(ids)
-    report("1,000,000 Zipf ids, first call, no lists", time.perf_counter() - start, theirs,
-           "numpy, sums ready")  # fmt: skip
+    report("1,000,000 Zipf ids, first call, no lists",
+           timed(partial(tem.privatize_ids, ids))[0], theirs, "numpy, sums ready")  # fmt: skip
     report("1,000,000 Zipf ids, warm", median(lambda: tem.privatize_ids(ids), 30), theirs,
            "numpy, sums ready")  # fmt: skip
 
 
 def lists() -> None:
     """Compare building lists with faiss's exact k-NN (extrapolated from 10,000 queries)."""
-    import faiss
-
-    faiss.cvar.distance_compute_blas_threshold = 20
     for dim in (50, 300):
         e = embedding(100_000, dim)
-        index = faiss.IndexFlatL2(dim)
-        index.add(e.vectors)
+        index = flat_index(e.vectors)
         for k in (256, 1024):
             ours = median(partial(Tem(e, 3.0).build_lists, k), 1)
             theirs = 10 * median(partial(index.search, e.vectors[:10_000], k), 1)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import time
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import ot
-from common import SHARED, median, report, seconds
+import pandas as pd
+from common import SHARED, median, report, seconds, timed
 from gensim.models import KeyedVectors
 from scipy.optimize import linear_sum_assignment
 
@@ -51,9 +49,7 @@ def documents(e: Embedding) -> None:
     for n in (10, 50, 100):
         bags = [RNG.choice(20_000, n, replace=False) for _ in range(200)]
         words = [[e.words[i] for i in bag] for bag in bags]
-        start = time.perf_counter()
-        fastdx.pairwise_emd(words, e, words)
-        ours = (time.perf_counter() - start) / 200**2
+        ours = timed(partial(fastdx.pairwise_emd, words, e, words))[0] / 200**2
         even = np.full(n, 1 / n)
 
         def by_pot(a: int, b: int, bags: list = bags, even: np.ndarray = even) -> float:
@@ -62,36 +58,28 @@ def documents(e: Embedding) -> None:
         def by_scipy(a: int, b: int, bags: list = bags) -> None:
             linear_sum_assignment(ot.dist(wide[bags[a]], wide[bags[b]], "euclidean"))
 
-        some = [(int(a), int(b)) for a, b in RNG.integers(200, size=(100, 2))]
-        for peer, call in (("POT", by_pot), ("scipy", by_scipy)):
-            start = time.perf_counter()
-            for a, b in some:
-                call(a, b)
-            theirs = (time.perf_counter() - start) / len(some)
-            report(f"200 × 200 documents, N = {n}, a pair", ours, theirs, peer)
-        start = time.perf_counter()
-        for a, b in some[:20]:
+        def by_gensim(a: int, b: int, words: list = words) -> None:
             vectors.wmdistance(words[a], words[b])
-        theirs = (time.perf_counter() - start) / 20
-        report(f"200 × 200 documents, N = {n}, a pair", ours, theirs, "gensim")
+
+        some = [(int(a), int(b)) for a, b in RNG.integers(200, size=(100, 2))]
+        for peer, call, asked in (("POT", by_pot, some), ("scipy", by_scipy, some),
+                                  ("gensim", by_gensim, some[:20])):  # fmt: skip
+            theirs = timed(lambda c=call, p=asked: [c(a, b) for a, b in p])[0] / len(asked)
+            report(f"200 × 200 documents, N = {n}, a pair", ours, theirs, peer)
 
 
 def nearest(e: Embedding) -> None:
     texts = []
     for part in ("train", "test"):
         path = SHARED / "text" / f"reuters_c50.{part}.jsonl.gz"
-        lines = gzip.decompress(path.read_bytes()).splitlines()
-        texts += [json.loads(line)["text"] for line in lines]
+        texts += pd.read_json(path, lines=True)["text"].tolist()
     bags = [[w for w in bag_words(text) if w in e] for text in texts]
     queries = bags[::25]
-    start = time.perf_counter()
-    found = fastdx.nearest_documents(queries, bags, e, 5)
-    ours = time.perf_counter() - start
+    ours, found = timed(partial(fastdx.nearest_documents, queries, bags, e, 5))
     # All distances of a part, to measure the time and to compare the answers.
     part = queries[:4]
-    start = time.perf_counter()
-    every = fastdx.pairwise_emd(part, e, bags)
-    theirs = (time.perf_counter() - start) * len(queries) / len(part)
+    took, every = timed(partial(fastdx.pairwise_emd, part, e, bags))
+    theirs = took * len(queries) / len(part)
     assert np.allclose(np.sort(every)[:, :5], found.distances[: len(part)])
     report(f"5 nearest of {len(bags):,}, {len(queries)} queries", ours, theirs, "all distances")
     print(f"  {found.pruning}; {seconds(ours / found.pruning['pairs'])} a pair")

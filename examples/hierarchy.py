@@ -20,6 +20,10 @@ from fastdx import Embedding, HyperbolicLaplace, Mechanism, MultivariateLaplace,
 WORDS, DRAWS = 200, 300
 
 
+def pairs(path: str) -> list[list[str]]:
+    return [line.split("\t") for line in Path(path).read_text("utf-8").splitlines()]
+
+
 def unchanged(m: Mechanism, words: list[str]) -> float:
     ids = m.space.ids(words)
     if isinstance(m, Tem):
@@ -41,14 +45,12 @@ def main() -> None:
     near: dict[str, set[str]] = defaultdict(set)
     above: dict[str, set[str]] = defaultdict(set)
     parents: dict[str, set[str]] = defaultdict(set)
-    with Path(edges_file).open(encoding="utf-8") as lines:
-        for u, v in (line.rstrip("\n").split("\t") for line in lines):
-            near[u].add(v)
-            near[v].add(u)
-            parents[u].add(v)
-    with Path(closure_file).open(encoding="utf-8") as lines:
-        for u, v in (line.rstrip("\n").split("\t") for line in lines):
-            above[u].add(v)
+    for u, v in pairs(edges_file):
+        near[u].add(v)
+        near[v].add(u)
+        parents[u].add(v)
+    for u, v in pairs(closure_file):
+        above[u].add(v)
     judge = Embedding.load(judge_file)
     unit = judge.vectors / np.linalg.norm(judge.vectors, axis=1, keepdims=True)
     place = {w: i for i, w in enumerate(judge.words)}

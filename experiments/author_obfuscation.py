@@ -1,100 +1,64 @@
-"""Author obfuscation, the experiment of POST'19: does the author go, does the topic stay?
+"""Author obfuscation, as in POST'19 but with more texts: the author goes; do the neighbours stay?
 
-    python -m experiments.author_obfuscation ../shared/data/text VECTORS.npy [--plot FILE.png]
-
-Reuters C50: 50 authors with 50 known texts each; of the other 2,500 texts every tenth is
-privatised. For every ε it prints how often the author is found by character 4-grams (Koppel et
-al. 2011) and by the nearest document under the Earth Mover's distance, and how many of a text's
-five nearest documents are among those of the original: the texts have no topics, so neighbours
-stand for them.
+Of Reuters C50's unknown texts every tenth is privatised. The author is found by character 4-grams
+and by the nearest document under the Earth Mover's distance. How many of a text's five nearest
+documents are among those of the original stands for topics, which these texts do not have.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections import Counter
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 
-from experiments.data import Shared
-from fastdx import BagOfWords, Embedding, MultivariateLaplace, nearest_documents
-from fastdx.bags import bag_words, text_of
+from experiments.measures import right
+from experiments.post19 import bags_of
+from experiments.tables import Experiment, Run, Table
+from fastdx import BagOfWords, MultivariateLaplace, nearest_documents
+from fastdx.bags import text_of
 from fastdx.lab.evaluation import Attribution
 
-EPSILONS = (5, 10, 15, 20, 25, 30)
+EPSILONS = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("texts", type=Path)
-    parser.add_argument("vectors", type=Path)
-    parser.add_argument("--every", type=int, default=10)
-    parser.add_argument("--plot", type=Path)
-    args = parser.parse_args()
-    vocabulary = args.vectors.with_name("minilm-40k.vocab")
-    embedding = Embedding.load(args.vectors, vocabulary=vocabulary)
-    # The folder of texts is part of the data's.
-    source = Shared(args.texts.parent)
-    known_texts, known_authors = source.news("train")
-    texts, authors = source.news("test")
-    texts, authors = texts[:: args.every], authors[:: args.every]
-
-    def bags_of(texts: list[str]) -> list[Counter[str]]:
-        return [Counter(w for w in bag_words(t) if w in embedding) for t in texts]
-
-    known = bags_of(known_texts)
-    originals = bags_of(texts)
+def neighbours(run: Run, dim: int) -> Table:
+    """Authors found and neighbours kept, over ε."""
+    e = run.data.minilm(dim, run.of(40_000, 4000))
+    texts, authors = (part[::10] for part in run.data.news("test"))
+    news = run.data.news("train")
+    known, originals = bags_of(e, news.texts), bags_of(e, texts)
     # The attacker knows the others' texts in the same representation: bags.
-    attribution = Attribution([text_of(bag) for bag in known], known_authors, known="together",
-                              weights="log")  # fmt: skip
+    attribution = Attribution([*map(text_of, known)], news.labels, known="together", weights="log")
+    table = Table(
+        f"POST'19, {len(texts)} texts of {len(set(authors))} authors, {dim} dimensions",
+        ["ε", "author, 4-grams", "author, nearest", "neighbours kept", "words unchanged"],
+        ylabel="share",
+    )
+    before = nearest_documents(originals, known, e, 5).ids
+    curves: dict[str, list[tuple[float, float]]] = {name: [] for name in table.header[1:4]}
 
-    def measure(bags: list[Counter[str]]) -> tuple[float, float, np.ndarray]:
-        grams = attribution.attribute([text_of(bag) for bag in bags]).authors
-        nearest = nearest_documents(bags, known, embedding, 5).ids
-        by_grams = np.mean([a == b for a, b in zip(grams, authors, strict=True)])
-        by_nearest = np.mean(
-            [known_authors[i] == b for i, b in zip(nearest[:, 0], authors, strict=True)]
-        )
-        return float(by_grams), float(by_nearest), nearest
+    def measured(epsilon: float | None) -> list[float]:
+        bags = originals
+        if epsilon is not None:
+            mechanism = BagOfWords(MultivariateLaplace(e, epsilon))
+            bags = [mechanism.privatize(bag) for bag in originals]
+        grams = attribution.attribute([*map(text_of, bags)]).authors
+        nearest = nearest_documents(bags, known, e, 5).ids
+        named = np.array(news.labels)[nearest[:, 0]]
+        kept = [len({*a} & {*b}) / 5 for a, b in zip(before, nearest, strict=True)]
+        same = [(a & b).total() / a.total() for a, b in zip(originals, bags, strict=True)]
+        shares = right(grams, authors), right(named, authors), kept, same
+        return [float(np.mean(share)) for share in shares]
 
-    def show(name: str, grams: float, nearest: float, kept: float, same: float) -> None:
-        print(f"{name:>9s} {grams:14.3f} {nearest:16.3f} {kept:16.3f} {same:17.3f}", flush=True)
-
-    print(f"{len(texts)} texts of {len(set(authors))} authors, on average "
-          f"{np.mean([b.total() for b in originals]):.0f} words; {embedding!r}")  # fmt: skip
-    print("        ε  author, 4-grams  author, nearest  neighbours kept  words unchanged")
-    grams, by_nearest, before = measure(originals)
-    show("original", grams, by_nearest, 1.0, 1.0)
-    rows = []
-    for epsilon in EPSILONS:
-        bags = BagOfWords(MultivariateLaplace(embedding, epsilon))
-        private = [bags.privatize(bag) for bag in originals]
-        grams, by_nearest, after = measure(private)
-        kept = np.mean([len(set(a) & set(b)) / 5 for a, b in zip(before, after, strict=True)])
-        pairs = zip(originals, private, strict=True)
-        same = np.mean([(a & b).total() / a.total() for a, b in pairs])
-        rows.append((epsilon, grams, by_nearest, float(kept)))
-        show(str(epsilon), grams, by_nearest, float(kept), float(same))
-    if args.plot:
-        plot(args.plot, rows)
-
-
-def plot(path: Path, rows: list[tuple[float, float, float, float]]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    epsilons, grams, nearest, kept = zip(*rows, strict=True)
-    pyplot.plot(epsilons, grams, "o-", label="author found, 4-grams")
-    pyplot.plot(epsilons, nearest, "s-", label="author found, nearest document")
-    pyplot.plot(epsilons, kept, "^-", label="neighbours kept")
-    pyplot.xlabel("ε per unit of distance")
-    pyplot.ylabel("share")
-    pyplot.legend()
-    pyplot.savefig(path, dpi=150)
+    for epsilon in (None, *run.of(EPSILONS, EPSILONS[:2])):
+        shares = run.step(partial(measured, epsilon), dim, epsilon or "original")
+        table.add("original" if epsilon is None else f"{epsilon:g}", *(f"{x:.3f}" for x in shares))
+        if epsilon is not None:
+            for curve, share in zip(curves.values(), shares, strict=False):
+                curve.append((epsilon, share))
+    for name, curve in curves.items():
+        table.curve(name, curve, joined=True)
+    return table
 
 
-if __name__ == "__main__":
-    main()
+TABLES: dict[str, Experiment] = {f"{dim}d": partial(neighbours, dim=dim) for dim in (50, 300)}

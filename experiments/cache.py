@@ -13,8 +13,9 @@ import fastdx
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".papers"
-PARTS = {"language-model": ("sentences.py", "smc.py", "smollm.py")}
-"""Modules that one experiment alone uses."""
+PARTS = {"language-model": ("sentences.py", "smc.py", "smollm.py"), "weights": ("frontier.py",),
+         "author-obfuscation": ("post19.py",)}  # fmt: skip
+"""Modules that an experiment uses besides those that all may use."""
 
 
 @cache

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.data import Source
-from experiments.measures import epsilon_of_bits
+from experiments.data import Source, builtin, first
+from experiments.measures import by_rank, epsilon_of_bits, tem
 from experiments.tables import SEED, Experiment, Run, Table
-from fastdx import Cover, Embedding, FiniteLaw, Mechanism, Tem, tokenize
+from fastdx import Embedding, FiniteLaw, Mechanism, tokenize
 from fastdx.channel import Channel, NgramPrior
 from fastdx.counts import Estimator
 from fastdx.lab import laws
@@ -54,9 +54,8 @@ class Policy(NamedTuple):
             # Its law on so many words is the same for every word but its own.
             return FiniteLaw(space, laws.randomized_response(space, self.epsilon).matrix(),
                              seed=SEED, oov="mask", certified=False)  # fmt: skip
-        if self.kind == "Tem":
-            return Tem(space, self.epsilon, seed=SEED, oov="mask")
-        return Tem(space, self.epsilon, cover=_cover(space), seed=SEED, oov="mask")
+        k = None if self.kind == "Tem" else 20
+        return tem(space, self.epsilon, k, seed=SEED, oov="mask")
 
 
 POLICIES = (Policy("Tem", 2.0), Policy("Tem", 2.66), Policy("Tem", 3.0), Policy("Tem", 4.0),
@@ -65,24 +64,6 @@ POLICIES = (Policy("Tem", 2.0), Policy("Tem", 2.66), Policy("Tem", 3.0), Policy(
 
 ELSEWHERE = (("Tem", 1.0), ("balanced cover of 20", 3.3), ("randomised response", 0.0))
 """Mechanisms on 300 dimensions, by bits a word; randomised response at ε = 6."""
-
-
-@cache
-def _space(size: int) -> Embedding:
-    e = Embedding.default()
-    return Embedding(e.words[:size], e.vectors[:size])
-
-
-@cache
-def _other(source: Source, size: int) -> Embedding:
-    """As many words of another embedding, in 300 dimensions."""
-    e = source.minilm(300, size)
-    return Embedding(e.words[:size], e.vectors[:size])
-
-
-@cache
-def _cover(space: Embedding) -> Cover:
-    return Cover.balanced(space, 20)
 
 
 @cache
@@ -96,8 +77,7 @@ def _reviews(source: Source, space: Embedding, most: int) -> tuple[list[str], li
 
 def _written(texts: Sequence[str], space: Embedding) -> Any:
     """How often each word is written."""
-    place = {word: i for i, word in enumerate(space.words)}
-    ids = [place[word] for text in texts for word in text.split()]
+    ids = space.ids([word for text in texts for word in text.split()])
     counts = np.bincount(ids, minlength=len(space))
     return counts / counts.sum()
 
@@ -119,11 +99,10 @@ def _found(source: Source, policy: Policy, space: Embedding, most: int) -> dict[
     def error(frequencies: Any) -> float:
         return float(np.abs(frequencies - true).sum() / 2)
 
-    start = 1 / (np.arange(len(space)) + 3.7)
     model = NgramPrior.english(space).frequencies
     return {
         "bits": float(channel.bits()), "raw": error(raw), "counts": error(made.frequencies),
-        "start": error(start / start.sum()), "model": error(model), "raw top": named(raw),
+        "start": error(by_rank(len(space))), "model": error(model), "raw top": named(raw),
         "counts top": named(made.frequencies), "model top": named(model), "rounds": made.rounds,
         "words": estimator.words,
     }  # fmt: skip
@@ -158,7 +137,7 @@ def frequencies(run: Run) -> Table:
     size, most = run.of(SIZE, 1000), run.of(20_000, 1500)
     found = []
     for policy in POLICIES:
-        make = partial(_found, run.data, policy, _space(size), most)
+        make = partial(_found, run.data, policy, builtin(size), most)
         found.append((str(policy), run.step(make, *policy, size, most)))
     return _table(f"Words counted from private reviews, {size:,} words", found)
 
@@ -170,7 +149,7 @@ def _epsilon_of(kind: str, space: Embedding, bits: float) -> float:
 def elsewhere(run: Run) -> Table:
     """The same on an embedding of 300 dimensions, at given bits a word."""
     size, most = run.of(SIZE, 1000), run.of(20_000, 1500)
-    space, found = _other(run.data, size), []
+    space, found = first(run.data.minilm(300, size), size), []
     for kind, bits in ELSEWHERE:
         find = partial(_epsilon_of, kind, space, bits)
         epsilon = run.step(find, "epsilon", kind, bits, size) if bits else 6.0
@@ -191,7 +170,7 @@ def _groups(
 
     Last, in a row of its own, how far the frequencies of the groups are apart.
     """
-    space = _space(sizes[0])
+    space = builtin(sizes[0])
     texts, labels = _reviews(source, space, sizes[1])
     mechanism = policy.mechanism(space)
     channel = Channel.of(mechanism)
@@ -216,7 +195,7 @@ def reviews(run: Run, apart: float = 1.0) -> Table:
         f"Good reviews less bad ones, shares of words in ten thousand, {size:,} words",
         ["word", "true", *(str(p) for p in _COMPARED)],
     )
-    asked = [word for word in run.of(TESTED, TESTED[::2]) if word in _space(size)]
+    asked = [word for word in run.of(TESTED, TESTED[::2]) if word in builtin(size)]
     every = [run.step(partial(_groups, run.data, policy, (size, most), asked, apart), "groups",
                       *policy, size, most, apart) for policy in _COMPARED]  # fmt: skip
     held = [sum(f[at][2] <= every[0][at][0] <= f[at][3] for at in range(len(asked)))
@@ -233,7 +212,7 @@ def reviews(run: Run, apart: float = 1.0) -> Table:
         + " and ".join(
             f"{n} of {len(asked)} words ({p})" for n, p in zip(held, _COMPARED, strict=True)
         )
-        + f". {len(_reviews(run.data, _space(size), most)[0]):,} reviews. A language model alone, "
+        + f". {len(_reviews(run.data, builtin(size), most)[0]):,} reviews. A language model alone, "
         "without a release, knows of no difference."
     )
     return table

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -43,6 +45,10 @@ class Labelled(NamedTuple):
         drawn = np.random.default_rng(0).permutation(len(self.texts))[:count]
         return self.at(sorted(drawn.tolist()))
 
+    def commonest(self) -> float:
+        """The share of the commonest label: what always saying it gets right."""
+        return Counter(self.labels).most_common(1)[0][1] / len(self.labels)
+
 
 class Source(Protocol):
     """The data that experiments read."""
@@ -62,15 +68,29 @@ class Source(Protocol):
         """A Poincaré embedding of nouns along WordNet's is-a edges."""
 
 
-def records(path: Path) -> list[dict[str, Any]]:
-    """The objects of a JSONL file, gzipped or not."""
-    data = path.read_bytes()
-    data = gzip.decompress(data) if path.suffix == ".gz" else data
-    return [json.loads(line) for line in data.splitlines() if line.strip()]
+def split(source: Source, name: str) -> tuple[Labelled, Labelled]:
+    """Texts to learn from, and others to test on."""
+    if name == "snips":
+        return source.snips("train"), source.snips("validate")
+    if name in ("imdb", "news"):
+        load = getattr(source, name)
+        return load("train"), load("test")
+    learned, tested = source.sentences(name)
+    if tested is not None:
+        return learned, tested
+    cut = len(learned.texts) * 3 // 4
+    return learned.at(range(cut)), learned.at(range(cut, len(learned.texts)))
 
 
-def _labelled(found: list[dict[str, Any]], label: str) -> Labelled:
-    return Labelled([r["text"] for r in found], [str(r[label]) for r in found])
+def first(e: Embedding, count: int) -> Embedding:
+    """The most frequent words."""
+    return Embedding(e.words[:count], e.vectors[:count]) if count < len(e) else e
+
+
+@cache
+def builtin(count: int) -> Embedding:
+    """The most frequent of the built-in words."""
+    return first(Embedding.default(), count)
 
 
 class Shared:
@@ -83,21 +103,22 @@ class Shared:
             raise SystemExit(WANTED)
         self.folder = folder
 
+    def _read(self, path: str, label: str) -> Labelled:
+        """The objects of a JSONL file, gzipped or not."""
+        data = (self.folder / "text" / path).read_bytes()
+        data = gzip.decompress(data) if path.endswith(".gz") else data
+        found = [json.loads(line) for line in data.splitlines() if line.strip()]
+        return Labelled([r["text"] for r in found], [str(r[label]) for r in found])
+
     def imdb(self, part: str) -> Labelled:
-        return _labelled(records(self.folder / "text" / f"imdb.{part}.jsonl.gz"), "label")
+        return self._read(f"imdb.{part}.jsonl.gz", "label")
 
     def sentences(self, name: str) -> tuple[Labelled, Labelled | None]:
-        text = self.folder / "text"
         if name == "trec":
-            train, test = (self._trec(part) for part in ("train", "test"))
-            return train, test
-        if name in ("sst5", "sst2"):
-            train, test = (
-                _labelled(records(text / "sentiment" / f"{name}.{part}.jsonl.gz"), "label")
-                for part in ("train", "test")
-            )
-            return train, test
-        return _labelled(records(text / "sentiment" / f"{name}.jsonl.gz"), "label"), None
+            return self._trec("train"), self._trec("test")
+        parts = (".train", ".test") if name in ("sst5", "sst2") else ("",)
+        found = [self._read(f"sentiment/{name}{part}.jsonl.gz", "label") for part in parts]
+        return found[0], found[1] if len(found) > 1 else None
 
     def _trec(self, part: str) -> Labelled:
         lines = (self.folder / "text" / f"trec.{part}.txt").read_text("utf-8", "replace")
@@ -105,14 +126,13 @@ class Shared:
         return Labelled([text for _, text in pairs], [label for label, _ in pairs])
 
     def snips(self, part: str) -> Labelled:
-        return _labelled(records(self.folder / "text" / f"snips.{part}.jsonl"), "intent")
+        return self._read(f"snips.{part}.jsonl", "intent")
 
     def mails(self, size: str, part: str) -> Labelled:
-        return _labelled(records(self.folder / "text" / "pan11" / f"{size}.{part}.jsonl.gz"),
-                         "author")  # fmt: skip
+        return self._read(f"pan11/{size}.{part}.jsonl.gz", "author")
 
     def news(self, part: str) -> Labelled:
-        return _labelled(records(self.folder / "text" / f"reuters_c50.{part}.jsonl.gz"), "author")
+        return self._read(f"reuters_c50.{part}.jsonl.gz", "author")
 
     def glove(self) -> Embedding:
         return Embedding.load(self.folder / "embeddings" / "glove.6B.50d.12k.txt")
@@ -134,8 +154,7 @@ class Sample:
     made_up = True
 
     def __init__(self, words: int = 2000) -> None:
-        e = Embedding.default()
-        self._embedding = Embedding(e.words[:words], e.vectors[:words])
+        self._embedding = builtin(words)
 
     def _texts(self, seed: int, kinds: Sequence[str], count: int, length: int) -> Labelled:
         words = np.array([w for w in self._embedding.words if w.isalpha()])

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.data import Labelled, Source
+from experiments.data import Labelled, Source, builtin, first
+from experiments.measures import Numbers, by_rank, cover, ids_of, narrowed, right, tem
 from experiments.tables import SEED, Experiment, Run, Table
-from fastdx import Cover, Embedding, Mechanism, MultivariateLaplace, NeighborResponse, Tem, tokenize
+from fastdx import Embedding, Mechanism, MultivariateLaplace, NeighborResponse, tokenize
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior, vector_rate_distortion
 from fastdx.lab.attacks import best_among, sentence_attack
@@ -47,8 +48,7 @@ EMBEDDINGS = {
     "glove": "GloVe, 50 dimensions",
 }
 TASKS = {"trec": "TREC", "mr": "MR"}
-
-Numbers = NDArray[np.float64]
+PARTS = ("named", "raw vectors", "posterior means")
 
 
 class Estimate(NamedTuple):
@@ -69,10 +69,14 @@ class Size(NamedTuple):
     attacked: int
 
 
+def _size(run: Run) -> Size:
+    size: Size = run.of(Size(WORDS, DRAWS, ATTACKED), Size(300, 1, 10))
+    return size
+
+
 class Measured(NamedTuple):
     """One mechanism on one task."""
 
-    kind: str
     epsilon: float
     bits: float
     named: Estimate
@@ -80,24 +84,15 @@ class Measured(NamedTuple):
     means: Estimate
 
 
-def _first(e: Embedding, count: int) -> Embedding:
-    return Embedding(e.words[:count], e.vectors[:count]) if count < len(e) else e
-
-
 @cache
 def _embedding(source: Source, name: str, count: int) -> Embedding:
     if name == "builtin":
-        return _first(Embedding.default(), count)
-    return _first(source.glove() if name == "glove" else source.minilm(300, count), count)
+        return builtin(count)
+    return first(source.glove() if name == "glove" else source.minilm(300, count), count)
 
 
 @cache
-def _cover(e: Embedding, k: int) -> Cover:
-    return Cover.balanced(e, k)
-
-
-@cache
-def _task(source: Source, name: str) -> tuple[Labelled, Labelled]:
+def task_texts(source: Source, name: str) -> tuple[Labelled, Labelled]:
     """Texts to learn from, and to test on: of MR a tenth that is always the same."""
     every, tested = source.sentences(name)
     if tested is not None:
@@ -108,29 +103,24 @@ def _task(source: Source, name: str) -> tuple[Labelled, Labelled]:
 
 
 @cache
-def _public(source: Source, name: str) -> list[str]:
+def public_texts(source: Source, name: str) -> list[str]:
     """The attacker's training texts: the same kind of texts, and film reviews."""
-    return _task(source, name)[0].texts + source.imdb("val").texts
+    return task_texts(source, name)[0].texts + source.imdb("val").texts
 
 
 def _made(e: Embedding, kind: str, epsilon: float) -> Mechanism:
-    if kind == "tem":
-        return Tem(e, epsilon)
     if kind == "madlib":
         return MultivariateLaplace(e, epsilon)
     if kind == "response":
-        return NeighborResponse(e, epsilon, cover=_cover(e, 20))
-    return Tem(e, epsilon, cover=_cover(e, int(kind.removeprefix("k="))))
+        return NeighborResponse(e, epsilon, cover=cover(e, 20))
+    return tem(e, epsilon, None if kind == "tem" else int(kind.removeprefix("k=")))
 
 
 def _at(value: Callable[[float], float], wanted: float) -> float | None:
     """The ε at which something that grows with it is as wanted, to 3%; none up to the highest."""
-    low, high = 0.05, HIGHEST
-    if value(high) < wanted:
+    if value(HIGHEST) < wanted:
         return None
-    while high / low > 1.03:
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if value(middle) < wanted else (low, middle)
+    low, high = narrowed(lambda epsilon: value(epsilon) < wanted, 0.05, HIGHEST, 1.03)
     return (low * high) ** 0.5
 
 
@@ -145,21 +135,14 @@ def _at_bits(e: Embedding, kind: str, bits: float) -> float | None:
 
 
 def _at_unchanged(e: Embedding, share: float) -> float | None:
-    weights = 1 / (np.arange(len(e)) + 3.7)
     rng = np.random.default_rng(SEED)
-    ids = rng.choice(len(e), 1000, p=weights / weights.sum()).astype(np.uint32)
+    ids = rng.choice(len(e), 1000, p=by_rank(len(e))).astype(np.uint32)
 
     def value(epsilon: float) -> float:
         m = MultivariateLaplace(e, epsilon, seed=SEED)
         return float((m.privatize_ids(ids) == ids).mean())
 
     return _at(value, share)
-
-
-def _ids(texts: Sequence[str], e: Embedding) -> list[NDArray[np.uint32]]:
-    places = {word: i for i, word in enumerate(e.words)}
-    return [np.array([places[w] for w in tokenize(t, e) if w in places], dtype=np.uint32)
-            for t in texts]  # fmt: skip
 
 
 def _ratio(right: Sequence[float], of: Sequence[float]) -> Estimate:
@@ -175,7 +158,7 @@ def _language(e: Embedding, public: tuple[str, ...], order: int) -> NgramPrior:
     return NgramPrior.train(e, public, order=order)
 
 
-def _named(
+def named_exactly(
     m: Mechanism, texts: list[str], public: list[str], orders: Sequence[int]
 ) -> list[Estimate]:
     """The share of content words that exact posteriors name, of one release, by order."""
@@ -185,19 +168,19 @@ def _named(
     channel = Channel.of(m, cache_bytes=2**29)
     content = np.array([word not in STOP_WORDS for word in e.words])
     among = [word for word in e.words if word not in STOP_WORDS]
-    written = [ids for ids in _ids(texts, e) if len(ids)]
+    written = [ids for ids in ids_of(texts, e) if len(ids)]
     released = [[e.words[y] for y in m.privatize_ids(ids)] for ids in written]
     # As texts, which are decoded together, unless adjacent words form another word.
     outputs = [text if tokenize(text, e) == out else out
                for text, out in zip(map(" ".join, released), released, strict=True)]  # fmt: skip
     borders = np.cumsum([len(ids) for ids in written])[:-1]
     everything = np.concatenate(written)
-    right: list[list[float]] = []
+    of = [float(content[ids].sum()) for ids in written]
+    shares = []
     for prior in priors:
         named = (best_among(channel, outputs, prior, among) == everything) & content[everything]
-        right.append([float(some.sum()) for some in np.split(named, borders)])
-    of = [float(content[ids].sum()) for ids in written]
-    return [_ratio(found, of) for found in right]
+        shares.append(_ratio([float(some.sum()) for some in np.split(named, borders)], of))
+    return shares
 
 
 def _named_by_draws(m: Mechanism, texts: list[str], public: list[str]) -> Estimate:
@@ -212,8 +195,7 @@ def _means_by_draws(m: Mechanism) -> Numbers:
     """Posterior means of a law that is known from draws."""
     e = m.space
     assert isinstance(e, Embedding)
-    weights = 1 / (np.arange(len(e)) + 3.7)
-    weights /= weights.sum()
+    weights = by_rank(len(e))
     vectors = e.vectors.astype(np.float64)
     # As if every output had come once from a word at the mean: what was hardly seen says little.
     least = weights.min() / SAMPLED
@@ -232,7 +214,7 @@ def _features(runs: list[NDArray[np.uint32]], table: Numbers) -> Numbers:
                      for run in runs])  # fmt: skip
 
 
-def _accuracy(
+def accuracies(
     source: Source,
     task: str,
     e: Embedding,
@@ -242,8 +224,8 @@ def _accuracy(
     """Of classifiers on mean vectors from each table: one draw a mechanism, together."""
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-    learned, tested = _task(source, task)
-    train, test = _ids(learned.texts, e), _ids(tested.texts, e)
+    learned, tested = task_texts(source, task)
+    train, test = ids_of(learned.texts, e), ids_of(tested.texts, e)
     hits: list[list[NDArray[np.bool_]]] = [[] for _ in tables]
     for m in mechanisms:
         runs = [
@@ -253,7 +235,7 @@ def _accuracy(
         for table, found in zip(tables, hits, strict=True):
             judge = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
             judge.fit(_features(runs[0], table), learned.labels)
-            found.append(judge.predict(_features(runs[1], table)) == np.array(tested.labels))
+            found.append(right(judge.predict(_features(runs[1], table)), tested.labels))
     rights = [np.mean(found, axis=0) for found in hits]
     return [Estimate(float(r.mean()), float(1.96 * r.std() / len(r) ** 0.5)) for r in rights]
 
@@ -274,13 +256,13 @@ def _measured(
     bits = float(channel.bits()) if channel else float("nan")
     found: dict[str, Any] = {"epsilon": epsilon, "bits": bits}
     for task in TASKS:
-        texts, public = _task(source, task)[1].texts[:attacked], _public(source, task)
+        texts, public = task_texts(source, task)[1].texts[:attacked], public_texts(source, task)
         if noise:
             named = _named_by_draws(m, texts, public)
         else:
-            (named,) = _named(m, texts, public, [2])
+            (named,) = named_exactly(m, texts, public, [2])
         vectors = e.vectors.astype(np.float64)
-        raw, best = _accuracy(source, task, e, [m] * draws, [vectors, means])
+        raw, best = accuracies(source, task, e, [m] * draws, [vectors, means])
         found[task] = {"named": named, "raw": raw, "means": best}
     return found
 
@@ -289,39 +271,27 @@ def _clear(source: Source, name: str, words: int) -> dict[str, Any]:
     e = _embedding(source, name, words)
     found = {}
     for task in TASKS:
-        labels = _task(source, task)[1].labels
-        chance = max(map(labels.count, set(labels))) / len(labels)
-        (clear,) = _accuracy(source, task, e, [None], [e.vectors.astype(np.float64)])
-        found[task] = {"clear": clear, "chance": chance}
+        (clear,) = accuracies(source, task, e, [None], [e.vectors.astype(np.float64)])
+        found[task] = {"clear": clear, "chance": task_texts(source, task)[1].commonest()}
     return found
 
 
-class _Measures:
-    """The measurements on one embedding; each mechanism is a step of the run."""
-
-    def __init__(self, name: str, run: Run) -> None:
-        self.name, self.run = name, run
-        self.size = run.of(Size(WORDS, DRAWS, ATTACKED), Size(300, 1, 10))
-        self.words, self.draws, self.attacked = self.size
-
-    def clear(self) -> dict[str, Any]:
-        make = partial(_clear, self.run.data, self.name, self.words)
-        found: dict[str, Any] = self.run.step(make, self.name, "clear", self.words)
-        return found
-
-    def at(self, kind: str) -> dict[str, list[Measured]]:
-        """By task, along the bits."""
-        found: dict[str, list[Measured]] = {task: [] for task in TASKS}
+def _on_embedding(run: Run, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Clear text, and each mechanism by task along the bits; each is a step of the run."""
+    size = _size(run)
+    clear = run.step(partial(_clear, run.data, name, size.words), name, "clear", size.words)
+    found: dict[str, Any] = {}
+    for kind in KINDS:
+        points: dict[str, list[Measured]] = {task: [] for task in TASKS}
         levels = UNCHANGED if kind == "madlib" else BITS
-        for wanted in self.run.of(levels, levels[1:2]):
-            make = partial(_measured, self.run.data, self.name, kind, wanted, self.size)
-            step = self.run.step(make, self.name, kind, wanted, *self.size)
-            if step is None:
-                continue
-            for task in TASKS:
+        for wanted in run.of(levels, levels[1:2]):
+            make = partial(_measured, run.data, name, kind, wanted, size)
+            step = run.step(make, name, kind, wanted, *size)
+            for task in TASKS if step else ():
                 shares = (Estimate(*step[task][part]) for part in ("named", "raw", "means"))
-                found[task].append(Measured(kind, step["epsilon"], step["bits"], *shares))
-        return found
+                points[task].append(Measured(step["epsilon"], step["bits"], *shares))
+        found[kind] = points
+    return clear, found
 
 
 def _along(x: list[float], y: list[float], at: float) -> float:
@@ -349,17 +319,17 @@ def _at_equal_use(points: list[Measured], wanted: float) -> Estimate | None:
 
 
 def _frontier(name: str, run: Run) -> Table:
-    m = _Measures(name, run)
+    clear, found = _on_embedding(run, name)
+    words, draws, attacked = _size(run)
     table = Table(
         f"Use and sentences, {EMBEDDINGS[name]}",
         ["mechanism", "ε", "bits a word",
-         *(f"{title}: {part}" for title in TASKS.values()
-           for part in ("named", "raw vectors", "posterior means"))],
+         *(f"{title}: {part}" for title in TASKS.values() for part in PARTS)],
         xlabel="content words of questions (TREC) named in sentences",
         ylabel="accuracy of question classes, posterior means",
     )  # fmt: skip
     for kind, shown in KINDS.items():
-        by_task = m.at(kind)
+        by_task = found[kind]
         for points in zip(*by_task.values(), strict=True):
             cells = [str(x) for p in points for x in (p.named, p.raw, p.means)]
             bits = "–" if np.isnan(points[0].bits) else f"{points[0].bits:.2f}"
@@ -367,15 +337,14 @@ def _frontier(name: str, run: Run) -> Table:
         curve = [(p.named.share, p.means.share) for p in by_task["trec"]]
         if curve:
             table.curve(shown, curve, joined=True)
-    clear = m.clear()
     shown_clear = (
         f"{title} {Estimate(*clear[task]['clear'])} (always the commonest: "
         f"{clear[task]['chance']:.2f})" for task, title in TASKS.items()
     )  # fmt: skip
     table.notes.append(
-        f"The {m.words:,} most frequent words. Accuracy on clear text: {'; '.join(shown_clear)}. "
-        f"± is half of a 95% interval; draws of each text: {m.draws}. *Named*: content "
-        f"words of at most {m.attacked} test texts of each task. Draws are not seeded."
+        f"The {words:,} most frequent words. Accuracy on clear text: {'; '.join(shown_clear)}. "
+        f"± is half of a 95% interval; draws of each text: {draws}. *Named*: content "
+        f"words of at most {attacked} test texts of each task. Draws are not seeded."
     )
     return table
 
@@ -387,8 +356,7 @@ def equal(run: Run) -> Table:
         ["embedding", "task", "accuracy", *KINDS.values()],
     )
     for name, shown in EMBEDDINGS.items():
-        m = _Measures(name, run)
-        clear, found = m.clear(), {kind: m.at(kind) for kind in KINDS}
+        clear, found = _on_embedding(run, name)
         for task, title in TASKS.items():
             chance = clear[task]["chance"]
             for share in SHARES:
@@ -408,8 +376,10 @@ def _trigrams(source: Source, kind: str, bits: float, words: int, texts: int) ->
     epsilon = _at_bits(e, kind, bits)
     assert epsilon is not None
     m = _made(e, kind, epsilon)
-    return [_named(m, _task(source, task)[1].texts[:texts], _public(source, task), [1, 2, 3])
-            for task in TASKS]  # fmt: skip
+    return [
+        named_exactly(m, tested.texts[:texts], public_texts(source, task), [1, 2, 3])
+        for task, (_, tested) in ((task, task_texts(source, task)) for task in TASKS)
+    ]
 
 
 def trigrams(run: Run) -> Table:

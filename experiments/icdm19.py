@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from experiments.data import Labelled, Source
+from experiments.measures import counted, right, spread
 from experiments.tables import SEED, Experiment, Run, Table
-from fastdx import Embedding, HyperbolicLaplace, Mechanism, MultivariateLaplace, calibration
+from fastdx import Embedding, HyperbolicLaplace, Mechanism, MultivariateLaplace
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import NgramPrior
 from fastdx.lab.attacks import known_runs
@@ -60,13 +61,10 @@ def _nouns(run: Run) -> Embedding:
 # Figure 5 and table IV.
 
 
-def _unchanged(make: Any, words: list[str]) -> dict[str, float]:
-    table = calibration.statistics(make(), words, DRAWS, inputs=False, confidence=0.95)
-    n = DRAWS * table["N_w"]
-    worst = int(np.argmax(n))
-    return {"mean": float(n.mean()), "error": float(n.std(ddof=1) / len(n) ** 0.5),
-            "worst": float(n[worst]), "low": DRAWS * float(table["N_w_low"][worst]),
-            "high": DRAWS * float(table["N_w_high"][worst])}  # fmt: skip
+def _shown(f: dict[str, float]) -> tuple[str, str]:
+    """The expected and the worst N_w."""
+    return (f"{f['mean_n']:.1f} ± {1.96 * f['error_n']:.1f}",
+            f"{f['max_n']:.0f} [{f['low_n']:.0f}, {f['high_n']:.0f}]")  # fmt: skip
 
 
 def _published_n(epsilon: float) -> str:
@@ -91,18 +89,15 @@ def table_4(run: Run) -> Table:
         "MiniLM 300d": (wide, MultivariateLaplace),
     }
     for name, (e, kind) in spaces.items():
-        words = [e.words[i] for i in np.linspace(0, len(e) - 1, count).astype(int)]
+        words = spread(e, count)
         shown = f"{name} {e.dim}d" if name == "hyperbolic" else name
         worst = []
         for epsilon in epsilons:
-            make = partial(kind, e, epsilon, seed=SEED)
-            f = run.step(partial(_unchanged, make, words), "N_w", shown, epsilon, count)
+            m = kind(e, epsilon, seed=SEED)
+            f = run.step(partial(counted, m, words, DRAWS), "N_w", shown, epsilon, count)
             claim = _published_n(epsilon) if name == "hyperbolic" else "–"
-            worst.append(Interval(f["worst"], f["low"], f["high"]))
-            table.add(shown, f"{epsilon:g}", f"{make().epsilon:g}",
-                      f"{f['mean']:.1f} ± {1.96 * f['error']:.1f}",
-                      f"{f['worst']:.0f} [{f['low']:.0f}, {f['high']:.0f}]",
-                      claim)  # fmt: skip
+            worst.append(Interval(f["max_n"], f["low_n"], f["high_n"]))
+            table.add(shown, f"{epsilon:g}", f"{m.epsilon:g}", *_shown(f), claim)
         table.line(shown, epsilons, worst)
     table.published("published, hyperbolic", {x: worst for x, (_, worst) in PUBLISHED_N.items()})
     table.notes += [
@@ -136,7 +131,7 @@ def _added(e: Embedding, nominal: float, words: list[str], draws: int, sums: boo
 def table_4_added(run: Run) -> Table:
     """Why the published N_w is so small: noise that is added as vectors."""
     e, count, draws = _nouns(run), run.of(100, 20), run.of(300, 100)
-    words = [e.words[i] for i in np.linspace(0, len(e) - 1, count).astype(int)]
+    words = spread(e, count)
     table = Table(
         f"ICDM'19 table IV: how the noise is added, {e.dim} dimensions",
         ["ε of the paper", "noise added", "provable ε", "mean share unchanged [95%]",
@@ -178,13 +173,11 @@ def table_4_dimensions(run: Run) -> Table:
     settings = [(5, 10), (10, 10), (20, 10), (50, 10), (100, 10), (100, 3), (100, 1)]
     for dim, epochs in run.of(settings, [(5, 1), (10, 1)]):
         e = nouns(run.data, dim, epochs)
-        words = [e.words[i] for i in np.linspace(0, len(e) - 1, count).astype(int)]
-        make = partial(HyperbolicLaplace.from_paper, e, epsilon, seed=SEED)
-        f = run.step(partial(_unchanged, make, words), "N_w", dim, epochs, epsilon, count)
+        m = HyperbolicLaplace.from_paper(e, epsilon, seed=SEED)
+        make = partial(counted, m, spread(e, count), DRAWS)
+        f = run.step(make, "N_w", dim, epochs, epsilon, count)
         table.add(e.dim, epochs, f"{_nearest(e):.2f}", f"{_median_noise(e.dim, epsilon):.2f}",
-                  f"{f['mean']:.1f} ± {1.96 * f['error']:.1f}",
-                  f"{f['worst']:.0f} [{f['low']:.0f}, {f['high']:.0f}]",
-                  _published_n(epsilon))  # fmt: skip
+                  *_shown(f), _published_n(epsilon))  # fmt: skip
     table.notes.append(
         f"WordNet's nouns, trained alike but for the two numbers; {count} words, {DRAWS:,} draws "
         "each. The paper does not say how far its words lie from each other."
@@ -194,8 +187,7 @@ def table_4_dimensions(run: Run) -> Table:
 
 def _nearest(e: Embedding) -> float:
     """The median distance of 100 words to the nearest other one."""
-    words = [e.words[i] for i in np.linspace(0, len(e) - 1, 100).astype(int)]
-    return float(np.median([np.partition(e.distances(w), 1)[1] for w in words]))
+    return float(np.median([np.partition(e.distances(w), 1)[1] for w in spread(e, 100)]))
 
 
 def _scale(spaces: dict[str, tuple[Embedding, Any]]) -> str:
@@ -218,13 +210,9 @@ class _Attacker:
 
 def _attack(attack: _Attacker, texts: list[str], truth: list[str]) -> dict[str, Any]:
     found = attack.attribution.attribute(texts)
-    right = np.array([a == b for a, b in zip(found.authors, truth, strict=True)])
-    sure = found.shares >= attack.least
-    return {
-        "right": int(right.sum()),
-        "sure": int(sure.sum()),
-        "sure_right": int((right & sure).sum()),
-    }
+    hits, sure = right(found.authors, truth), found.shares >= attack.least
+    kinds = {"right": hits, "sure": sure, "sure_right": hits & sure}
+    return {kind: int(which.sum()) for kind, which in kinds.items()}
 
 
 def _private_mails(
@@ -281,14 +269,12 @@ def _authorship(run: Run, size: str) -> Table:
                 claim = claims[f"{epsilon:g}"] if shown == "hyperbolic" else "–"
                 line.append(show(shown, fate, f"{epsilon:g}", found, claim))
             table.line(f"{shown}, unknown words {fate}", epsilons, line)
-    authors = mails.labels
-    most = max(authors.count(a) for a in set(authors)) / count
-    commonest = max(set(known.labels), key=known.labels.count)
-    guess = authors.count(commonest) / count
+    commonest = max(sorted(set(known.labels)), key=known.labels.count)
+    guess = mails.labels.count(commonest) / count
     table.notes += [
         f"{len(set(known.labels))} authors. Always naming the author of most known mails is right "
-        f"for {guess:.3f}, the best constant answer for {most:.3f}; any author at random for "
-        f"{1 / len(set(known.labels)):.3f}.",
+        f"for {guess:.3f}, the best constant answer for "
+        f"{mails.commonest():.3f}; any author at random for {1 / len(set(known.labels)):.3f}.",
         f"The attack is chosen on the training mails alone, a part of which is set aside. {choice} "
         "Of those mails it finds "
         + "; ".join(
@@ -401,8 +387,7 @@ def table_6(run: Run) -> Table:
         task, texts, slots = _slots(run, name, vectors)
         every, test = task
         shares.append(sum(map(len, slots)) / sum(map(len, texts)))
-        labels = (test or every).labels
-        majority.append(max(labels.count(x) for x in set(labels)) / len(labels))
+        majority.append((test or every).commonest())
         rows: list[tuple[str, Mechanism | None, bool]] = [("random words", None, True)]
         rows += [(f"{x:g}", HyperbolicLaplace.from_paper(hyperbolic, x, seed=SEED), True)
                  for x in settings if x is not None]  # fmt: skip

@@ -4,16 +4,17 @@ task, size of the collection and policy, on the built-in vocabulary."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.data import Labelled, Source
+from experiments.data import Labelled, Source, builtin, split
+from experiments.measures import by_rank, tem
 from experiments.tables import SEED, Experiment, Run, Table
-from fastdx import Cover, Embedding, Mechanism, Tem
+from fastdx import Embedding, Mechanism, Tem
 from fastdx.channel import Channel, NgramPrior
 from fastdx.lab.attacks import sentence_attack
 from fastdx.lab.comparison import largest_epsilon
@@ -51,51 +52,29 @@ class Task(NamedTuple):
     attacked: list[str]
 
 
-def _snips(source: Source) -> Task:
-    learned, tested = source.snips("train"), source.snips("validate")
-    return Task(learned, tested, learned.texts, tested.texts)
-
-
-def _trec(source: Source) -> Task:
-    learned, tested = source.sentences("trec")
-    assert tested is not None
-    return Task(learned, tested, learned.texts, tested.texts)
-
-
-def _imdb(source: Source) -> Task:
-    tested = source.imdb("test").some(2000)
-    return Task(source.imdb("train"), tested, source.imdb("val").texts,
-                [t[:LONGEST] for t in tested.texts[::40]])  # fmt: skip
-
-
-TASKS: dict[str, tuple[str, Callable[[Source], Task]]] = {
-    "snips": ("requests to an assistant, seven intents (Snips)", _snips),
-    "trec": ("questions, six classes (TREC)", _trec),
-    "imdb": ("film reviews, good or bad (IMDB)", _imdb),
+TASKS = {
+    "snips": "requests to an assistant, seven intents (Snips)",
+    "trec": "questions, six classes (TREC)",
+    "imdb": "film reviews, good or bad (IMDB)",
 }
 
 
-@cache
-def _embedding(words: int) -> Embedding:
-    e = Embedding.default()
-    return e if words >= len(e) else Embedding(e.words[:words], e.vectors[:words])
-
-
-@cache
-def _cover(k: int, words: int) -> Cover:
-    return Cover.balanced(_embedding(words), k, exclude="offensive")
+def _task(source: Source, name: str) -> Task:
+    learned, tested = split(source, name)
+    if name != "imdb":
+        return Task(learned, tested, learned.texts, tested.texts)
+    tested = tested.some(2000)
+    return Task(learned, tested, source.imdb("val").texts,
+                [t[:LONGEST] for t in tested.texts[::40]])  # fmt: skip
 
 
 def _mechanism(policy: Policy, words: int, draw: int = 0) -> Mechanism:
-    e, seed = _embedding(words), SEED + draw
-    if policy.k:
-        return Tem(e, policy.epsilon, cover=_cover(policy.k, words), seed=seed)
-    return Tem(e, policy.epsilon, exclude="offensive", seed=seed)
+    return tem(builtin(words), *policy, exclude="offensive", seed=SEED + draw)
 
 
 @cache
 def _language(source: Source, name: str, words: int) -> NgramPrior:
-    return NgramPrior.train(_embedding(words), TASKS[name][1](source).public)
+    return NgramPrior.train(builtin(words), _task(source, name).public)
 
 
 def _learned(known: Labelled, e: Embedding) -> Any:
@@ -121,14 +100,13 @@ def _kept(
     task: Task, policy: Policy | None, words: int, draw: int, sizes: Sequence[int]
 ) -> list[tuple[float, float]]:
     """Accuracies on plain and on private texts, learned from private texts; by size."""
-    e = _embedding(words)
-    make: Callable[[list[str]], list[str]] = (
-        _mechanism(policy, words, draw).privatize if policy else _lower
-    )
+    e, texts = builtin(words), (task.learned.texts, task.tested.texts)
     # One draw; a smaller collection is a part of a larger one.
-    every = Labelled(make(task.learned.texts), task.learned.labels)
-    private = make(task.tested.texts)
-    found = []
+    if policy is None:
+        learned, private = ([t.lower() for t in part] for part in texts)
+    else:
+        learned, private = map(_mechanism(policy, words, draw).privatize, texts)
+    every, found = Labelled(learned, task.learned.labels), []
     for size in sizes:
         judge = _learned(every.some(size), e)
         found.append((float(judge.score(task.tested.texts, task.tested.labels)),
@@ -136,18 +114,14 @@ def _kept(
     return found
 
 
-def _lower(texts: list[str]) -> list[str]:
-    return [t.lower() for t in texts]
-
-
 def _leaks(source: Source, policy: Policy, words: int) -> dict[str, dict[str, float]]:
     """Attack the texts of each task; all of them share one pass over the laws."""
     m = _mechanism(policy, words)
     channel = Channel.of(m)
     found = {}
-    for name, (_, load) in TASKS.items():
+    for name in TASKS:
         model = _language(source, name, words)
-        leak = sentence_attack(m, load(source).attacked, model, channel=channel)
+        leak = sentence_attack(m, _task(source, name).attacked, model, channel=channel)
         found[name] = {"words": leak.words, "one": leak.alone.mean,
                        "sentences": leak.sentence.mean, "low": leak.sentence.low,
                        "high": leak.sentence.high}  # fmt: skip
@@ -159,8 +133,7 @@ class _Measures:
 
     def __init__(self, name: str, run: Run) -> None:
         self.name, self.run = name, run
-        self.title, load = TASKS[name]
-        self.task = load(run.data)
+        self.title, self.task = TASKS[name], _task(run.data, name)
         self.words = run.of(len(Embedding.default()), 500)
         every = len(self.task.learned.texts)
         self.sizes = run.of([*(s for s in SIZES if s < every), every], [every // 2, every])
@@ -215,13 +188,12 @@ def _table(name: str, run: Run) -> Table:
         table.curve(f"covers, {size:,} texts", [(x, y[i]) for x, y in points[False]], joined=True)
     table.curve(f"Tem, {m.sizes[-1]:,} texts", [(x, y[-1]) for x, y in points[True]],
                 joined=False)  # fmt: skip
-    labels = m.task.tested.labels
     table.notes += [
         m.attacker(words),
-        f"Accuracy on {len(labels):,} texts that nobody learned from, mean of {m.draws} "
-        f"draws, which differ by at most {spread:.2f}. Logistic regression on words (TF-IDF) and "
-        "on the mean of the words' vectors together. Always saying the commonest label: "
-        f"{max(map(labels.count, set(labels))) / len(labels):.2f}.",
+        f"Accuracy on {len(m.task.tested.texts):,} texts that nobody learned from, mean of "
+        f"{m.draws} draws, which differ by at most {spread:.2f}. Logistic regression on words "
+        "(TF-IDF) and on the mean of the words' vectors together. Always saying the commonest "
+        f"label: {m.task.tested.commonest():.2f}.",
     ]
     return table
 
@@ -302,8 +274,7 @@ def _shown(x: Interval) -> str:
 
 def _entropy(words: int) -> float:
     """The bits of a word, by 1/(rank + 2.7)."""
-    prior = 1 / (np.arange(words) + 3.7)
-    prior /= prior.sum()
+    prior = by_rank(words)
     return float(-(prior @ np.log2(prior)))
 
 

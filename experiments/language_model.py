@@ -35,7 +35,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.data import Shared, Source
+from experiments.data import Shared, Source, builtin
+from experiments.measures import narrowed, tem
 from experiments.sentences import Sentence, plain, sentences
 from experiments.smc import (
     Ids,
@@ -50,7 +51,7 @@ from experiments.smc import (
 )
 from experiments.smollm import Engine, NeuralWords, Spelling, widened
 from experiments.tables import SEED, Experiment, Run, Table
-from fastdx import Cover, Embedding, Mechanism, Tem
+from fastdx import Mechanism
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior, Posterior
 from fastdx.lab.evaluation import Interval
@@ -101,9 +102,7 @@ class Knowledge:
     """What all attackers know of the language: n-grams of other reviews."""
 
     def __init__(self, source: Source, words: int = 20_000) -> None:
-        default = Embedding.default()
-        count = min(words, len(default))
-        self.space = Embedding(default.words[:count], default.vectors[:count])
+        self.space = builtin(words)
         self.public = [plain(t) for part in ("train", "val") for t in source.imdb(part).texts]
         self.priors = [NgramPrior.train(self.space, self.public, order) for order in (1, 2, 3)]
         self.frequencies = self.priors[2].frequencies
@@ -127,23 +126,18 @@ class Knowledge:
         shown = [f"- {self.text(s)}" for s in sentences(self.public, self.space)][:count]
         return "\n".join(["from film reviews:", *shown, "-"])
 
-    @cached_property
-    def covers(self) -> dict[int, Cover]:
-        return {k: Cover.balanced(self.space, k, exclude="offensive") for k in (20, 40)}
-
     def mechanism(self, policy: Policy, epsilon: float) -> Mechanism:
-        if policy.k is None:
-            return Tem(self.space, epsilon, exclude="offensive", seed=SEED)
-        return Tem(self.space, epsilon, cover=self.covers[policy.k], seed=SEED)
+        return tem(self.space, epsilon, policy.k, exclude="offensive", seed=SEED)
 
     def epsilon(self, policy: Policy) -> float:
         """The ε at which a policy tells its bits, to 1% of them; bits grow with ε."""
-        low, high = 0.5, 16.0
-        while high / low > 1.004:
-            middle = (low * high) ** 0.5
+
+        def less(epsilon: float) -> bool:
             # The estimate's words are always the same, so it grows with ε too.
-            bits = Channel.of(self.mechanism(policy, middle)).bits(self.frequencies, sample=2048)
-            low, high = (middle, high) if bits < policy.bits else (low, middle)
+            channel = Channel.of(self.mechanism(policy, epsilon))
+            return bool(channel.bits(self.frequencies, sample=2048) < policy.bits)
+
+        low, high = narrowed(less, 0.5, 16.0, 1.004)
         return float(f"{(low * high) ** 0.5:.3f}")
 
 
@@ -290,10 +284,11 @@ def weighed(line: dict[str, Any], weights: Numbers) -> tuple[int, float, float]:
 
 def published(path: Path | None = None) -> dict[str, Any]:
     """Return what was kept before; nothing if there is no such file."""
-    path = KEPT if path is None else path
-    if not path.exists():
-        return {}
-    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return _read(KEPT if path is None else path)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
     return found
 
 
@@ -307,14 +302,8 @@ class Folder:
 
     def load(self) -> dict[str, Any]:
         """The settings: this run's, or else those of the kept one."""
-        if not self.settings.exists():
-            kept = published()
-            return {name: kept[name] for name in SETTINGS if name in kept} or {
-                "epsilon": {},
-                "bits": {},
-            }
-        found: dict[str, Any] = json.loads(self.settings.read_text("utf-8"))
-        return found
+        kept = {name: value for name, value in published().items() if name in SETTINGS}
+        return _read(self.settings) or kept or {"epsilon": {}, "bits": {}}
 
     def save(self, settings: dict[str, Any]) -> None:
         self.settings.write_text(json.dumps(settings, indent=1), "utf-8")
@@ -503,19 +492,19 @@ def stand_in(run: Run) -> dict[str, Any]:
     return found
 
 
+def _kept(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = run.step(partial(stand_in, run)) if run.data.made_up else published()
+    return found
+
+
+def _columns(kept: dict[str, Any], rows: list[list[float]]) -> dict[str, Numbers]:
+    return dict(zip(kept["columns"], np.array(rows, dtype=float).T, strict=True))
+
+
 def named(run: Run) -> Table:
     """The share of content words that each attacker names, at equal bits."""
-    made_up = run.data.made_up
-
-    def read() -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(KEPT.read_text("utf-8"))
-        return found
-
-    if made_up:
-        kept = run.step(partial(stand_in, run))
-    else:
-        kept = read()
-        run.seconds += kept["seconds"]
+    kept = _kept(run)
+    run.seconds += kept.get("seconds", 0.0)
     table = Table(
         "Content words named, by attacker, at equal bits a word",
         ["policy", "ε", "bits", "sentences", "content words", "one by one", "exact bigrams",
@@ -525,7 +514,7 @@ def named(run: Run) -> Table:
     for policy, rows in kept["attacks"].items():
         if len(rows) < 2:
             continue
-        data = dict(zip(kept["columns"], np.array(rows, dtype=float).T, strict=True))
+        data = _columns(kept, rows)
         content, few = data["content"], len(rows) < FEWEST
         shown = [_cell(share_named(data[name], content), few) for name in ATTACKERS[:3]]
         told = kept["bits"].get(policy)
@@ -536,7 +525,7 @@ def named(run: Run) -> Table:
     if any(2 <= len(rows) < FEWEST for rows in kept["attacks"].values()):
         table.notes.append(f"Of fewer than {FEWEST} sentences no interval is shown: such rows "
                            "are of a run that was not finished, and decide nothing.")  # fmt: skip
-    table.notes.append(_note(kept, made_up))
+    table.notes.append(_note(kept, run.data.made_up))
     return table
 
 
@@ -548,14 +537,13 @@ def _beside(data: dict[str, Numbers]) -> list[str]:
     some = {name: column[there] for name, column in data.items()}
     content, few = some["content"], there.sum() < FEWEST
     both = [_cell(share_named(some[name], content), few) for name in ATTACKERS[2:]]
-    gain = share_named(some["neural"] - some["trigram"], content)
-    more = f"{gain.mean:+.3f}" + ("" if few else f" [{gain.low:+.3f}, {gain.high:+.3f}]")
+    more = _cell(share_named(some["neural"] - some["trigram"], content), few, "+.3f")
     left = [some[f"surprise {name}"].sum() / content.sum() for name in ATTACKERS[2:]]
     return [f"{there.sum():,}", *both, more, *(f"{x:.2f}" for x in left)]
 
 
-def _cell(x: Interval, few: bool) -> str:
-    return f"{x.mean:.3f}" if few else f"{x.mean:.3f} [{x.low:.3f}, {x.high:.3f}]"
+def _cell(x: Interval, few: bool, form: str = ".3f") -> str:
+    return f"{x.mean:{form}}" + ("" if few else f" [{x.low:{form}}, {x.high:{form}}]")
 
 
 def _note(kept: dict[str, Any], made_up: bool) -> str:
@@ -579,7 +567,7 @@ def _note(kept: dict[str, Any], made_up: bool) -> str:
 
 def beam(run: Run) -> Table:
     """The neural attacker beside a beam search and n-grams, on the same sentences."""
-    kept = run.step(partial(stand_in, run)) if run.data.made_up else published()
+    kept = _kept(run)
     table = Table(
         "Content words named, by attacker, on the sentences that the beam search attacked",
         ["policy", "sentences", "content words", "beam search", "exact bigrams", "exact trigrams",
@@ -588,23 +576,17 @@ def beam(run: Run) -> Table:
     for policy, rows in kept["attacks"].items():
         if not rows:
             continue
-        data = dict(zip(kept["columns"], np.array(rows, dtype=float).T, strict=True))
+        data = _columns(kept, rows)
         there = ~(np.isnan(data["beam"]) | np.isnan(data["neural"]))
         if there.sum() < 2:
             continue
         some = {name: column[there] for name, column in data.items()}
         content, few = some["content"], there.sum() < FEWEST
-        more = share_named(some["neural"] - some["beam"], content)
-        table.add(
-            policy,
-            f"{there.sum():,}",
-            f"{content.sum():,.0f}",
-            *(
-                _cell(share_named(some[name], content), few)
-                for name in ("beam", "bigram", "trigram", "neural")
-            ),
-            f"{more.mean:+.3f}" + ("" if few else f" [{more.low:+.3f}, {more.high:+.3f}]"),
-        )
+        table.add(policy, f"{there.sum():,}", f"{content.sum():,.0f}",
+                  *(_cell(share_named(some[name], content), few)
+                    for name in ("beam", "bigram", "trigram", "neural")),
+                  _cell(share_named(some["neural"] - some["beam"], content), few, "+.3f")
+                  )  # fmt: skip
     table.notes.append(
         f"Beam search: the {BEAM} likeliest prefixes under the same prior as that of the neural "
         "attacker, with the exact law and without look-ahead. 95% intervals, sentences as the "

@@ -22,26 +22,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.data import Labelled, Source
-from experiments.measures import epsilon_of_bits
+from experiments.data import Labelled, Source, first, split
+from experiments.measures import Numbers, epsilon_of_bits, resampled, right, tem
 from experiments.tables import SEED, Experiment, Run, Table
-from fastdx import Cover, Embedding, Mechanism, Tem
+from fastdx import Embedding, Mechanism
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.features import TextFeatures
+from fastdx.sklearn import ChannelNB
 
 WORDS, DIM = 4000, 300
 LEVELS = (2.0, 3.0)
 DRAWS = 2
 KS = (None, 20, 40)
 REVIEWS = 1500
-RESAMPLED = 2000
-ROUNDS = 30
 QUERIES = 500
 FETCHED = 100
 DECODED = 1000, 500
 """Texts that are learned and tested at most where each is decoded: a millisecond or two a word."""
-
-_Numbers = NDArray[np.float64]
 
 NAMES = {
     "trec": dict(zip("012345", ("description", "entity", "abbreviation", "human", "location",
@@ -58,20 +55,13 @@ class Task(NamedTuple):
     tested: Labelled
 
 
-def _split(found: tuple[Labelled, Labelled | None]) -> Task:
-    learned, tested = found
-    if tested is not None:
-        return Task(learned, tested)
-    cut = len(learned.texts) * 3 // 4
-    return Task(learned.at(range(cut)), learned.at(range(cut, len(learned.texts))))
-
-
 def _task(source: Source, name: str) -> Task:
+    learned, tested = split(source, name)
     if name == "snips":
-        return Task(source.snips("train").some(5000), source.snips("validate"))
+        return Task(learned.some(5000), tested)
     if name == "imdb":
-        return Task(source.imdb("train").some(REVIEWS), source.imdb("test").some(1000))
-    return _split(source.sentences(name))
+        return Task(learned.some(REVIEWS), tested.some(1000))
+    return Task(learned, tested)
 
 
 TASKS = {"trec": "questions (TREC)", "snips": "requests (Snips)",
@@ -82,18 +72,11 @@ JUDGED = ("trec", "snips", "sst2")
 
 @cache
 def _space(source: Source, words: int) -> Embedding:
-    e = source.minilm(DIM, words)
-    return Embedding(e.words[:words], e.vectors[:words])
-
-
-@cache
-def _cover(e: Embedding, k: int) -> Cover:
-    return Cover.balanced(e, k)
+    return first(source.minilm(DIM, words), words)
 
 
 def _at(e: Embedding, k: int | None, epsilon: float, draw: int = 0) -> Mechanism:
-    cover = {} if k is None else {"cover": _cover(e, k)}
-    return Tem(e, epsilon, seed=SEED + draw, **cover)
+    return tem(e, epsilon, k, seed=SEED + draw)
 
 
 def _judge(x: Any, labels: list[str]) -> Callable[[Any], list[str]]:
@@ -106,42 +89,9 @@ def _judge(x: Any, labels: list[str]) -> Callable[[Any], list[str]]:
     return lambda new: [str(label) for label in made.predict(new)]
 
 
-class _Naive:
-    """Naive Bayes of words; through a law, by EM, where there is one."""
-
-    def __init__(self, pi: _Numbers, law: _Numbers | None = None) -> None:
-        self.pi, self.law = pi, law
-
-    def fit(self, counts: Any, labels: list[str]) -> _Naive:
-        self.classes = sorted(set(labels))
-        of = np.array(labels)
-        sums = np.array([np.asarray(counts[of == c].sum(axis=0)).ravel() for c in self.classes])
-        smooth = len(self.pi) * self.pi
-        shares = np.tile(self.pi, (len(sums), 1))
-        if self.law is None:
-            shares = sums + 1.0
-        else:
-            for _ in range(ROUNDS):
-                told = shares @ self.law
-                shares *= (sums / np.maximum(told, 1e-300)) @ self.law.T
-                shares += smooth
-                shares /= shares.sum(axis=1, keepdims=True)
-        self.shares = shares / shares.sum(axis=1, keepdims=True)
-        self.log_prior = np.log([np.mean(of == c) for c in self.classes])
-        return self
-
-    def predict(self, counts: Any, *, clear: bool) -> list[str]:
-        shares = self.shares if clear or self.law is None else self.shares @ self.law
-        scores = counts @ np.log(np.maximum(shares, 1e-300)).T + self.log_prior
-        return [self.classes[i] for i in np.asarray(scores).argmax(axis=1)]
-
-
-def _law(mechanism: Mechanism) -> _Numbers:
-    return np.array([mechanism.probabilities(word) for word in mechanism.space.words])
-
-
 def _right(found: list[str], labels: list[str]) -> list[int]:
-    return [int(a == b) for a, b in zip(found, labels, strict=True)]
+    hits: list[int] = right(found, labels).astype(int).tolist()
+    return hits
 
 
 def _named(name: str, e: Embedding, features: TextFeatures, task: Task) -> list[int]:
@@ -156,8 +106,8 @@ def _named(name: str, e: Embedding, features: TextFeatures, task: Task) -> list[
 
 def _alone(name: str, e: Embedding, features: TextFeatures, task: Task) -> dict[str, Any]:
     """Features known without a release, for private texts and for clear ones."""
-    counts = {c: task.learned.labels.count(c) for c in set(task.learned.labels)}
-    most = max(sorted(counts), key=counts.__getitem__)
+    known = task.learned.labels
+    most = max(sorted(set(known)), key=known.count)
     labels = task.tested.labels
     return {"most": _right([most] * len(labels), labels), "named": _named(name, e, features, task)}
 
@@ -199,12 +149,13 @@ def _learn(
     source: Source, name: str, words: int, policy: tuple[int | None, float], draws: int
 ) -> dict[str, list[float]]:
     """Which texts are classified right, by the classifier and by what it is tested on."""
+    from sklearn.naive_bayes import MultinomialNB
+
     e, task = _space(source, words), _task(source, name)
     m = _at(e, *policy)
-    features, law = TextFeatures(Channel.of(m)), _law(m)
-    tested = task.tested
-    pi = features.frequencies
-    found: dict[str, _Numbers] = {}
+    channel, tested = Channel.of(m), task.tested
+    features = TextFeatures(channel)
+    found: dict[str, Numbers] = {}
     for draw in range(draws):
         made = _at(e, *policy, draw)
         learned, private = (made.privatize(part.texts) for part in task)
@@ -212,33 +163,30 @@ def _learn(
         raw = _judge(features.of_clear(learned), known)
         mean = _judge(features(learned), known)
         counted = [features.counted(texts) for texts in (learned, private, tested.texts)]
-        plain = _Naive(pi).fit(counted[0], known)
-        through = _Naive(pi, law).fit(counted[0], known)
+        plain = MultinomialNB().fit(counted[0], known)
+        through = ChannelNB(channel, features.frequencies).fit(learned, known)
         clear = features.of_clear(tested.texts)
         answers = {
             "raw, private": raw(features.of_clear(private)),
             "raw, clear": raw(clear),
             "mean, private": mean(features(private)),
             "mean, clear": mean(clear),
-            "bayes, private": plain.predict(counted[1], clear=False),
-            "bayes, clear": plain.predict(counted[2], clear=True),
-            "law, private": through.predict(counted[1], clear=False),
-            "law, clear": through.predict(counted[2], clear=True),
+            "bayes, private": plain.predict(counted[1]),
+            "bayes, clear": plain.predict(counted[2]),
+            "law, private": through.predict(private),
+            "law, clear": through.predict_clear(tested.texts),
         }
         for key, answer in answers.items():
             found[key] = found.get(key, 0.0) + np.array(_right(answer, tested.labels)) / draws
     return {key: value.tolist() for key, value in found.items()}
 
 
-def _ends(difference: _Numbers) -> tuple[float, float]:
+def _ends(difference: Numbers) -> tuple[float, float]:
     """A mean's 95% interval by the paired bootstrap."""
-    n = len(difference)
-    drawn = np.random.default_rng(SEED).multinomial(n, np.full(n, 1 / n), size=RESAMPLED)
-    low, high = np.quantile(drawn @ difference / n, (0.025, 0.975))
-    return float(low), float(high)
+    return resampled(difference, np.ones(len(difference)))
 
 
-def _interval(difference: _Numbers) -> str:
+def _interval(difference: Numbers) -> str:
     """A mean and its interval, in points."""
     low, high = _ends(difference)
     return f"{difference.mean() * 100:+.1f} ({low * 100:+.1f} to {high * 100:+.1f})"
@@ -254,28 +202,23 @@ class _Measures:
         self.ks = run.of(KS, (None, 20))
 
     def epsilon(self, k: int | None, bits: float) -> float:
-        e = _space(self.run.data, self.words)
-        found: float = self.run.step(
-            lambda: epsilon_of_bits(lambda own: _at(e, k, own), bits),
-            "epsilon",
-            k,
-            bits,
-            self.words,
-        )
+        make = partial(_at, _space(self.run.data, self.words), k)
+        find = partial(epsilon_of_bits, make, bits)
+        found: float = self.run.step(find, "epsilon", k, bits, self.words)
         return found
 
-    def public(self, name: str) -> dict[str, _Numbers]:
+    def public(self, name: str) -> dict[str, Numbers]:
         make = partial(_public, self.run.data, name, self.words)
         found = self.run.step(make, "public", name, self.words)
         return {key: np.array(value) for key, value in found.items()}
 
-    def by_priors(self, name: str, k: int | None) -> dict[str, _Numbers]:
+    def by_priors(self, name: str, k: int | None) -> dict[str, Numbers]:
         policy, sizes = (k, self.epsilon(k, LEVELS[0])), self.run.of(DECODED, (200, 100))
         make = partial(_by_priors, self.run.data, name, self.words, policy, sizes)
         found = self.run.step(make, "priors", name, k, self.words, *sizes)
         return {key: np.array(value) for key, value in found.items()}
 
-    def each(self, name: str) -> Iterator[tuple[float, int | None, float, dict[str, _Numbers]]]:
+    def each(self, name: str) -> Iterator[tuple[float, int | None, float, dict[str, Numbers]]]:
         for bits in self.levels:
             for k in self.ks:
                 epsilon = self.epsilon(k, bits)
@@ -285,7 +228,7 @@ class _Measures:
                 yield bits, k, epsilon, {key: np.array(v) for key, v in found.items()}
 
 
-def _pair(found: dict[str, _Numbers], first: str, second: str) -> list[str]:
+def _pair(found: dict[str, Numbers], first: str, second: str) -> list[str]:
     """Two accuracies, and the gain of the second: on private texts, and on clear ones."""
     cells = []
     for kind in ("private", "clear"):
@@ -294,7 +237,7 @@ def _pair(found: dict[str, _Numbers], first: str, second: str) -> list[str]:
     return cells
 
 
-def _both(found: dict[str, _Numbers], private: str, clear: str) -> str:
+def _both(found: dict[str, Numbers], private: str, clear: str) -> str:
     """Two accuracies in a cell."""
     return f"{found[private].mean():.2f} / {found[clear].mean():.2f}"
 
@@ -313,9 +256,9 @@ def _collection(source: Source) -> tuple[list[str], list[str]]:
     return [part[1] for part in whole], [part[0] for part in whole]
 
 
-def _unit(rows: _Numbers, middle: _Numbers) -> _Numbers:
+def _unit(rows: Numbers, middle: Numbers) -> Numbers:
     moved = rows - middle
-    found: _Numbers = moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-9)
+    found: Numbers = moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-9)
     return found
 
 
@@ -336,9 +279,9 @@ def _search(
     middle = features.frequencies @ np.asarray(e.vectors, dtype=np.float64)
     index = TfidfVectorizer(sublinear_tf=True)
     home = np.asarray((index.fit_transform(documents) @ index.transform(queries).T).todense()).T
-    found: dict[str, _Numbers] = {"best": 1 / (1 + _before(home, asked))}
+    found: dict[str, Numbers] = {"best": 1 / (1 + _before(home, asked))}
 
-    def put(kind: str, scores: _Numbers) -> None:
+    def put(kind: str, scores: Numbers) -> None:
         place = _before(scores, asked)
         fetched = place < min(FETCHED, len(documents) // 4)
         top = np.argsort(-scores, axis=1, kind="stable")[:, : min(FETCHED, len(documents) // 4)]
@@ -358,7 +301,7 @@ def _search(
     return {key: np.asarray(value, dtype=float).tolist() for key, value in found.items()}
 
 
-def _before(scores: _Numbers, asked: NDArray[np.int64]) -> NDArray[np.int64]:
+def _before(scores: Numbers, asked: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many documents stand before the right one; a tie counts as lost."""
     own = scores[np.arange(len(asked)), asked]
     found: NDArray[np.int64] = (scores >= own[:, None]).sum(axis=1) - 1

@@ -12,11 +12,12 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+from scipy.special import rel_entr, softmax
 
-from experiments.data import Source
+from experiments.data import Source, builtin
+from experiments.measures import Numbers, by_rank, cover, narrowed
 from experiments.tables import Experiment, Run, Table
-from fastdx import Cover, Embedding
 from fastdx.channel import vector_rate_distortion
 from fastdx.lab.laws import largest_loss
 
@@ -24,20 +25,9 @@ WORDS = 600
 BITS = (1.0, 2.0, 3.0)
 ROUNDS = 40
 
-Numbers = NDArray[np.float64]
-
-
-def _apart(a: Numbers, b: Numbers) -> Numbers:
-    squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
-    found: Numbers = np.sqrt(np.maximum(squares, 0))
-    return found
-
 
 def _law(scores: Numbers, logs: Numbers) -> Numbers:
-    weights = -scores + logs
-    weights -= weights.max(axis=1, keepdims=True)
-    np.exp(weights, out=weights)
-    found: Numbers = weights / weights.sum(axis=1, keepdims=True)
+    found: Numbers = softmax(logs - scores, axis=1)
     return found
 
 
@@ -45,21 +35,14 @@ class _Words:
     """Words, how often they are written, and what a law on them is worth."""
 
     def __init__(self, count: int) -> None:
-        default = Embedding.default()
-        self.e = Embedding(default.words[:count], default.vectors[:count])
-        self.prior = 1 / (np.arange(count) + 3.7)
-        self.prior /= self.prior.sum()
+        self.e, self.prior = builtin(count), by_rank(count)
         self.v = self.e.vectors.astype(np.float64)
         self.v -= self.prior @ self.v
-        self.d = _apart(self.v, self.v)
-        np.fill_diagonal(self.d, 0)
+        self.d = cdist(self.v, self.v)
         self.variance = float(self.prior @ (self.v**2).sum(axis=1))
 
     def bits(self, law: Numbers) -> float:
-        outputs = self.prior @ law
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.where(law > 0, law * np.log2(law / outputs), 0)
-        return float(self.prior @ logs.sum(axis=1))
+        return float(self.prior @ rel_entr(law, self.prior @ law).sum(axis=1) / np.log(2))
 
     def explained(self, law: Numbers) -> float:
         outputs = self.prior @ law
@@ -78,11 +61,11 @@ class _Words:
         """Outputs stand for points: each the mean of the words behind it, in turn with weights."""
         points, logs = self.v.copy(), np.log(self.prior)
         for _ in range(ROUNDS):
-            law = _law(eta * score(_apart(self.v, points)), logs)
+            law = _law(eta * score(cdist(self.v, points)), logs)
             outputs = np.maximum(self.prior @ law, 1e-12)
             points = law.T @ (self.prior[:, None] * self.v) / outputs[:, None]
             logs = np.log(outputs)
-        return _law(eta * score(_apart(self.v, points)), logs)
+        return _law(eta * score(cdist(self.v, points)), logs)
 
 
 def _huber(d: Numbers) -> Numbers:
@@ -90,10 +73,8 @@ def _huber(d: Numbers) -> Numbers:
 
 
 def _sets(words: _Words, k: int) -> Numbers:
-    cover = Cover.balanced(words.e, k)
-    places = {word: i for i, word in enumerate(words.e.words)}
-    columns = [words.d[:, [places[w] for w in cover.sets(y)]].min(axis=1) for y in words.e.words]
-    return np.array(columns).T
+    sets = map(cover(words.e, k).sets, words.e.words)
+    return np.array([words.d[:, words.e.ids(behind)].min(axis=1) for behind in sets]).T
 
 
 LAWS: dict[str, Callable[[_Words], Callable[[float], Numbers]]] = {
@@ -119,13 +100,10 @@ def _tried(source: Source, name: str, bits: float, count: int) -> tuple[float, .
     """ε computed, bits and explained variance of a law at so many bits."""
     words = _Words(count)
     make = LAWS[name](words)
-    low, high = 0.1, 60.0
-    if words.bits(make(high)) < bits:
+    most = 60.0
+    if words.bits(make(most)) < bits:
         return None
-    while high / low > 1.02:
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if words.bits(make(middle)) < bits else (low, middle)
-    law = make(low)
+    law = make(narrowed(lambda eta: words.bits(make(eta)) < bits, 0.1, most, 1.02)[0])
     return largest_loss(law, words.d), words.bits(law), words.explained(law)
 
 

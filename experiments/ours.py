@@ -9,11 +9,11 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from experiments.data import Labelled, Source
+from experiments.measures import ids_of, narrowed, right
 from experiments.tables import SEED, Experiment, Run, Table
-from fastdx import Embedding, Mechanism, from_spec, tokenize
+from fastdx import Embedding, FiniteLaw, Mechanism, from_spec
 from fastdx.channel import Bits, Channel, NgramPrior
 from fastdx.lab import audit
 from fastdx.lab.attacks import reidentification, sentence_attack
@@ -26,7 +26,6 @@ from fastdx.lab.evaluation import (
     text_classifier,
     vector_classifier,
 )
-from fastdx.mechanisms.finite_law import drawn
 
 NAMES = ("tem", "tem-cover:5", "tem-cover:40", "tem-balanced:5", "tem-balanced:40", "tem-remap",
          "laplace", "mahalanobis", "vickrey", "response", "rank-based", "custext", "diffractor",
@@ -73,12 +72,12 @@ def _family(spaces: _Spaces, name: str) -> Family:
 
 
 def _mechanism(spaces: _Spaces, name: str, epsilon: float) -> Mechanism:
-    return _seeded(drawn(_family(spaces, name).make(epsilon)))
-
-
-def _seeded(m: Mechanism) -> Mechanism:
-    """The same with a seed, so that a table can be had again."""
-    return from_spec({**m.spec, "seed": SEED}, **m._held())
+    """With a seed, so that a table can be had again."""
+    made = _family(spaces, name).make(epsilon)
+    if not isinstance(made, Mechanism):
+        return FiniteLaw(law=made, certify=False, seed=SEED)
+    return from_spec({**made.spec, "seed": SEED}, made.space, remap=made.remap,
+                     cover=getattr(made, "cover", None))  # fmt: skip
 
 
 # At which ε a mechanism is measured.
@@ -92,22 +91,18 @@ def _bits(m: Mechanism, draws: int = ESTIMATED) -> Bits:
 
 def _at_bits(spaces: _Spaces, name: str, bits: float, draws: int = ESTIMATED) -> float | None:
     """The largest ε of its own at which a release tells no more; None where it always does."""
-    family = _family(spaces, name)
-    low, high = family.epsilons
+    low, high = _family(spaces, name).epsilons
     if name.startswith("tem"):
         high = LARGEST
-
-    def keeps(own: float) -> bool:
-        return _bits(_seeded(drawn(family.make(own))), draws).high <= bits
-
-    return _last(keeps, low, high)
+    return _last(lambda own: _bits(_mechanism(spaces, name, own), draws).high <= bits, low, high)
 
 
 def _least(source: Source, count: int, dim: int, epochs: int) -> tuple[float, float]:
     """The smallest ε that hyperbolic noise can have, and what is named where it has it."""
-    family = _family(_spaces(source, count, dim, epochs), HYPERBOLIC)
-    m = _seeded(drawn(family.make(family.epsilons[0])))
-    return family.epsilons[0], reidentification(m, "rank", draws=DRAWS).success[1]
+    spaces = _spaces(source, count, dim, epochs)
+    least = _family(spaces, HYPERBOLIC).epsilons[0]
+    m = _mechanism(spaces, HYPERBOLIC, least)
+    return least, reidentification(m, "rank", draws=DRAWS).success[1]
 
 
 def certified(mechanism: Mechanism) -> float:
@@ -120,12 +115,8 @@ def certified(mechanism: Mechanism) -> float:
 
 def _at_certified(spaces: _Spaces, name: str, epsilon: float) -> float | None:
     """The largest ε of its own at which it costs no more; None where it always does."""
-    family = _family(spaces, name)
-
-    def keeps(own: float) -> bool:
-        return certified(drawn(family.make(own))) <= epsilon
-
-    return _last(keeps, *family.epsilons)
+    return _last(lambda own: certified(_mechanism(spaces, name, own)) <= epsilon,
+                 *_family(spaces, name).epsilons)  # fmt: skip
 
 
 def _last(keeps: Callable[[float], bool], low: float, high: float) -> float | None:
@@ -134,10 +125,7 @@ def _last(keeps: Callable[[float], bool], low: float, high: float) -> float | No
         return high
     if not keeps(low):
         return None
-    while high / low > 1 + TOLERANCE:
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return low
+    return narrowed(keeps, low, high, 1 + TOLERANCE)[0]
 
 
 # Measurements at that ε.
@@ -147,13 +135,11 @@ class _Texts:
     """Texts as ids of words; what the vocabulary lacks is left out, of plain texts too."""
 
     def __init__(self, e: Embedding, part: Labelled) -> None:
-        places = {word: i for i, word in enumerate(e.words)}
         self.names = np.array(e.words, dtype=object)
-        ids = [[places[w] for w in tokenize(t.lower(), e) if w in places] for t in part.texts]
-        kept = [i for i, row in enumerate(ids) if row]
-        self.labels = [part.labels[i] for i in kept]
-        self.ids = np.array([word for i in kept for word in ids[i]], dtype=np.uint32)
-        self.ends = np.cumsum([len(ids[i]) for i in kept])[:-1]
+        ids = ids_of((t.lower() for t in part.texts), e)
+        self.labels = [label for row, label in zip(ids, part.labels, strict=True) if len(row)]
+        self.ids = np.concatenate(ids)
+        self.ends = np.cumsum([len(row) for row in ids if len(row)])[:-1]
 
     def texts(self, m: Mechanism | None) -> list[str]:
         """As they were written, or as a mechanism releases them."""
@@ -210,9 +196,8 @@ def _measured(m: Mechanism | None, source: Source, s: _Sizes) -> dict[str, Any]:
         released = asked.texts(m)
         # One attacker knows texts as they were written, the other one makes them private first.
         hits = [
-            sum(a == b for a, b in zip(
-                Attribution(known.texts(way), known.labels, rounds=s.rounds, seed=SEED)
-                .attribute(released).authors, asked.labels, strict=True))
+            int(right(Attribution(known.texts(way), known.labels, rounds=s.rounds, seed=SEED)
+                      .attribute(released).authors, asked.labels).sum())
             for way in ((None,) if m is None else (None, m))
         ]  # fmt: skip
         found[name] = [max(hits), len(released)]
@@ -329,14 +314,9 @@ def _apart(rows: dict[str, dict[str, Any]], key: str, first: str, other: str) ->
     return over_trials((np.array(rows[first][key]) - np.array(rows[other][key])).tolist())
 
 
-def _weights(count: int) -> float:
-    """The sum of 1/(rank + 2.7): what words are written by."""
-    return float((1 / (np.arange(1, count + 1) + 2.7)).sum())
-
-
 def _notes(run: Run, s: _Sizes, out: list[str], plain: dict[str, Any]) -> list[str]:
-    known: NDArray[Any] = np.array(_authors(run.data, s)["PAN11"][1].labels)
-    most = np.unique(known, return_counts=True)[1].max() / len(known)
+    mails = Labelled([], _authors(run.data, s)["PAN11"][1].labels)
+    count, most = len(mails.labels), mails.commonest()
     reuters = len(set(_authors(run.data, s)["Reuters"][0].labels))
     missing = f" Left out, since no ε of theirs gives it: {', '.join(out)}." if out else ""
     return [
@@ -354,7 +334,7 @@ def _notes(run: Run, s: _Sizes, out: list[str], plain: dict[str, Any]) -> list[s
         "bigrams, exactly where there is a law.",
         f"*IMDB*: learned from {s.learned:,} private reviews, tested on {s.tested:,} plain ones; "
         f"{s.trials} trials that share no review; mechanisms are compared on the same reviews. "
-        f"Chance is 0.5. *Author found*: of {len(known):,} mails and as many news, one draw each, "
+        f"Chance is 0.5. *Author found*: of {count:,} mails and as many news, one draw each, "
         "by the better of two attributions: one knows the authors' plain texts, one makes them "
         f"private first. Chance: {1 / reuters:.3f} (Reuters), {most:.3f} (PAN11, always the "
         "commonest author).",

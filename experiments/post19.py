@@ -11,6 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
 from experiments.data import Labelled
+from experiments.measures import right
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, nearest_documents
 from fastdx.bags import bag_words, text_of
@@ -27,7 +28,7 @@ KEYS = ("author, 4-grams", "author, nearest", "topic, words", "topic, nearest")
 Bags = list[Counter[str]]
 
 
-def _bags(e: Embedding, texts: list[str]) -> Bags:
+def bags_of(e: Embedding, texts: list[str]) -> Bags:
     return [Counter(w for w in bag_words(t.lower()) if w in e) for t in texts]
 
 
@@ -35,7 +36,7 @@ class _Attackers:
     """Classifiers of authors and topics, from bags of the known texts."""
 
     def __init__(self, e: Embedding, known: Labelled, rounds: int) -> None:
-        self.e, self.known = e, _bags(e, known.texts)
+        self.e, self.known = e, bags_of(e, known.texts)
         texts = [text_of(bag) for bag in self.known]
         self.authors = known.labels
         self.by_grams = Attribution(texts, known.labels, rounds=rounds, seed=SEED)
@@ -60,9 +61,8 @@ class _Attackers:
             "topic, words": self.by_words.predict(texts).tolist(),
             "topic, nearest": votes,
         }
-        return {key: sum(a == b for a, b in zip(
-            found, authors if key.startswith("author") else topics, strict=True))
-            for key, found in named.items()}  # fmt: skip
+        return {key: int(right(found, authors if key.startswith("author") else topics).sum())
+                for key, found in named.items()}  # fmt: skip
 
 
 def table_1(run: Run, authors: int) -> Table:
@@ -76,7 +76,7 @@ def table_1(run: Run, authors: int) -> Table:
     many = authors > 20 and not run.data.made_up
     known = known.at(kept[0][:: run.of(2 if many else 1, 2)])
     unknown = unknown.at(kept[1][:: 1 if run.data.made_up else 25 if many else 10])
-    originals = _bags(e, unknown.texts)
+    originals = bags_of(e, unknown.texts)
     attackers = _Attackers(e, known, run.of(100, 20))
     topics = attackers.topic_of(originals)
     count = len(originals)

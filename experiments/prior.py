@@ -1,66 +1,68 @@
-"""How well models of English predict real texts, and how well the posterior knows what it knows.
+"""How well models of language predict real texts, and how well the posterior knows what it knows.
 
-    python -m experiments.prior                # perplexity a known word
-    python -m experiments.prior --calibration  # expected calibration error of marginals
+No model is trained on the texts that it is asked about; models of a collection count its training
+texts. Calibration is judged on the first sentence of each text, and on sentences that are drawn
+from the model itself.
 
-Texts: IMDB (test), Snips (validate), TREC (test), Reuters C50 (test); no model is trained on them.
-Models of a collection count its training texts. Needs ../shared/data. Calibration is judged on the
-first sentence of each text, and on sentences that are drawn from the model itself.
+The table `language` has the bits that a word has left for a reader who knows the words before it:
+the mean of -log2 Pr[word | words before it] by interpolated Kneser-Ney, over words that the
+built-in vocabulary has. A better model leaves fewer bits, so each is an upper bound on the entropy
+of a word in its context.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
+from functools import partial
+from math import log2
+from typing import Any
 
 import numpy as np
 
-from experiments.data import Shared
+from experiments.data import Source, builtin, split
+from experiments.measures import calibration_error
+from experiments.tables import Experiment, Run, Table
 from fastdx import Embedding, Tem
 from fastdx.channel import Channel, NgramPrior
 
-TEXTS, SENTENCES, BINS = 2000, 100, 10
+TEXTS, SENTENCES = 2000, 100
 DRAWN, LENGTH = 300, 12
 """Sentences that are drawn from a model, and their words."""
 UNKNOWN = "zqxqz"
 """A word that no space has."""
 SEED = 1
+NAMES = {"imdb": "IMDB", "snips": "Snips", "trec": "TREC", "news": "Reuters"}
+READ = {"imdb": "film reviews (IMDB)", "snips": "requests to an assistant (Snips)",
+        "trec": "questions (TREC)"}  # fmt: skip
 
 
-def texts(source: Shared) -> dict[str, list[str]]:
-    """Return texts of four kinds that no model has seen."""
-    trec = source.sentences("trec")[1]
-    assert trec is not None
-    return {
-        "IMDB": source.imdb("test").some(TEXTS).texts,
-        "Snips": source.snips("validate").some(TEXTS).texts,
-        "TREC": trec.some(TEXTS).texts,
-        "Reuters": source.news("test").some(TEXTS // 4).texts,
-    }
+def _space(run: Run) -> Embedding:
+    return builtin(run.of(20_000, 1000))
 
 
-def perplexity(source: Shared) -> None:
-    """Print the perplexity of each known word, given that it is known."""
-    space = Embedding.default()
-    unseen = texts(source)
+def texts(source: Source) -> dict[str, list[str]]:
+    """Texts of four kinds that no model has seen."""
+    return {shown: split(source, name)[1].some(TEXTS // 4 if name == "news" else TEXTS).texts
+            for name, shown in NAMES.items()}  # fmt: skip
+
+
+def perplexity(run: Run) -> Table:
+    """The perplexity of each known word, given that it is known."""
+    space, unseen = _space(run), texts(run.data)
+    reviews, requests = (split(run.data, name)[0].texts for name in ("imdb", "snips"))
     priors = {
         "ranks, 1/(rank + 2.7)": NgramPrior.of_frequencies(space),
-        "`NgramPrior.english()`": NgramPrior.english(),
-        "bigrams of IMDB (train)": NgramPrior.train(space, source.imdb("train").texts, 2),
-        "trigrams of IMDB (train)": NgramPrior.train(space, source.imdb("train").texts, 3),
-        "bigrams of Snips (train)": NgramPrior.train(space, source.snips("train").texts, 2),
+        "`NgramPrior.english()`": NgramPrior.english(space),
+        "bigrams of IMDB (train)": NgramPrior.train(space, reviews, 2),
+        "trigrams of IMDB (train)": NgramPrior.train(space, reviews, 3),
+        "bigrams of Snips (train)": NgramPrior.train(space, requests, 2),
     }
-    print("| model | " + " | ".join(unseen) + " |\n|---|" + "---:|" * len(unseen))
+    table = Table("Perplexity of a known word", ["model", *unseen])
     for name, prior in priors.items():
-        found = [f"{prior.perplexity(kind):,.0f}" for kind in unseen.values()]
-        print(f"| {name} | " + " | ".join(found) + " |", flush=True)
-
-
-def error(certainty: np.ndarray, right: np.ndarray) -> float:
-    """Return the expected calibration error in bins of equal width."""
-    place = np.minimum((certainty * BINS).astype(int), BINS - 1)
-    gaps = [(certainty - right)[place == b].sum() for b in range(BINS)]
-    return float(np.abs(gaps).sum() / len(right))
+        found = [run.step(partial(prior.perplexity, read), name, kind)
+                 for kind, read in unseen.items()]  # fmt: skip
+        table.add(name, *(f"{x:,.0f}" for x in found))
+    return table
 
 
 def calibrated(
@@ -74,15 +76,13 @@ def calibrated(
     known = {word: i for i, word in enumerate(tem.space.words)}
     for text in written:
         words = [w.lower() for w in tem.tokenize(text)]
-        ids = np.array([known.get(w, -1) for w in words])
-        if not len(ids):
+        if not words:
             continue
-        released = tem.privatize_tokens(words)
-        posterior = channel.decode(released, prior)
+        posterior = channel.decode(tem.privatize_tokens(words), prior)
         certainty.append(posterior.certainty)
-        right.append(posterior.best == ids)
+        right.append(posterior.best == [known.get(w, -1) for w in words])
     sure, hit = np.concatenate(certainty), np.concatenate(right)
-    return len(hit), float(hit.mean()), float(sure.mean()), error(sure, hit)
+    return len(hit), float(hit.mean()), float(sure.mean()), calibration_error(sure, hit)
 
 
 def sentences_of(prior: NgramPrior, count: int) -> list[str]:
@@ -101,46 +101,54 @@ def sentences_of(prior: NgramPrior, count: int) -> list[str]:
     return made
 
 
-def calibration(source: Shared) -> None:
-    """Print how often words are named, and how often the posterior says they are."""
-    space = Embedding.default()
-    unseen = texts(source)
-    kinds = {name: [t.split(". ")[0] for t in kind][:SENTENCES] for name, kind in unseen.items()}
-    trec = source.sentences("trec")[0]
-    trained = {
-        "IMDB": source.imdb("train").texts,
-        "Snips": source.snips("train").texts,
-        "TREC": trec.texts,
-        "Reuters": source.news("train").texts,
+def calibration(run: Run) -> Table:
+    """How often words are named, and how often the posterior says they are."""
+    space, english = _space(run), NgramPrior.english(_space(run))
+    rows: list[tuple[str, str, NgramPrior, list[str]]] = [
+        ("drawn from the model", "`english()`", english, sentences_of(english, run.of(DRAWN, 10)))
+    ]
+    for (kind, unseen), name in zip(texts(run.data).items(), NAMES, strict=True):
+        written = [t.split(". ")[0] for t in unseen[: run.of(SENTENCES, 5)]]
+        own = NgramPrior.train(space, split(run.data, name)[0].texts, 2)
+        rows += [(kind, "`english()`", english, written),
+                 (kind, f"bigrams of {kind} (train)", own, written)]  # fmt: skip
+    mechanisms: dict[str, dict[str, Any]] = {
+        "Tem, ε = 2.66": {"epsilon": 2.66},
+        "cover of 40, ε = 4": {"epsilon": 4.0, "cover": 40, "balance": 0.05},
     }
-    english = NgramPrior.english()
-    models = {kind: NgramPrior.train(space, known, 2) for kind, known in trained.items()}
-    drawn = sentences_of(english, DRAWN)
-    mechanisms = {
-        "Tem, ε = 2.66": Tem(space, 2.66, seed=SEED),
-        "cover of 40, ε = 4": Tem(space, 4.0, cover=40, balance=0.05, seed=SEED),
-    }
-    print("| mechanism | texts | model | words | named | expected | calibration error |")
-    print("|---|---|---|---:|---:|---:|---:|")
-    for name, mechanism in mechanisms.items():
+    table = Table("Calibration of the posterior", ["mechanism", "texts", "model", "words", "named",
+                                                   "expected", "calibration error"])  # fmt: skip
+    for name, options in mechanisms.items():
+        mechanism = Tem(space, seed=SEED, **options)
         channel = Channel.of(mechanism)
-        rows = [("drawn from the model", "`english()`", english, drawn)]
-        for kind, written in kinds.items():
-            rows.append((kind, "`english()`", english, written))
-            rows.append((kind, f"bigrams of {kind} (train)", models[kind], written))
         for kind, model, prior, written in rows:
-            words, named, expected, gap = calibrated(mechanism, channel, prior, written)
-            print(f"| {name} | {kind} | {model} | {words:,} | {named:.3f} | {expected:.3f} | "
-                  f"{gap:.3f} |", flush=True)  # fmt: skip
+            make = partial(calibrated, mechanism, channel, prior, written)
+            words, *shares = run.step(make, name, kind, model)
+            table.add(name, kind, model, f"{words:,}", *(f"{share:.3f}" for share in shares))
+    return table
 
 
-def main() -> None:
-    """Print one of the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--calibration", action="store_true")
-    args = parser.parse_args()
-    (calibration if args.calibration else perplexity)(Shared())
+def bits_left(e: Embedding, learned: list[str], read: list[str], order: int) -> float:
+    """Return the bits a word by a model that knows `order` - 1 words before it."""
+    return log2(NgramPrior.train(e, learned, order).perplexity(read))
 
 
-if __name__ == "__main__":
-    main()
+def language(run: Run) -> Table:
+    """The bits that a word has left, by how many words before it are known."""
+    table = Table("Bits of a word", ["texts", "learned from", "read", "the word alone",
+                                     "after one word", "after two words"])  # fmt: skip
+    for name, shown in READ.items():
+        learned, tested = split(run.data, name)
+        read = tested.some(TEXTS) if name == "imdb" else tested
+        found = [run.step(partial(bits_left, _space(run), learned.texts, read.texts, order),
+                          "bits left", name, order) for order in (1, 2, 3)]  # fmt: skip
+        table.add(shown, f"{len(learned.texts):,}", f"{len(read.texts):,}",
+                  *(f"{bits:.1f}" for bits in found))  # fmt: skip
+    return table
+
+
+TABLES: dict[str, Experiment] = {
+    "perplexity": perplexity,
+    "calibration": calibration,
+    "language": language,
+}

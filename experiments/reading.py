@@ -9,15 +9,14 @@ of a text's own kind counted other texts of the same collection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from experiments.data import Source
-from experiments.prior import error
+from experiments.data import Source, builtin, split
+from experiments.measures import Numbers, calibration_error, resampled
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Tem
 from fastdx.bags import STOP_WORDS
@@ -34,51 +33,19 @@ WORST = 0.03
 LEVELS = (2.66, 4.0)
 NOTHING = 1e-9
 """The ε at which a release tells nothing: what is left is the language model."""
-RESAMPLED = 2000
 TRIALS = 200
 """Collections that are drawn to see which error so few words have by chance alone."""
 
-_Numbers = NDArray[np.float64]
+COLLECTIONS = {"film reviews (IMDB)": "imdb", "requests (Snips)": "snips",
+               "questions (TREC)": "trec", "news (Reuters C50)": "news"}  # fmt: skip
 
 
-class Collection(NamedTuple):
-    """Sentences to be decoded, and other texts of their kind."""
-
-    sentences: list[str]
-    kin: list[str]
-
-
-def _first(texts: list[str], count: int) -> list[str]:
-    """First sentences."""
-    return [" ".join(text.split(". ")[0].split()[:LONGEST]) for text in texts[:count]]
-
-
-def _trec(source: Source) -> Collection:
-    learned, tested = source.sentences("trec")
-    assert tested is not None
-    return Collection(tested.some(SENTENCES).texts, learned.texts)
-
-
-COLLECTIONS: dict[str, Callable[[Source], Collection]] = {
-    "film reviews (IMDB)": lambda s: Collection(
-        _first(s.imdb("test").some(SENTENCES).texts, SENTENCES), s.imdb("train").texts),
-    "requests (Snips)": lambda s: Collection(
-        s.snips("validate").some(SENTENCES).texts, s.snips("train").texts),
-    "questions (TREC)": _trec,
-    "news (Reuters C50)": lambda s: Collection(
-        _first(s.news("test").some(SENTENCES).texts, SENTENCES), s.news("train").texts),
-}  # fmt: skip
-
-
-@cache
-def _space(size: int) -> Embedding:
-    e = Embedding.default()
-    return Embedding(e.words[:size], e.vectors[:size])
-
-
-def _prior(collection: Collection, size: int, own: bool) -> NgramPrior:
-    space = _space(size)
-    return NgramPrior.train(space, collection.kin, 2) if own else NgramPrior.english(space)
+def _sentences(source: Source, name: str) -> list[str]:
+    """Requests, questions, and the first sentences of longer texts."""
+    texts = split(source, name)[1].some(SENTENCES).texts
+    if name in ("snips", "trec"):
+        return texts
+    return [" ".join(text.split(". ")[0].split()[:LONGEST]) for text in texts]
 
 
 @cache
@@ -125,31 +92,30 @@ def _said(
 
 def _measured(source: Source, asked: tuple[str, bool, float], size: int, count: int) -> Any:
     """The statements about sentences of a collection at an ε, by a model of its kind or another."""
-    name, own, epsilon = asked
-    collection = COLLECTIONS[name](source)
-    prior = _prior(collection, size, own)
-    return list(_said(collection.sentences[:count], _space(size), prior, epsilon))
+    (shown, own, epsilon), space = asked, builtin(size)
+    name = COLLECTIONS[shown]
+    prior = (NgramPrior.train(space, split(source, name)[0].texts, 2) if own else
+             NgramPrior.english(space))  # fmt: skip
+    return list(_said(_sentences(source, name)[:count], space, prior, epsilon))
 
 
-def _floor(p: _Numbers) -> float:
+def _floor(p: Numbers) -> float:
     """The mean calibration error if each thing is true with just its probability."""
     rng = np.random.default_rng(SEED)
-    return float(np.mean([error(p, rng.random(len(p)) < p) for _ in range(TRIALS)]))
+    return float(np.mean([calibration_error(p, rng.random(len(p)) < p) for _ in range(TRIALS)]))
 
 
-def _ends(parts: list[_Numbers]) -> str:
+def _ends(parts: list[Numbers]) -> str:
     """A mean over all parts, and its 95% interval by the bootstrap over texts."""
     sums = np.array([part.sum() for part in parts])
     sizes = np.array([len(part) for part in parts])
     if not sizes.sum():
         return "–"
-    n = len(parts)
-    drawn = np.random.default_rng(SEED).multinomial(n, np.full(n, 1 / n), size=RESAMPLED)
-    low, high = np.quantile(drawn @ sums / np.maximum(drawn @ sizes, 1), (0.025, 0.975))
+    low, high = resampled(sums, sizes)
     return f"{sums.sum() / sizes.sum():.2f} ({low:.2f} to {high:.2f})"
 
 
-def _columns(found: list[dict[str, Any]], key: str) -> tuple[list[_Numbers], ...]:
+def _columns(found: list[dict[str, Any]], key: str) -> tuple[list[Numbers], ...]:
     """Of each text the columns of what was kept under a key."""
     width = 2 if key == "content" else 3
     rows = [np.array(f[key], dtype=float).reshape(-1, width) for f in found]
@@ -199,7 +165,7 @@ def certain(run: Run) -> Table:
                 table.add(name, model, f"{epsilon:g}", f"{at_least:g}", "0", "–", "–", "–", "–",
                           "–", beside)  # fmt: skip
                 continue
-            gap = error(np.concatenate(p), np.concatenate(true))
+            gap = calibration_error(np.concatenate(p), np.concatenate(true))
             table.add(name, model, f"{epsilon:g}", f"{at_least:g}", f"{100 * said / places:.0f}",
                       f"{np.concatenate(category).mean():.2f}", f"{np.concatenate(p).mean():.2f}",
                       _ends(true), f"{gap:.3f}", f"{_floor(np.concatenate(p)):.3f}",
@@ -241,7 +207,7 @@ def content(run: Run) -> Table:
         if not sum(map(len, p)):
             table.add(name, model, f"{epsilon:g}", "–", "–", "–", "–", _ends(nothing))
             continue
-        gap = error(np.concatenate(p), np.concatenate(true))
+        gap = calibration_error(np.concatenate(p), np.concatenate(true))
         table.add(name, model, f"{epsilon:g}", f"{np.concatenate(p).mean():.2f}", _ends(true),
                   f"{gap:.3f}", f"{_floor(np.concatenate(p)):.3f}", _ends(nothing))  # fmt: skip
     return table

@@ -19,8 +19,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from experiments.data import Shared
-from fastdx import Cover, Embedding, Mechanism, NeighborResponse, Tem
+from experiments.data import Labelled, Shared, split
+from experiments.measures import cover
+from fastdx import Embedding, Mechanism, NeighborResponse, Tem
 from fastdx.channel import Channel, NgramPrior
 from fastdx.exceptions import FastdxWarning
 from fastdx.lab.attacks import sentence_attack
@@ -29,45 +30,33 @@ from fastdx.lab.evaluation import MeanVectors
 
 DRAWS = 2
 
-Task = tuple[list[str], list[str], list[str], list[str]]
+Task = tuple[Labelled, Labelled]
 
 
 def tasks(source: Shared, count: int) -> dict[str, Task]:
     """Texts and labels to train and to test on."""
-    found: dict[str, Task] = {}
-    trec = source.sentences("trec")
-    assert trec[1] is not None
-    found["TREC"] = (*trec[0], *trec[1])
-    found["Snips"] = (*source.snips("train"), *source.snips("validate"))
     # Training reviews are in order of their label.
     train, test = (
         r.at(range(0, len(r.texts), max(1, len(r.texts) // count))[:count])
-        for r in (source.imdb("train"), source.imdb("test"))
+        for r in split(source, "imdb")
     )
-    found["IMDB"] = (*train, *test)
-    return found
+    return {"TREC": split(source, "trec"), "Snips": split(source, "snips"), "IMDB": (train, test)}
 
 
 def accuracies(task: Task, e: Embedding, private: Callable[[list[str]], list[str]]) -> list[float]:
     """By the bag of words and by the mean vector."""
     from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.preprocessing import StandardScaler
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, StandardScaler
     from sklearn.svm import LinearSVC
 
-    train, train_labels, test, test_labels = task
-    train, test = private(train), private(test)
-    count = CountVectorizer(binary=True, token_pattern=r"\S+")
-    scale, means = StandardScaler(), MeanVectors(e)
-    pairs = (
-        (count.fit_transform(train), count.transform(test)),
-        (scale.fit_transform(means(train)), scale.transform(means(test))),
+    (known, labels), (asked, truth) = task
+    known, asked = private(known), private(asked)
+    judges = (
+        make_pipeline(CountVectorizer(binary=True, token_pattern=r"\S+"), LinearSVC(C=0.05)),
+        make_pipeline(FunctionTransformer(MeanVectors(e)), StandardScaler(), LinearSVC(C=0.05)),
     )
-    return [float(LinearSVC(C=0.05).fit(x, train_labels).score(y, test_labels)) for x, y in pairs]
-
-
-def named(mechanism: Mechanism, texts: list[str], model: NgramPrior) -> float:
-    """The share of content words that the strongest attacker names in sentences."""
-    return sentence_attack(mechanism, texts, model, bits=False).attack.mean
+    return [float(judge.fit(known, labels).score(asked, truth)) for judge in judges]
 
 
 def told(mechanism: Mechanism) -> float:
@@ -81,9 +70,8 @@ def mechanisms(
     """Names, mechanisms, and whether ε is certified."""
     yield "Tem (k = 1)", Tem.certified(e, epsilon), True
     for k in ks:
-        cover = Cover.balanced(e, k)
-        yield f"balanced cover, k = {k}", Tem.certified(e, epsilon, cover=cover), True
-    yield "staircase, balanced k = 40", NeighborResponse(e, 7.0, cover=Cover.balanced(e, 40)), False
+        yield f"balanced cover, k = {k}", Tem.certified(e, epsilon, cover=cover(e, k)), True
+    yield "staircase, balanced k = 40", NeighborResponse(e, 7.0, cover=cover(e, 40)), False
 
 
 def main() -> None:
@@ -102,7 +90,8 @@ def main() -> None:
     unseen = [t[:600] for t in source.imdb("test").texts[1::250]]
 
     def attacked(m: Mechanism) -> float:
-        return named(m, unseen, model)
+        """The share of content words that the strongest attacker names in sentences."""
+        return sentence_attack(m, unseen, model, bits=False).attack.mean
 
     def show(cells: list[str], private: Callable[..., list[str]], draws: int = DRAWS) -> None:
         for task in every.values():

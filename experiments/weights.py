@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from experiments import frontier
-from experiments.data import Source
+from experiments.data import Source, builtin
+from experiments.measures import Numbers, by_rank
 from experiments.tables import Experiment, Run, Table
 from fastdx import Cover, Embedding, Tem
 from fastdx.channel import Channel
@@ -24,13 +24,12 @@ ROUNDS = 5
 LEAST = 1e-9
 
 
-def _at_bits(e: Embedding, wanted: float) -> tuple[float, NDArray[np.float64]]:
+def _at_bits(e: Embedding, wanted: float) -> tuple[float, Numbers]:
     """ε at so many bits, and the weights that were learned for it."""
     v = e.vectors.astype(np.float32)
     squares = (v**2).sum(axis=1)
     d = np.sqrt(np.maximum(squares[:, None] + squares - 2 * v @ v.T, 0))
-    prior = (1 / (np.arange(len(e)) + 3.7)).astype(np.float32)
-    prior /= prior.sum()
+    prior = by_rank(len(e)).astype(np.float32)
     weights, low, high = prior.copy(), 0.5, 32.0
     while high / low > 1.05:
         epsilon = (low * high) ** 0.5
@@ -47,16 +46,16 @@ def _at_bits(e: Embedding, wanted: float) -> tuple[float, NDArray[np.float64]]:
 
 
 def _measured(source: Source, wanted: float, size: frontier.Size) -> dict[str, Any]:
-    e = frontier._embedding(source, "builtin", size.words)
+    e = builtin(size.words)
     epsilon, weights = _at_bits(e, wanted)
     m = Tem(e, epsilon, gamma=float("inf"), cover=Cover.identity(e).weighted(weights))
     channel = Channel.of(m)
     means, vectors = channel.posterior_means(), e.vectors.astype(np.float64)
     found: dict[str, Any] = {"epsilon": epsilon, "bits": float(channel.bits())}
     for task in frontier.TASKS:
-        texts = frontier._task(source, task)[1].texts[: size.attacked]
-        (named,) = frontier._named(m, texts, frontier._public(source, task), [2])
-        raw, best = frontier._accuracy(source, task, e, [m], [vectors, means])
+        texts = frontier.task_texts(source, task)[1].texts[: size.attacked]
+        (named,) = frontier.named_exactly(m, texts, frontier.public_texts(source, task), [2])
+        raw, best = frontier.accuracies(source, task, e, [m], [vectors, means])
         found[task] = [named, raw, best]
     return found
 
@@ -69,7 +68,7 @@ def in_use(run: Run) -> Table:
     table = Table(
         "Tem with learned weights, built in",
         ["ε", "bits a word", *(f"{title}: {part}" for title in frontier.TASKS.values()
-                               for part in ("named", "raw vectors", "posterior means"))],
+                               for part in frontier.PARTS)],
     )  # fmt: skip
     for bits in run.of(BITS, BITS[:1]):
         found = run.step(partial(_measured, run.data, bits, size), bits, *size)

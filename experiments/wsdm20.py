@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from experiments import measures, networks
 from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Line, Run, Table
-from fastdx import Embedding, MultivariateLaplace, calibration
+from fastdx import Embedding, MultivariateLaplace
 from fastdx.bags import STOP_WORDS
 from fastdx.lab.evaluation import (
     Interval,
@@ -35,24 +35,8 @@ PUBLISHED = {
 DRAWS = 1000
 
 
-def _measure(e: Embedding, epsilon: float, words: list[str] | None) -> dict[str, float]:
-    m = MultivariateLaplace(e, epsilon, seed=SEED)
-    table = calibration.statistics(m, words or e.words, DRAWS, inputs=False, confidence=0.95)
-    n, s = DRAWS * table["N_w"], table["S_w"]
-    worst = int(np.argmax(n))
-    return {
-        "words": len(n), "mean_n": float(n.mean()), "error_n": float(n.std(ddof=1) / len(n) ** 0.5),
-        "p99_n": float(np.quantile(n, 0.99)), "max_n": float(n[worst]),
-        "low_n": DRAWS * float(table["N_w_low"][worst]),
-        "high_n": DRAWS * float(table["N_w_high"][worst]),
-        "mean_s": float(s.mean()), "error_s": float(s.std(ddof=1) / len(s) ** 0.5),
-        "min_s": float(s.min()),
-    }  # fmt: skip
-
-
 def _table(run: Run, name: str, e: Embedding, epsilons: list[float], claimed: bool) -> Table:
     count = run.of(300, 60)
-    sample = [e.words[i] for i in np.linspace(0, len(e) - 1, count).astype(int)]
     table = Table(
         f"WSDM'20 figures 2 to 4, {name}: N_w and S_w of MADLIB in {DRAWS:,} draws",
         ["ε", "words", "mean N_w ± 95%", "99% of words below", "worst N_w [95%]",
@@ -73,11 +57,14 @@ def _table(run: Run, name: str, e: Embedding, epsilons: list[float], claimed: bo
                   *claims)  # fmt: skip
 
     for epsilon in epsilons:
-        found = run.step(partial(_measure, e, epsilon, sample), "N_w", name, epsilon, count)
+        m = MultivariateLaplace(e, epsilon, seed=SEED)
+        make = partial(measures.counted, m, measures.spread(e, count), DRAWS)
+        found = run.step(make, "N_w", name, epsilon, count)
         rows.append((epsilon, found))
         show(epsilon, found)
         if claimed and epsilon == 5.0 and not run.quick:
-            every = run.step(partial(_measure, e, epsilon, None), "N_w of all", name, epsilon)
+            make = partial(measures.counted, m, e.words, DRAWS)
+            every = run.step(make, "N_w of all", name, epsilon)
             show(epsilon, every, all_words=True)
             table.notes.append(
                 f"The claim is about a sample of words. Over all {every['words']:,} words at ε = 5 "

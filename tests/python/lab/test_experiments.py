@@ -8,7 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments import cache, cover, data, icdm19, networks, ours, post19, reading, tables
+from experiments import (
+    cache,
+    cover,
+    data,
+    icdm19,
+    measures,
+    networks,
+    ours,
+    post19,
+    reading,
+    tables,
+)
 from experiments.__main__ import PAPERS
 
 from fastdx import Embedding, Tem, calibration
@@ -123,13 +134,13 @@ def test_attackers_of_bags_convict_and_are_at_chance() -> None:
     attackers = post19._Attackers(E, known, 20)
 
     def hits(m: Tem) -> dict[str, int]:
-        bags = post19._bags(E, m.privatize(texts.texts))
+        bags = post19.bags_of(E, m.privatize(texts.texts))
         return attackers.hits(bags, texts.labels, [0] * len(bags))
 
     leak, noise = hits(LEAK), hits(UNIFORM)
     for key in post19.KEYS[:2]:
         assert leak[key] > 60 and noise[key] < 28, key
-    named = classify_nearest(post19._bags(E, LEAK.privatize(texts.texts)), attackers.known,
+    named = classify_nearest(post19.bags_of(E, LEAK.privatize(texts.texts)), attackers.known,
                              known.labels, E, 3)  # fmt: skip
     assert sum(a == b for a, b in zip(named, texts.labels, strict=True)) > 60
 
@@ -187,7 +198,7 @@ def test_our_comparison_convicts_a_leak_and_is_at_chance_on_noise() -> None:
     for key in ours.AUTHORS:
         # The better of two attacks on 120 texts at 1/8: 42 hits have a probability below 1e-6.
         assert leak[key][0] > 0.8 * 120 and noise[key][0] < 42 and noise[key][1] == 120, key
-    commonest = 1 / 3.7 / ours._weights(len(WORDS))
+    commonest = measures.by_rank(len(WORDS))[0]
     assert leak["named"] == pytest.approx(1.0) and leak["sentences"] > 0.99
     assert noise["named"] == pytest.approx(commonest, rel=1e-6) and noise["sentences"] < 0.1
     assert leak["certified"] > 30 and noise["certified"] < 1e-6

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from examples import bits
-from experiments import data, language
+from experiments import prior
 from numpy.typing import NDArray
 
 from fastdx import Embedding, FiniteLaw, Tem
@@ -79,10 +79,8 @@ def test_the_table_of_policies() -> None:
 def test_a_model_that_knows_more_leaves_less() -> None:
     e = Embedding(list("abcd"), np.eye(4))
     learned = ["a b c d a b c d"] * 50
-    left = [language.bits_left(e, learned, ["a b c d"] * 5, order) for order in (1, 2, 3)]
+    left = [prior.bits_left(e, learned, ["a b c d"] * 5, order) for order in (1, 2, 3)]
     assert left[0] > left[1] >= left[2] - 1e-3 and left[0] > 1 > left[1] > 0
     model = NgramPrior.train(e, learned, 2)
     steps = [model.next(list("abcd"[:i]))["abcd".index(w)] for i, w in enumerate("abcd")]
     assert left[1] == pytest.approx(-np.mean(np.log2(steps)), abs=1e-9)
-    names = list(language.collections(data.Sample()))
-    assert len(names) == 3 and all(language.collections(data.Sample())[n][1] for n in names)
