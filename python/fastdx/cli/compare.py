@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +15,20 @@ from fastdx import Cover, Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx._shared.replace import open_output
 from fastdx._shared.rounded import near
 from fastdx.channel import Channel, NgramPrior
-from fastdx.cli.messages import CommandError
-from fastdx.cli.options import attacked_texts, embedding_options, examples, excluded_words, load
+from fastdx.cli.messages import CommandError, tell
+from fastdx.cli.options import (
+    Commands,
+    attacked_texts,
+    excluded_words,
+    lines_of,
+    load,
+    quiet_option,
+    words_options,
+)
 from fastdx.lab.comparison import compare, families, family_names, frontier, largest_epsilon
 from fastdx.lab.comparison.families import FEWER, HEADER, MORE, description
 from fastdx.mechanisms import Mechanism
 from fastdx.mechanisms.finite_law import drawn
-
-if TYPE_CHECKING:
-    from fastdx.cli.options import _Commands
 
 SENTENCES = (
     "cancer treatment in Boston",
@@ -52,7 +56,7 @@ COPIES = 4
 """The most copies of the laws of all words in memory at once."""
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "compare",
@@ -62,7 +66,7 @@ def add(commands: _Commands) -> None:
         "prior is by rank. --mechanisms compares any mechanisms, also those of fastdx.lab.laws: "
         "the proved ε, the ε computed on these words, the success of attacks and the similarity of "
         "replacements. Writes a page of Markdown.",
-        **examples(EXAMPLES),
+        examples=EXAMPLES,
     )
     p.add_argument("--mechanisms", type=_names, metavar="NAMES", help="the mechanisms to compare, "
                    "separated by commas: any of fastdx and fastdx.lab.laws; some take a number "
@@ -77,7 +81,6 @@ def add(commands: _Commands) -> None:
     p.add_argument("--epsilon", type=float, default=2.5,
                    help="the certified ε per unit of distance; with --mechanisms the ε of each "
                    "mechanism in its own unit (default 2.5)")  # fmt: skip
-    p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
     p.add_argument("--words", type=int, metavar="N", help="use the first N words, the most "
                    f"frequent ones (default {STANDARD_WORDS}, with --mechanisms {STANDARD_LAWS}; "
                    "0: all words, which takes longer)")  # fmt: skip
@@ -94,8 +97,8 @@ def add(commands: _Commands) -> None:
                    help="words that are never released, as for privatize; with --mechanisms they "
                    "are left out of the vocabulary")  # fmt: skip
     p.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
-    p.add_argument("-q", "--quiet", action="store_true", help="show no progress")
-    embedding_options(p)
+    quiet_option(p)
+    words_options(p, "embedding")
     p.set_defaults(run=_compare)
 
 
@@ -142,10 +145,7 @@ class Options:
             raise CommandError("--named goes with --mechanisms")
         if args.bits is not None and (args.mechanisms is None or args.named is not None):
             raise CommandError("--bits goes with --mechanisms, and not with --named")
-        sentences = list(SENTENCES)
-        if args.sentences:
-            lines = Path(args.sentences).read_text("utf-8").split("\n")
-            sentences = [line for line in lines if line.strip()]
+        sentences = lines_of(args.sentences) if args.sentences else list(SENTENCES)
         judge = Embedding.load(args.judge) if args.judge else None
         texts = attacked_texts(args.texts) if args.texts else None
         return cls(args.mechanisms, args.named, args.bits, args.epsilon, args.words,
@@ -154,8 +154,7 @@ class Options:
 
     def tell(self, line: str) -> None:
         """Print the step that begins, unless quiet."""
-        if not self.quiet:
-            print(f"fastdx: {line}", file=sys.stderr)
+        tell(line, quiet=self.quiet)
 
 
 def _compare(args: argparse.Namespace) -> None:

@@ -13,16 +13,15 @@ from fastdx.channel import Channel
 from fastdx.cli.formats import FORMATS, Choice, Opener, format_of
 from fastdx.cli.formats.base import leaves
 from fastdx.cli.messages import Bar, CommandError, step
-from fastdx.cli.options import embedding_options, examples, load, show_text
+from fastdx.cli.options import Commands, known_words, lines_of, load, show_text, words_options
 from fastdx.counts import Estimator, Share
 from fastdx.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from fastdx._core import JsonBlock
-    from fastdx.cli.options import _Commands
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "counts",
@@ -31,20 +30,18 @@ def add(commands: _Commands) -> None:
         "the released texts. Reads an output of fastdx privatize and its channel card, "
         "FILE.channel.json. Each text is a document; in plain text each line is one. The intervals "
         "include a bound on the bias that holds for all texts.",
-        **examples(
-            """
+        examples="""
   fastdx counts private.jsonl --column text --lexicon health.txt
   fastdx counts private.csv --column text --lexicon good.txt --lexicon bad.txt --each
   fastdx counts private.txt --card private.txt.channel.json --lexicon words.txt --report json
-"""
-        ),
+""",
     )
     p.add_argument("files", nargs="+", metavar="FILE", help="released files; '-': stdin")
     p.add_argument("--lexicon", action="append", required=True, metavar="FILE",
                    help="a file of words, one per line; repeatable")  # fmt: skip
     p.add_argument("--each", action="store_true", help="also estimate each word of the lexicons")
-    p.add_argument("--card", metavar="FILE", help="the channel card; by default the card in the "
-                   "first file, or the one beside it")  # fmt: skip
+    p.add_argument("--card", metavar="FILE", help="the channel card, whose fingerprint of the "
+                   "words is checked; by default that in the first file, or beside it")  # fmt: skip
     p.add_argument("--column", metavar="NAME", help="a column or field of text; in JSON and "
                    "Parquet also nested fields: user.comment, items[].text")  # fmt: skip
     p.add_argument("--format", choices=tuple(FORMATS),
@@ -52,9 +49,7 @@ def add(commands: _Commands) -> None:
     p.add_argument("--confidence", type=float, default=0.95, metavar="P",
                    help="the confidence of the intervals (default %(default)s)")  # fmt: skip
     p.add_argument("--report", choices=("json",), help="print one JSON object instead of a table")
-    p.add_argument("--embedding", metavar="PATH", help="the words, if they are not built in; the "
-                   "fingerprint in the card is checked")  # fmt: skip
-    embedding_options(p)
+    words_options(p, "embedding")
     show_text(p)
     p.set_defaults(run=_counts)
 
@@ -103,12 +98,7 @@ def _counts(args: argparse.Namespace) -> None:
             raise CommandError(f"{name}: {e}") from None
     found: list[tuple[str, Share]] = []
     for name, words in lexicons.items():
-        known = [word for word in words if word in channel.mechanism.space]
-        if not known:
-            raise CommandError(f"{name}: no word of it is in the vocabulary")
-        if len(known) < len(words):
-            print(f"{name}: {len(words) - len(known):,} of {len(words):,} words are not in the "
-                  "vocabulary and left out", file=sys.stderr)  # fmt: skip
+        known = known_words(name, words, channel.mechanism.space)
         with step("choosing scores"):
             found.append((name, estimator.share(known, args.confidence)))
             if args.each:
@@ -130,8 +120,7 @@ def _channel(args: argparse.Namespace) -> Channel:
 
 def _lexicon(name: str) -> list[str]:
     """Read a file with one word per line."""
-    lines = Path(name).read_text("utf-8").splitlines()
-    words = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    words = list(dict.fromkeys(lines_of(name)))
     if not words:
         raise CommandError(f"{name}: the file has no words")
     return words

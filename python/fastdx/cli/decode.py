@@ -17,17 +17,18 @@ from fastdx._shared.replace import open_output
 from fastdx.cli.formats import format_named
 from fastdx.cli.messages import CommandError, step
 from fastdx.cli.options import (
+    SHORT,
+    Commands,
     MechanismOptions,
-    examples,
-    given_of_mechanism,
-    mechanism_group,
+    mechanism_options,
+    quiet_option,
+    refuse_beside,
     show_text,
 )
 from fastdx.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from fastdx.channel import Channel, NgramPrior, Posterior
-    from fastdx.cli.options import _Commands
 
 OUTPUTS = ("text", "jsonl", "html")
 VIEWS = ("likely", "certain", "marginals", "sample")
@@ -39,7 +40,7 @@ EXAMPLES = """
 """
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "decode",
@@ -47,12 +48,11 @@ def add(commands: _Commands) -> None:
         description="Decode released texts by the mechanism's law and a public model of language. "
         "The output is marked as reconstructed: it looks like the written text, but most of it may "
         "be invented. The command also prints a statement about the reconstruction.",
-        **examples(EXAMPLES),
+        examples=EXAMPLES,
+        short=f"channel prior view at_least column to output quiet {SHORT}",
     )
     p.add_argument("files", nargs="*", metavar="FILE", help="released texts: one text per file, or "
                    "JSONL with --column; by default standard input")  # fmt: skip
-    p.add_argument("--epsilon", type=float, help="the ε of the mechanism that released the texts; "
-                   "by default that of the recommended policy")  # fmt: skip
     p.add_argument("--channel", metavar="CARD", help="a channel card (see Channel.card); it "
                    "replaces all options of the mechanism except --embedding")  # fmt: skip
     p.add_argument("--prior", metavar="FILE", help="a model that NgramPrior.save wrote; by default "
@@ -71,9 +71,9 @@ def add(commands: _Commands) -> None:
                        "html shows the likeliest words of a place on hover (default "
                        "%(default)s)")  # fmt: skip
     group.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
-    group.add_argument("-q", "--quiet", action="store_true", help="show no progress")
+    quiet_option(group)
     show_text(group)
-    mechanism_group(p)
+    mechanism_options(p)
     p.set_defaults(run=_decode)
 
 
@@ -138,10 +138,7 @@ def _channel(args: argparse.Namespace) -> Channel:
     if args.channel is None:
         mechanism = MechanismOptions.of(args).make()
         return Channel.of(mechanism)
-    given = [option for option in given_of_mechanism(args) if option != "--embedding"]
-    if given or args.epsilon is not None or args.spec is not None:
-        option = given[0] if given else "--epsilon" if args.spec is None else "--spec"
-        raise CommandError(f"--channel describes the whole mechanism: leave out {option}")
+    refuse_beside(args, "--channel", "--embedding")
     space: Embedding | WordGraph | None = None
     if args.embedding is not None:
         space = open_space(args.embedding, True, False)

@@ -22,6 +22,12 @@ class CommandError(Exception):
         self.shown = shown
 
 
+def tell(line: str, *, quiet: bool = False) -> None:
+    """Print a line on the standard error, unless quiet."""
+    if not quiet:
+        print(f"fastdx: {line}", file=sys.stderr)
+
+
 class Progress(Protocol):
     """A function that is called with the number of bytes of input just read."""
 

@@ -21,9 +21,10 @@ from fastdx.cli.formats.opening import LONGEST
 from fastdx.cli.jobs import Files, Job, jobs, streams, total_size
 from fastdx.cli.messages import Bar, CommandError
 from fastdx.cli.options import (
+    SHORT,
+    Commands,
     MechanismOptions,
-    examples,
-    mechanism_group,
+    mechanism_options,
     refuse_unchanged,
     show_text,
 )
@@ -33,7 +34,6 @@ from fastdx.mechanisms import Mechanism
 if TYPE_CHECKING:
     from fastdx.bags import BagOfWords
     from fastdx.budget import Ledger
-    from fastdx.cli.options import _Commands
 
 EXAMPLES = """
   fastdx privatize < letter.txt
@@ -47,7 +47,7 @@ EXAMPLES = """
 """
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "privatize",
@@ -55,15 +55,14 @@ def add(commands: _Commands) -> None:
         description="Replace the words of text by words drawn with metric differential privacy. "
         "White space, punctuation and the number of words are not protected. Columns that "
         "--column does not name are not protected either.",
-        **examples(EXAMPLES),
+        examples=EXAMPLES,
+        short=f"column format output in_place output_dir report quiet ledger {SHORT}",
     )
     p.add_argument("files", nargs="*", default=[], metavar="FILE",
                    help="files, patterns in quotes, folders; '-' or none: stdin")  # fmt: skip
-    p.add_argument("--epsilon", type=float, help="ε per unit of distance; without it the "
-                   "recommended policy for the built-in English words is used")  # fmt: skip
+    mechanism_options(p)
     _input_options(p)
     _output_options(p)
-    mechanism_group(p)
     _ledger_options(p)
     p.set_defaults(run=_privatize)
 
@@ -71,7 +70,7 @@ def add(commands: _Commands) -> None:
 def _input_options(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("input")
     group.add_argument("--format", choices=tuple(FORMATS), help="by default recognised by the "
-                       "files' names, or else by their content")  # fmt: skip
+                       "files' names or content")  # fmt: skip
     group.add_argument(
         "--column", action="append", default=[], metavar="NAME", help="a column or field of text; "
         "repeatable; in JSON and Parquet also nested fields: user.comment, items[].text",
@@ -95,11 +94,10 @@ def _megabytes(text: str) -> int:
 
 def _output_options(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("output")
-    group.add_argument("-o", "--output", metavar="FILE", help="the output; a temporary file gets "
-                       "this name when it is complete; compressed if it ends in .gz or "
-                       ".zst")  # fmt: skip
-    group.add_argument("--in-place", action="store_true", help="let the output replace its input, "
-                       "by default the only input, once it is complete")  # fmt: skip
+    group.add_argument("-o", "--output", metavar="FILE", help="the output, which gets this name "
+                       "when it is complete; compressed if it ends in .gz or .zst")  # fmt: skip
+    group.add_argument("--in-place", action="store_true", help="let the output replace the "
+                       "only input, once complete")  # fmt: skip
     group.add_argument("--output-dir", metavar="FOLDER", help="write one output per input, with "
                        "its name and sub-folder")  # fmt: skip
     group.add_argument("--resume", action="store_true", help="with --output-dir: keep outputs that "
@@ -120,11 +118,10 @@ def _output_options(p: argparse.ArgumentParser) -> None:
 
 
 def _ledger_options(p: argparse.ArgumentParser) -> None:
-    group = p.add_argument_group("ledger", "The command charges ε·words before it renames a "
-                                 "temporary file to its output; if an account cannot pay, nothing "
-                                 "is released.")  # fmt: skip
-    group.add_argument("--ledger", metavar="FILE",
-                       help="the ledger (fastdx.budget); created if missing")  # fmt: skip
+    group = p.add_argument_group("ledger")
+    group.add_argument("--ledger", metavar="FILE", help="charge this ledger (fastdx.budget; "
+                       "created if missing) ε·words before an output is released; nothing is "
+                       "released if an account cannot pay")  # fmt: skip
     group.add_argument("--budget", type=float, metavar="B", help="the most that an account may "
                        "spend in total (default: the budget in the ledger)")  # fmt: skip
     group.add_argument("--account", metavar="NAME", help="the account that pays")
@@ -199,7 +196,7 @@ class Options(NamedTuple):
             closing.Options(args.report is not None, args.report_file, args.quiet, args.guarantee,
                             mechanism.policy, args.show_text),
             args.quiet,
-            args.allow_unchanged,
+            args.allow_unchanged or mechanism.allow_unchanged,
             not args.no_channel_card,
         )  # fmt: skip
 
