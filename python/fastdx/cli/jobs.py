@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,20 +14,6 @@ from fastdx.cli.formats.opening import bare
 from fastdx.cli.messages import CommandError
 
 
-class Files(NamedTuple):
-    """The options that name inputs, formats and outputs."""
-
-    names: tuple[str, ...]
-    """Files, patterns and folders; empty for standard input."""
-    format: str | None
-    encoding: str | None
-    choice: Choice
-    """The columns, and how to read records."""
-    output: str | None
-    output_dir: str | None
-    resume: bool
-
-
 class Job(NamedTuple):
     """An output and its inputs."""
 
@@ -35,7 +22,7 @@ class Job(NamedTuple):
     output: str | None
 
 
-def jobs(files: Files, opener: Opener) -> tuple[list[Job], int]:
+def jobs(args: argparse.Namespace, choice: Choice, opener: Opener) -> tuple[list[Job], int]:
     """Return the jobs, and the number of files of other formats in folders.
 
     Raises
@@ -45,22 +32,22 @@ def jobs(files: Files, opener: Opener) -> tuple[list[Job], int]:
     """
     kept: list[tuple[folders.InputFile, type[Format]]] = []
     others = 0
-    for g in _input_files(files):
-        if g.walked and files.format is None:
+    for g in _input_files(args):
+        if g.walked and args.format is None:
             named = format_named(g.path)
-            if named is None or named.by_column != bool(files.choice.columns):
+            if named is None or named.by_column != bool(choice.columns):
                 others += 1
                 continue
-        kind = FORMATS[files.format] if files.format else format_of(g.path, opener)
-        _check_kind(files, kind, g.path)
+        kind = FORMATS[args.format] if args.format else format_of(g.path, opener)
+        _check_kind(args, choice, kind, g.path)
         kept.append((g, kind))
     if not kept:
         raise CommandError("no file to privatise" + (f": {others} have other formats"
                                                      if others else ""))  # fmt: skip
-    if files.output_dir:
+    if args.output_dir:
         if any(g.path == "-" for g, _ in kept):
             raise CommandError("--output-dir goes with files, not with standard input")
-        targets = folders.outputs([g for g, _ in kept], Path(files.output_dir))
+        targets = folders.outputs([g for g, _ in kept], Path(args.output_dir))
         unique = {g.path: kind for g, kind in kept}
         return [Job(kind, [path], targets[path]) for path, kind in unique.items()], others
     kinds = {kind for _, kind in kept}
@@ -70,8 +57,8 @@ def jobs(files: Files, opener: Opener) -> tuple[list[Job], int]:
     kind = kinds.pop()
     if len(kept) > 1 and not kind.joins:
         raise CommandError(f"several {kind.name} files cannot be joined: give --output-dir")
-    _check_output(files, kind)
-    return [Job(kind, [g.path for g, _ in kept], files.output)], others
+    _check_output(args, choice, kind)
+    return [Job(kind, [g.path for g, _ in kept], args.output)], others
 
 
 def streams(output: str) -> bool:
@@ -87,16 +74,16 @@ def total_size(names: Sequence[str]) -> int | None:
     return sum(Path(name).stat().st_size for name in names)
 
 
-def _input_files(files: Files) -> list[folders.InputFile]:
+def _input_files(args: argparse.Namespace) -> list[folders.InputFile]:
     """Return the files that names, patterns and folders stand for."""
-    names = files.names or ("-",)
+    names = args.files or ("-",)
     walked = [name for name in names if name != "-" and Path(name).is_dir()]
     given = list(folders.input_files(names))
-    if not files.output_dir:
+    if not args.output_dir:
         if walked:
             raise CommandError(f"{walked[0]} is a folder: --output-dir takes folders")
         return given
-    own = Path(files.output_dir).resolve()
+    own = Path(args.output_dir).resolve()
     for name in walked:
         if Path(name).resolve() == own:
             raise CommandError(f"{name}: --output-dir would replace an input; choose another")
@@ -104,9 +91,8 @@ def _input_files(files: Files) -> list[folders.InputFile]:
     return [g for g in given if not (g.walked and own in Path(g.path).resolve().parents)]
 
 
-def _check_kind(files: Files, kind: type[Format], name: str) -> None:
+def _check_kind(args: argparse.Namespace, choice: Choice, kind: type[Format], name: str) -> None:
     """Refuse options that a format does not take."""
-    choice = files.choice
     if not kind.by_column and (choice.columns or choice.account):
         option = "--column" if choice.columns else "--account-column"
         raise CommandError(f"{option} goes with CSV, JSON and Parquet (see --format)")
@@ -117,22 +103,22 @@ def _check_kind(files: Files, kind: type[Format], name: str) -> None:
         given = not choice.header if option == "--no-header" else choice.delimiter is not None
         if given and kind.name not in kinds:
             raise CommandError(f"{option} goes with {' and '.join(kinds)}, not with {kind.name}")
-    if files.encoding and not kind.packs:
+    if args.encoding and not kind.packs:
         raise CommandError(f"--encoding does not go with {kind.name}")
     if not kind.packs and bare(name) != name:
         raise CommandError(f"{name}: a {kind.name} file is compressed inside, not as {name[-4:]}")
 
 
-def _check_output(files: Files, kind: type[Format]) -> None:
+def _check_output(args: argparse.Namespace, choice: Choice, kind: type[Format]) -> None:
     """Refuse an output name whose ending belongs to another format."""
-    if files.output is None or files.output == "-":
+    if args.output is None or args.output == "-":
         return
-    named = format_named(files.output)
+    named = format_named(args.output)
     if named is not None and named is not kind:
-        tabs = kind.name == "csv" and named.name == "tsv" and files.choice.delimiter == "\t"
+        tabs = kind.name == "csv" and named.name == "tsv" and choice.delimiter == "\t"
         if not tabs:
-            raise CommandError(f"{files.output}: its name says {named.name}, and it would hold "
+            raise CommandError(f"{args.output}: its name says {named.name}, and it would hold "
                                f"{kind.name}")  # fmt: skip
-    if Path(files.output).suffix.lower() in PACKED and not kind.packs:
-        raise CommandError(f"{files.output}: a {kind.name} file is compressed inside: leave out "
-                           f"{Path(files.output).suffix}")  # fmt: skip
+    if Path(args.output).suffix.lower() in PACKED and not kind.packs:
+        raise CommandError(f"{args.output}: a {kind.name} file is compressed inside: leave out "
+                           f"{Path(args.output).suffix}")  # fmt: skip
