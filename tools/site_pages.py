@@ -91,7 +91,7 @@ def api_page(name: str) -> str:
         return "\n\n".join([f"# {name}", about, *(described(f"fastdx._core.{n}") for n in inner)])
     if name == MECHANISMS:
         kinds = [m.__name__ for m in fastdx.mechanisms.MECHANISMS.values() if m is not fastdx.Tem]
-        inner = [*kinds, "FiniteLaw", "from_spec", "MECHANISMS", "Common", "Option", "Unchanged",
+        inner = [*kinds, "FiniteLaw", "from_spec", "MECHANISMS", "Common", "Unchanged",
                  "PrivateSpans", "Select", "rare"]  # fmt: skip
         # Most readers look for Tem, so it shows all members. The other classes show only their own.
         whole = [described(f"{name}.{n}", "inherited_members: true") for n in ("Tem", "Mechanism")]

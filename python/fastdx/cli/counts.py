@@ -7,18 +7,18 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastdx.channel import Channel
-from fastdx.cli.formats import FORMATS, Choice, Opener, format_of
-from fastdx.cli.formats.base import leaves
+from fastdx.cli.drawing import texts_of
+from fastdx.cli.formats import FORMATS, Opener
 from fastdx.cli.messages import Bar, CommandError, step
 from fastdx.cli.options import Commands, known_words, lines_of, load, show_text, words_options
 from fastdx.counts import Estimator, Share
 from fastdx.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    from fastdx._core import JsonBlock
+    pass
 
 
 def add(commands: Commands) -> None:
@@ -54,46 +54,16 @@ def add(commands: Commands) -> None:
     p.set_defaults(run=_counts)
 
 
-class _Counter:
-    """Takes the place of the drawing stage: it counts texts and returns them unchanged."""
-
-    def __init__(self, estimator: Estimator, *, lines: bool) -> None:
-        self._estimator = estimator
-        self._lines = lines
-
-    def start(self) -> None:
-        """Begin another file."""
-
-    def texts(self, texts: list[str], accounts: Sequence[str] | None = None) -> list[str]:
-        del accounts
-        lines = (line for text in texts for line in text.splitlines() if line.strip())
-        self._estimator.add(list(lines) if self._lines else texts)
-        return texts
-
-    def strings(self, block: JsonBlock) -> list[str]:
-        return self.texts(block.texts())
-
-    def column(self, array: Any, path: list[str], accounts: Sequence[str] | None = None) -> Any:
-        del accounts
-        self.texts([text for value in array for text in leaves(value.as_py(), path)])
-        return array
-
-
 def _counts(args: argparse.Namespace) -> None:
     lexicons = {name: _lexicon(name) for name in args.lexicon}
     channel = _channel(args)
     estimator = Estimator(channel)
     opener = Opener(Bar(None, quiet=True))
     for name in args.files:
-        kind = FORMATS[args.format] if args.format else format_of(name, opener)
-        if kind.by_column != (args.column is not None):
-            needs = "needs" if kind.by_column else "takes no"
-            raise CommandError(f"{kind.name} {needs} --column")
-        form = kind(Choice((args.column,) if args.column else (), by_line=True))
-        counter = _Counter(estimator, lines=not kind.by_column)
         try:
-            for batch in form.read(name, opener):
-                batch.draw(counter)
+            for _, texts in texts_of(name, args.format, args.column, opener):
+                lines = [line for text in texts for line in text.splitlines() if line.strip()]
+                estimator.add(lines if args.column is None else texts)
         except ParameterError as e:
             raise CommandError(f"{name}: {e}") from None
     found: list[tuple[str, Share]] = []
