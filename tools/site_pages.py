@@ -114,7 +114,7 @@ def command_page(parser: argparse.ArgumentParser) -> str:
     for title, command, summary in commands(parser):
         page += ["#" * (1 + title.count(" ")) + f" {title}", ""]
         page += [cell(command.description or summary), ""]
-        page += ["```text", usage(command), "```", ""]
+        page += ["```text", " ".join(command.format_usage().split()[1:]), "```", ""]
         page += [option(a) for a in command._actions if not skipped(a)]
     return "\n".join(page)
 
@@ -129,16 +129,6 @@ def commands(
             for name, command in action.choices.items():
                 yield command.prog, command, summaries.get(name, "")
                 yield from commands(command)
-
-
-def usage(command: argparse.ArgumentParser) -> str:
-    """Return the usage of a command, without options that may be left out."""
-    inner = any(isinstance(a, argparse._SubParsersAction) for a in command._actions)
-    needed = [
-        shown(a).rpartition(", ")[2] for a in command._actions if a.required and a.option_strings
-    ]
-    places = [shown(a) for a in command._actions if not a.option_strings and not skipped(a)]
-    return " ".join([command.prog, *needed, *(["COMMAND"] if inner else ["[options]"]), *places])
 
 
 def skipped(action: argparse.Action) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from fastdx.cli.messages import CommandError, tell
 from fastdx.cli.options import (
     Commands,
     attacked_texts,
-    excluded_words,
     lines_of,
     load,
     quiet_option,
@@ -116,45 +115,22 @@ def _share(text: str) -> float:
     return share
 
 
-@dataclass(frozen=True)
-class Options:
-    """The mechanisms to compare, and the words and texts for the comparison."""
-
-    mechanisms: list[str] | str | None
-    """The names of mechanisms, 'all', or None for Tem, covers, a word graph and noise."""
-    named: float | None
-    bits: float | None
-    epsilon: float
-    words: int | None
-    covers: Sequence[int]
-    balance: float
-    graph: str
-    exclude: Path | str | None
-    judge: Embedding | None
-    sentences: list[str]
-    texts: tuple[list[str], list[str]] | None
-    """The texts that the attacker knows, and those that he attacks."""
-    quiet: bool
-
-    @classmethod
-    def of(cls, args: argparse.Namespace) -> Options:
-        """Read the options, and refuse those that contradict each other."""
-        if args.words is not None and args.words < 0:
-            raise CommandError(f"--words must be at least 0, got {args.words}")
-        if args.named is not None and args.mechanisms is None:
-            raise CommandError("--named goes with --mechanisms")
-        if args.bits is not None and (args.mechanisms is None or args.named is not None):
-            raise CommandError("--bits goes with --mechanisms, and not with --named")
-        sentences = lines_of(args.sentences) if args.sentences else list(SENTENCES)
-        judge = Embedding.load(args.judge) if args.judge else None
-        texts = attacked_texts(args.texts) if args.texts else None
-        return cls(args.mechanisms, args.named, args.bits, args.epsilon, args.words,
-                   args.covers or COVERS, args.balance, args.graph, excluded_words(args), judge,
-                   sentences, texts, args.quiet)  # fmt: skip
-
-    def tell(self, line: str) -> None:
-        """Print the step that begins, unless quiet."""
-        tell(line, quiet=self.quiet)
+def _read(args: argparse.Namespace) -> None:
+    """Refuse options that contradict each other, and read the files that they name."""
+    if args.words is not None and args.words < 0:
+        raise CommandError(f"--words must be at least 0, got {args.words}")
+    if args.named is not None and args.mechanisms is None:
+        raise CommandError("--named goes with --mechanisms")
+    if args.bits is not None and (args.mechanisms is None or args.named is not None):
+        raise CommandError("--bits goes with --mechanisms, and not with --named")
+    args.sentences = lines_of(args.sentences) if args.sentences else SENTENCES
+    args.judge = Embedding.load(args.judge) if args.judge else None
+    args.texts = attacked_texts(args.texts) if args.texts else None
+    if args.exclude not in ("none", "offensive"):
+        args.exclude = Path(args.exclude)
+    elif args.exclude == "none":
+        args.exclude = None
+    args.tell = partial(tell, quiet=args.quiet)
 
 
 def _compare(args: argparse.Namespace) -> None:
@@ -162,26 +138,26 @@ def _compare(args: argparse.Namespace) -> None:
         for name in family_names():
             print(f"{name:22}{description(name)}")
         return
-    options = Options.of(args)
+    _read(args)
     e = load(args, args.embedding) if args.embedding else Embedding.default()
-    if options.mechanisms is None:
+    if args.mechanisms is None:
         if e.metric != "euclidean":
             raise CommandError(
                 f"compare needs a euclidean embedding, for the noise, not {e.metric}; with "
                 "--mechanisms it takes any metric"
             )
-        words = STANDARD_WORDS if options.words is None else options.words
+        words = STANDARD_WORDS if args.words is None else args.words
         if 0 < words < len(e):
             e = Embedding(e.words[:words], e.vectors[:words])
-        lines = _page(options, e)
+        lines = _page(args, e)
     else:
-        lines = _named_page(options, options.mechanisms, e)
+        lines = _named_page(args, args.mechanisms, e)
     page = "\n".join(lines) + "\n"
     with open_output(args.output, []) as out:
         out.write(page.encode())
 
 
-def _few(options: Options, e: Embedding) -> tuple[Embedding, str]:
+def _few(options: argparse.Namespace, e: Embedding) -> tuple[Embedding, str]:
     """Return the most frequent words, without excluded ones, and a phrase that describes them."""
     excluded: set[str] = set()
     if options.exclude is not None:
@@ -203,7 +179,7 @@ def _few(options: Options, e: Embedding) -> tuple[Embedding, str]:
     return Embedding([words_of[i] for i in few], e.vectors[few], metric=e.metric), which
 
 
-def _named_page(options: Options, names: list[str] | str, e: Embedding) -> Iterator[str]:
+def _named_page(options: argparse.Namespace, names: list[str] | str, e: Embedding) -> Iterator[str]:
     """Yield the page for mechanisms that were named."""
     judge = options.judge
     few, which = _few(options, e)
@@ -277,13 +253,13 @@ def _named_page(options: Options, names: list[str] | str, e: Embedding) -> Itera
     yield from _sentences(drawing, options.sentences)
 
 
-def _page(options: Options, e: Embedding) -> Iterator[str]:
+def _page(options: argparse.Namespace, e: Embedding) -> Iterator[str]:
     tell, exclude, judge = options.tell, options.exclude, options.judge
     mechanisms: dict[str, Mechanism] = {}
     graph = _graph(options, e)
     tell("certifying Tem")
     mechanisms["Tem"] = Tem.certified(e, options.epsilon, exclude=exclude)
-    for k in options.covers:
+    for k in options.covers or COVERS:
         tell(f"certifying a cover of k = {k}")
         cover = (Cover.balanced(e, k, weight=options.balance, exclude=exclude) if options.balance
                  else Cover.nearest(e, k, exclude=exclude))  # fmt: skip
@@ -321,7 +297,7 @@ def _page(options: Options, e: Embedding) -> Iterator[str]:
     yield from _sentences(equal, options.sentences)
 
 
-def _graph(options: Options, e: Embedding) -> Embedding | WordGraph | None:
+def _graph(options: argparse.Namespace, e: Embedding) -> Embedding | WordGraph | None:
     """Return the graph; the built-in hierarchy is limited to words of the embedding."""
     if options.graph == "none":
         return None

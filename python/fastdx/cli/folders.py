@@ -102,12 +102,10 @@ class Hashed(io.RawIOBase):
 
         self._out = out
         self._hash = sha256()
-        self.size = 0
 
     def write(self, data: Any) -> int:
         """Write bytes and add them to the hash."""
         self._hash.update(data)
-        self.size += len(data)
         self._out.write(data)
         return len(data)
 

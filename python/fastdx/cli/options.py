@@ -93,13 +93,8 @@ class Parser(argparse.ArgumentParser):
             self.add_argument("--help-all", action=_HelpAll, help="show all options, and exit")
 
 
-def shown_mechanisms(key: str) -> str:
-    """Name the mechanisms that take a key of a Spec, unless all of them do."""
-    found = [name for name in _MECHANISMS_OF.get(key, ()) if name in MECHANISMS]
-    return f"{', '.join(found)}: " if found and len(found) < len(MECHANISMS) else ""
-
-
-_MECHANISMS_OF = dict(spec_keys())
+MECHANISMS_OF = dict(spec_keys())
+"""The mechanisms that take a key of a Spec; none for all."""
 
 
 class Option:
@@ -127,7 +122,9 @@ class Option:
         self.name, self.key, self.of, self._more = name, key or name, of, more
         self.dest = name.replace("-", "_")
         self.default = more.pop("default", None)
-        self._help = shown_mechanisms(self.key) + about
+        kinds = [kind for kind in MECHANISMS_OF.get(self.key, ()) if kind in MECHANISMS]
+        some = 0 < len(kinds) < len(MECHANISMS)
+        self._help = f"{', '.join(kinds)}: {about}" if some else about
 
     def add(self, p: argparse._ActionsContainer) -> None:
         """Add the option to a parser."""
@@ -435,13 +432,6 @@ def load(args: argparse.Namespace, path: str) -> Embedding:
         metric=args.metric,
         vocabulary=args.vocabulary,
     )
-
-
-def excluded_words(args: argparse.Namespace) -> Path | str | None:
-    """Return the value for the parameter ``exclude``."""
-    if args.exclude in ("none", "offensive"):
-        return "offensive" if args.exclude == "offensive" else None
-    return Path(args.exclude)
 
 
 def attacked_texts(path: str) -> tuple[list[str], list[str]]:
