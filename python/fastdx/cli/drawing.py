@@ -114,7 +114,7 @@ def texts_of(
     kind = FORMATS[format] if format else format_of(name, opener)
     if kind.by_column != (column is not None):
         needs = "needs" if kind.by_column else "takes no"
-        raise CommandError(f"{name}: {kind.name} {needs} --column")
+        raise CommandError(f"{name}: {kind.name} {needs} --column NAME")
     for batch in kind(Choice((column,) if column else (), by_line=True)).read(name, opener):
         gather = _Gather()
         batch.draw(gather)
