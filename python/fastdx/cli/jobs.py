@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import glob
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from fastdx._shared.card import SUFFIX
 from fastdx._shared.replace import PACKED
-from fastdx.cli import folders
 from fastdx.cli.formats import FORMATS, Choice, Format, Opener, format_named, format_of
 from fastdx.cli.formats.opening import bare
 from fastdx.cli.messages import CommandError
+
+
+class InputFile(NamedTuple):
+    """An input file, with the path of its output relative to ``--output-dir``."""
+
+    path: str
+    relative: Path
+    walked: bool
+    """Whether the file comes from a folder. False: it was named."""
 
 
 class Job(NamedTuple):
@@ -30,7 +41,7 @@ def jobs(args: argparse.Namespace, choice: Choice, opener: Opener) -> tuple[list
     CommandError
         The options do not fit the files.
     """
-    kept: list[tuple[folders.InputFile, type[Format]]] = []
+    kept: list[tuple[InputFile, type[Format]]] = []
     others = 0
     for g in _input_files(args):
         if g.walked and args.format is None:
@@ -47,7 +58,7 @@ def jobs(args: argparse.Namespace, choice: Choice, opener: Opener) -> tuple[list
     if args.output_dir:
         if any(g.path == "-" for g, _ in kept):
             raise CommandError("--output-dir goes with files, not with standard input")
-        targets = folders.outputs([g for g, _ in kept], Path(args.output_dir))
+        targets = _outputs([g for g, _ in kept], Path(args.output_dir))
         unique = {g.path: kind for g, kind in kept}
         return [Job(kind, [path], targets[path]) for path, kind in unique.items()], others
     kinds = {kind for _, kind in kept}
@@ -74,11 +85,11 @@ def total_size(names: Sequence[str]) -> int | None:
     return sum(Path(name).stat().st_size for name in names)
 
 
-def _input_files(args: argparse.Namespace) -> list[folders.InputFile]:
+def _input_files(args: argparse.Namespace) -> list[InputFile]:
     """Return the files that names, patterns and folders stand for."""
     names = args.files or ("-",)
     walked = [name for name in names if name != "-" and Path(name).is_dir()]
-    given = list(folders.input_files(names))
+    given = list(_named(names))
     if not args.output_dir:
         if walked:
             raise CommandError(f"{walked[0]} is a folder: --output-dir takes folders")
@@ -89,6 +100,71 @@ def _input_files(args: argparse.Namespace) -> list[folders.InputFile]:
             raise CommandError(f"{name}: --output-dir would replace an input; choose another")
     # Outputs of an earlier run in a sub-folder are no inputs.
     return [g for g in given if not (g.walked and own in Path(g.path).resolve().parents)]
+
+
+def _named(names: Sequence[str]) -> Iterator[InputFile]:
+    """Yield the files that are named, that match a pattern, or that lie in a folder."""
+    for name in names:
+        path = Path(name)
+        if name != "-" and path.is_dir():
+            yield from _walk(path)
+        elif glob.has_magic(name) and not path.exists():
+            matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 (absolute, too)
+            files = [match for match in matches if Path(match).is_file()]
+            if not files:
+                raise CommandError(f"{name}: no file matches")
+            # Outputs keep only the folders from the first wildcard on.
+            fixed = []
+            for part in path.parts:
+                if glob.has_magic(part):
+                    break
+                fixed.append(part)
+            base = Path(*fixed)
+            for match in files:
+                yield InputFile(match, Path(match).relative_to(base), False)
+        else:
+            yield InputFile(name, Path("stdin" if name == "-" else path.name), False)
+
+
+def _walk(folder: Path) -> Iterator[InputFile]:
+    """Yield the files in a folder and its sub-folders, without hidden ones."""
+    for where, folders, files in os.walk(folder):
+        folders[:] = sorted(f for f in folders if not f.startswith("."))
+        for file in sorted(files):
+            path = Path(where) / file
+            # A channel card beside a release is not a text.
+            card = file.endswith(SUFFIX)
+            if not card and not file.startswith(".") and path.is_file():
+                yield InputFile(str(path), path.relative_to(folder), True)
+
+
+def _outputs(given: Sequence[InputFile], folder: Path) -> dict[str, str]:
+    """Return the output path of every input by the input's path, and create the folders.
+
+    Raises
+    ------
+    CommandError
+        Two inputs would have one output, or an output would replace an input.
+    """
+    made: dict[str, str] = {}
+    owner: dict[Path, str] = {}
+    inputs = {Path(g.path).resolve() for g in given}
+    for g in given:
+        target = folder / g.relative
+        if target in owner:
+            if owner[target] == g.path:
+                continue
+            raise CommandError(
+                f"{owner[target]} and {g.path} would both become {target}: name their folder, or "
+                "quote the pattern, so that sub-folders are kept"
+            )
+        if target.resolve() in inputs:
+            raise CommandError(f"{target} would replace an input: choose another --output-dir")
+        owner[target] = g.path
+        made[g.path] = str(target)
+    for target in owner:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    return made
 
 
 def _check_kind(args: argparse.Namespace, choice: Choice, kind: type[Format], name: str) -> None:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 from fastdx import __version__
 from fastdx._shared.card import beside, card_of, no_card
 from fastdx._shared.replace import open_output, packed
-from fastdx.cli import closing, folders, pipeline
+from fastdx.cli import closing, pipeline
 from fastdx.cli.closing import Done
 from fastdx.cli.drawing import Bill, Drawing
+from fastdx.cli.finished import Finished, Hashed, hash_of
 from fastdx.cli.formats import FORMATS, Choice, Opener
 from fastdx.cli.formats.opening import LONGEST
 from fastdx.cli.jobs import Job, jobs, streams, total_size
@@ -193,8 +194,8 @@ def _privatize(args: argparse.Namespace) -> None:
         bags = BagOfWords(mechanism)
     finished = None
     if args.output_dir:
-        parameters = folders.hash_of(_released_by(args, choice, mechanism))
-        finished = folders.Finished(Path(args.output_dir), parameters)
+        parameters = hash_of(_released_by(args, choice, mechanism))
+        finished = Finished(Path(args.output_dir), parameters)
     bar.total = total_size([name for job in wanted for name in job.names])
     run = _Run(args, choice, mechanism, bags, opener, ledger, finished, total)
     try:
@@ -253,7 +254,7 @@ class _Run(NamedTuple):
     bags: BagOfWords | None
     opener: Opener
     ledger: Ledger | None
-    finished: folders.Finished | None
+    finished: Finished | None
     total: Done
 
     def make(self, job: Job) -> None:
@@ -280,7 +281,7 @@ class _Run(NamedTuple):
             fill(cast(BinaryIO, _Descriptor(number)))
         else:
             with _naming(output), open_output(output, job.names, pack=False) as plain:
-                hashed = None if self.finished is None else folders.Hashed(plain)
+                hashed = None if self.finished is None else Hashed(plain)
                 below = plain if hashed is None else cast(BinaryIO, hashed)
                 with packed(below, output) as file:
                     fill(file)

@@ -22,7 +22,7 @@ import pytest
 import fastdx
 from fastdx.budget import Ledger
 from fastdx.cli import COMMANDS, parser, pipeline
-from fastdx.cli.folders import MANIFEST
+from fastdx.cli.finished import MANIFEST
 from fastdx.cli.formats.base import Batch
 from helpers.command import FASTDX, Command, fails, run
 from helpers.policies import made, weak
