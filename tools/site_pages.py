@@ -92,7 +92,7 @@ def api_page(name: str) -> str:
         return "\n\n".join([f"# {name}", about, *(described(f"fastdx._core.{n}") for n in inner)])
     if name == MECHANISMS:
         kinds = [m.__name__ for m in fastdx.mechanisms.MECHANISMS.values() if m is not fastdx.Tem]
-        inner = [*kinds, "FiniteLaw", "from_spec", "MECHANISMS", "Common", "Option", "Unchanged",
+        inner = [*kinds, "FiniteLaw", "from_spec", "MECHANISMS", "Common", "Unchanged",
                  "PrivateSpans", "Select", "rare"]  # fmt: skip
         # Most readers look for Tem, so it shows all members. The other classes show only their own.
         whole = [described(f"{name}.{n}", "inherited_members: true") for n in ("Tem", "Mechanism")]
@@ -115,7 +115,7 @@ def command_page(parser: argparse.ArgumentParser) -> str:
     for title, command, summary in commands(parser):
         page += ["#" * (1 + title.count(" ")) + f" {title}", ""]
         page += [cell(command.description or summary), ""]
-        page += ["```text", usage(command), "```", ""]
+        page += ["```text", " ".join(command.format_usage().split()[1:]), "```", ""]
         page += [option(a) for a in command._actions if not skipped(a)]
     return "\n".join(page)
 
@@ -130,16 +130,6 @@ def commands(
             for name, command in action.choices.items():
                 yield command.prog, command, summaries.get(name, "")
                 yield from commands(command)
-
-
-def usage(command: argparse.ArgumentParser) -> str:
-    """Return the usage of a command, without options that may be left out."""
-    inner = any(isinstance(a, argparse._SubParsersAction) for a in command._actions)
-    needed = [
-        shown(a).rpartition(", ")[2] for a in command._actions if a.required and a.option_strings
-    ]
-    places = [shown(a) for a in command._actions if not a.option_strings and not skipped(a)]
-    return " ".join([command.prog, *needed, *(["COMMAND"] if inner else ["[options]"]), *places])
 
 
 def skipped(action: argparse.Action) -> bool:

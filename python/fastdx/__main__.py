@@ -26,7 +26,7 @@ def command() -> int:
 
 def _own_policy(given: list[str]) -> bool:
     """Whether arguments name ε or a file with the policy, or ask for help."""
-    return any(a.startswith(("--eps", "--sp", "-h", "--help")) for a in given)
+    return any(a.startswith(("--eps", "--pol", "-h", "--help")) for a in given)
 
 
 if __name__ == "__main__":

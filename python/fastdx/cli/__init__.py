@@ -25,7 +25,7 @@ from typing import Any
 
 from fastdx import FastdxError, FastdxWarning, __version__
 from fastdx.cli.messages import CommandError
-from fastdx.cli.options import examples
+from fastdx.cli.options import Parser
 
 COMMANDS = {
     "privatize": "privatize",
@@ -52,15 +52,13 @@ EXAMPLES = """
 """
 
 
-def parser(asked: str | None = None) -> argparse.ArgumentParser:
+def parser(asked: str | None = None) -> Parser:
     """Return the parser of all commands.
 
     If `asked` names a command, only its module is imported.
     """
-    made = argparse.ArgumentParser(
-        prog="fastdx",
-        description="Metric differential privacy for text.",
-        **examples(EXAMPLES),
+    made = Parser(
+        prog="fastdx", description="Metric differential privacy for text.", examples=EXAMPLES
     )
     made.add_argument("--version", action="version", version=f"fastdx {__version__}")
     modules = list(dict.fromkeys(COMMANDS.values()))

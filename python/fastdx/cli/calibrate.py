@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from fastdx.calibration.measures import SAMPLE
 from fastdx.channel import NgramPrior
-from fastdx.cli.messages import CommandError
+from fastdx.cli.messages import CommandError, tell
 from fastdx.cli.options import (
+    COVER,
+    LAW,
+    Commands,
+    add_options,
     attacked_texts,
-    cover_of,
-    cover_options,
-    embedding_options,
-    examples,
-    graph_option,
-    index_of,
     made,
-    number_options,
-    numbers_of,
-    without_none,
+    quiet_option,
+    spec_of,
+    words_options,
 )
 from fastdx.lab import report
 from fastdx.mechanisms import MECHANISMS
-
-if TYPE_CHECKING:
-    from fastdx.cli.options import _Commands
 
 ANY = 1e6
 """An ε that every noise mechanism accepts."""
@@ -38,18 +33,18 @@ EXAMPLES = """
 """
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "calibrate",
         help="choose ε from its consequences and write a page about them",
         description="Measure what each ε does to words, choose the largest ε within the bounds "
         "that you give, and write a page with a slider.",
-        **examples(EXAMPLES),
+        examples=EXAMPLES,
+        short="mechanism max_unchanged min_outputs max_bits max_named texts example sentence "
+        "embedding cover balance output quiet",
     )
     p.add_argument("--mechanism", choices=tuple(MECHANISMS), default="tem")
-    p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
-    graph_option(p)
     p.add_argument("--max-unchanged", type=float, default=0.5, metavar="P",
                    help="a word comes back unchanged with probability at most P (default "
                    "0.5)")  # fmt: skip
@@ -80,19 +75,16 @@ def add(commands: _Commands) -> None:
     p.add_argument("--sentence", metavar="TEXT", help="show releases of this sentence at every ε; "
                    "it must be public, because the page shows it (default: an English "
                    "one)")  # fmt: skip
-    number_options(p)
-    cover_options(p)
+    add_options(p, *LAW, *COVER)
     p.add_argument("-o", "--output", required=True, metavar="FILE", help="the HTML page")
-    p.add_argument("-q", "--quiet", action="store_true", help="show no progress")
-    embedding_options(p)
+    quiet_option(p)
+    words_options(p, "embedding", "graph")
     p.set_defaults(run=_calibrate)
 
 
 def _calibrate(args: argparse.Namespace) -> None:
     # The search replaces this ε, but some noise mechanisms need one above a bound.
-    spec = {"mechanism": args.mechanism, "epsilon": ANY, **numbers_of(args),
-            "index": index_of(args), **cover_of(args)}  # fmt: skip
-    mechanism = made(without_none(spec))
+    mechanism = made({"mechanism": args.mechanism, "epsilon": ANY, **spec_of(args)})
     space = mechanism.space
     sample = args.sample
     if sample is None:
@@ -108,14 +100,10 @@ def _calibrate(args: argparse.Namespace) -> None:
         step = len(words) / sample
         words = [words[int(i * step)] for i in range(sample)]
 
-    def progress(line: str) -> None:
-        if not args.quiet:
-            print(f"fastdx: {line}", file=sys.stderr)
-
     choice = report.write(
         args.output, mechanism, max_unchanged=args.max_unchanged, min_outputs=args.min_outputs,
         words=words, examples=args.example, sentence=args.sentence, draws=args.draws,
-        progress=progress,
+        progress=partial(tell, quiet=args.quiet),
         max_reidentified=args.max_reidentified, max_posterior=args.max_posterior,
         prior="rank" if args.by_rank else None, max_bits=args.max_bits,
         max_named=args.max_named, **attacked,

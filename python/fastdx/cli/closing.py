@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fastdx._shared.replace import open_output
 from fastdx.cli.formats import Released
@@ -21,21 +22,6 @@ OOV = {"random": "drawn at random", "error": "refused", "drop": "left out", "mas
 """The treatment of unknown words, as the closing line says it."""
 FEW_WORDS = 10
 """With fewer words than this, unknown ones say nothing about the language of the texts."""
-
-
-class Options(NamedTuple):
-    """The options of the closing lines."""
-
-    report: bool
-    """Whether to write them as JSON."""
-    report_file: str | None
-    quiet: bool
-    guarantee: bool
-    """Whether to print the guarantee too."""
-    policy: str | None
-    """What of the policy is as recommended."""
-    show_text: bool
-    """Whether names of columns may be shown."""
 
 
 class Done:
@@ -58,15 +44,21 @@ class Done:
         self.charged: dict[str, float] = {}
 
 
-def report(options: Options, word: Mechanism, bags: BagOfWords | None, total: Done) -> None:
+def report(
+    args: argparse.Namespace,
+    policy: str | None,
+    word: Mechanism,
+    bags: BagOfWords | None,
+    total: Done,
+) -> None:
     """Print or write counts, warnings about unprotected parts, and the guarantee."""
     mechanism = word if bags is None else bags
-    warned = list(_warnings(word, total, show_text=options.show_text))
-    if options.report:
+    warned = list(_warnings(word, total, show_text=args.show_text))
+    if args.report:
         report = {
             "counts": dict(total.counts),
             "spec": word.spec,
-            "policy": options.policy,
+            "policy": policy,
             "guarantee": word.guarantee.with_bits().to_dict(),
             "files": total.files,
             "finished_before": total.skipped,
@@ -79,17 +71,17 @@ def report(options: Options, word: Mechanism, bags: BagOfWords | None, total: Do
         if bags is not None:
             report["bag"] = str(bags.guarantee.with_bits())
         line = json.dumps(report, ensure_ascii=False)
-        if options.report_file:
-            with open_output(options.report_file) as out:
+        if args.report_file:
+            with open_output(args.report_file) as out:
                 out.write(f"{line}\n".encode())
         else:
             print(line, file=sys.stderr)
             return
-    if not options.quiet:
+    if not args.quiet:
         print(f"fastdx: {_closing(word, total)}.", file=sys.stderr)
     for warning in warned:
         print(f"fastdx: warning: {warning}", file=sys.stderr)
-    if options.guarantee:
+    if args.guarantee:
         print(mechanism.guarantee.with_bits(), file=sys.stderr)
 
 

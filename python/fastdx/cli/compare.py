@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +15,19 @@ from fastdx import Cover, Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx._shared.replace import open_output
 from fastdx._shared.rounded import near
 from fastdx.channel import Channel, NgramPrior
-from fastdx.cli.messages import CommandError
-from fastdx.cli.options import attacked_texts, embedding_options, examples, excluded_words, load
+from fastdx.cli.messages import CommandError, tell
+from fastdx.cli.options import (
+    Commands,
+    attacked_texts,
+    lines_of,
+    load,
+    quiet_option,
+    words_options,
+)
 from fastdx.lab.comparison import compare, families, family_names, frontier, largest_epsilon
 from fastdx.lab.comparison.families import FEWER, HEADER, MORE, description
 from fastdx.mechanisms import Mechanism
 from fastdx.mechanisms.finite_law import drawn
-
-if TYPE_CHECKING:
-    from fastdx.cli.options import _Commands
 
 SENTENCES = (
     "cancer treatment in Boston",
@@ -52,7 +55,7 @@ COPIES = 4
 """The most copies of the laws of all words in memory at once."""
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "compare",
@@ -62,7 +65,7 @@ def add(commands: _Commands) -> None:
         "prior is by rank. --mechanisms compares any mechanisms, also those of fastdx.lab.laws: "
         "the proved ε, the ε computed on these words, the success of attacks and the similarity of "
         "replacements. Writes a page of Markdown.",
-        **examples(EXAMPLES),
+        examples=EXAMPLES,
     )
     p.add_argument("--mechanisms", type=_names, metavar="NAMES", help="the mechanisms to compare, "
                    "separated by commas: any of fastdx and fastdx.lab.laws; some take a number "
@@ -77,7 +80,6 @@ def add(commands: _Commands) -> None:
     p.add_argument("--epsilon", type=float, default=2.5,
                    help="the certified ε per unit of distance; with --mechanisms the ε of each "
                    "mechanism in its own unit (default 2.5)")  # fmt: skip
-    p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
     p.add_argument("--words", type=int, metavar="N", help="use the first N words, the most "
                    f"frequent ones (default {STANDARD_WORDS}, with --mechanisms {STANDARD_LAWS}; "
                    "0: all words, which takes longer)")  # fmt: skip
@@ -94,8 +96,8 @@ def add(commands: _Commands) -> None:
                    help="words that are never released, as for privatize; with --mechanisms they "
                    "are left out of the vocabulary")  # fmt: skip
     p.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
-    p.add_argument("-q", "--quiet", action="store_true", help="show no progress")
-    embedding_options(p)
+    quiet_option(p)
+    words_options(p, "embedding")
     p.set_defaults(run=_compare)
 
 
@@ -113,49 +115,22 @@ def _share(text: str) -> float:
     return share
 
 
-@dataclass(frozen=True)
-class Options:
-    """The mechanisms to compare, and the words and texts for the comparison."""
-
-    mechanisms: list[str] | str | None
-    """The names of mechanisms, 'all', or None for Tem, covers, a word graph and noise."""
-    named: float | None
-    bits: float | None
-    epsilon: float
-    words: int | None
-    covers: Sequence[int]
-    balance: float
-    graph: str
-    exclude: Path | str | None
-    judge: Embedding | None
-    sentences: list[str]
-    texts: tuple[list[str], list[str]] | None
-    """The texts that the attacker knows, and those that he attacks."""
-    quiet: bool
-
-    @classmethod
-    def of(cls, args: argparse.Namespace) -> Options:
-        """Read the options, and refuse those that contradict each other."""
-        if args.words is not None and args.words < 0:
-            raise CommandError(f"--words must be at least 0, got {args.words}")
-        if args.named is not None and args.mechanisms is None:
-            raise CommandError("--named goes with --mechanisms")
-        if args.bits is not None and (args.mechanisms is None or args.named is not None):
-            raise CommandError("--bits goes with --mechanisms, and not with --named")
-        sentences = list(SENTENCES)
-        if args.sentences:
-            lines = Path(args.sentences).read_text("utf-8").split("\n")
-            sentences = [line for line in lines if line.strip()]
-        judge = Embedding.load(args.judge) if args.judge else None
-        texts = attacked_texts(args.texts) if args.texts else None
-        return cls(args.mechanisms, args.named, args.bits, args.epsilon, args.words,
-                   args.covers or COVERS, args.balance, args.graph, excluded_words(args), judge,
-                   sentences, texts, args.quiet)  # fmt: skip
-
-    def tell(self, line: str) -> None:
-        """Print the step that begins, unless quiet."""
-        if not self.quiet:
-            print(f"fastdx: {line}", file=sys.stderr)
+def _read(args: argparse.Namespace) -> None:
+    """Refuse options that contradict each other, and read the files that they name."""
+    if args.words is not None and args.words < 0:
+        raise CommandError(f"--words must be at least 0, got {args.words}")
+    if args.named is not None and args.mechanisms is None:
+        raise CommandError("--named goes with --mechanisms")
+    if args.bits is not None and (args.mechanisms is None or args.named is not None):
+        raise CommandError("--bits goes with --mechanisms, and not with --named")
+    args.sentences = lines_of(args.sentences) if args.sentences else SENTENCES
+    args.judge = Embedding.load(args.judge) if args.judge else None
+    args.texts = attacked_texts(args.texts) if args.texts else None
+    if args.exclude not in ("none", "offensive"):
+        args.exclude = Path(args.exclude)
+    elif args.exclude == "none":
+        args.exclude = None
+    args.tell = partial(tell, quiet=args.quiet)
 
 
 def _compare(args: argparse.Namespace) -> None:
@@ -163,26 +138,26 @@ def _compare(args: argparse.Namespace) -> None:
         for name in family_names():
             print(f"{name:22}{description(name)}")
         return
-    options = Options.of(args)
+    _read(args)
     e = load(args, args.embedding) if args.embedding else Embedding.default()
-    if options.mechanisms is None:
+    if args.mechanisms is None:
         if e.metric != "euclidean":
             raise CommandError(
                 f"compare needs a euclidean embedding, for the noise, not {e.metric}; with "
                 "--mechanisms it takes any metric"
             )
-        words = STANDARD_WORDS if options.words is None else options.words
+        words = STANDARD_WORDS if args.words is None else args.words
         if 0 < words < len(e):
             e = Embedding(e.words[:words], e.vectors[:words])
-        lines = _page(options, e)
+        lines = _page(args, e)
     else:
-        lines = _named_page(options, options.mechanisms, e)
+        lines = _named_page(args, args.mechanisms, e)
     page = "\n".join(lines) + "\n"
     with open_output(args.output, []) as out:
         out.write(page.encode())
 
 
-def _few(options: Options, e: Embedding) -> tuple[Embedding, str]:
+def _few(options: argparse.Namespace, e: Embedding) -> tuple[Embedding, str]:
     """Return the most frequent words, without excluded ones, and a phrase that describes them."""
     excluded: set[str] = set()
     if options.exclude is not None:
@@ -204,7 +179,7 @@ def _few(options: Options, e: Embedding) -> tuple[Embedding, str]:
     return Embedding([words_of[i] for i in few], e.vectors[few], metric=e.metric), which
 
 
-def _named_page(options: Options, names: list[str] | str, e: Embedding) -> Iterator[str]:
+def _named_page(options: argparse.Namespace, names: list[str] | str, e: Embedding) -> Iterator[str]:
     """Yield the page for mechanisms that were named."""
     judge = options.judge
     few, which = _few(options, e)
@@ -278,13 +253,13 @@ def _named_page(options: Options, names: list[str] | str, e: Embedding) -> Itera
     yield from _sentences(drawing, options.sentences)
 
 
-def _page(options: Options, e: Embedding) -> Iterator[str]:
+def _page(options: argparse.Namespace, e: Embedding) -> Iterator[str]:
     tell, exclude, judge = options.tell, options.exclude, options.judge
     mechanisms: dict[str, Mechanism] = {}
     graph = _graph(options, e)
     tell("certifying Tem")
     mechanisms["Tem"] = Tem.certified(e, options.epsilon, exclude=exclude)
-    for k in options.covers:
+    for k in options.covers or COVERS:
         tell(f"certifying a cover of k = {k}")
         cover = (Cover.balanced(e, k, weight=options.balance, exclude=exclude) if options.balance
                  else Cover.nearest(e, k, exclude=exclude))  # fmt: skip
@@ -322,7 +297,7 @@ def _page(options: Options, e: Embedding) -> Iterator[str]:
     yield from _sentences(equal, options.sentences)
 
 
-def _graph(options: Options, e: Embedding) -> Embedding | WordGraph | None:
+def _graph(options: argparse.Namespace, e: Embedding) -> Embedding | WordGraph | None:
     """Return the graph; the built-in hierarchy is limited to words of the embedding."""
     if options.graph == "none":
         return None

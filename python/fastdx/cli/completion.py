@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from fastdx.cli.messages import CommandError
-from fastdx.cli.options import examples
-
-if TYPE_CHECKING:
-    from fastdx.cli.options import _Commands
+from fastdx.cli.options import Commands
 
 EXAMPLES = """
   fastdx completion bash > ~/.local/share/bash-completion/completions/fastdx
@@ -18,13 +14,13 @@ EXAMPLES = """
 """
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "completion",
         help="print a script with which a shell completes this command",
         description="Print a script that completes fastdx's commands, options and file names.",
-        **examples(EXAMPLES),
+        examples=EXAMPLES,
     )
     p.add_argument("shell", choices=("bash", "zsh", "fish"), metavar="SHELL",
                    help="bash, zsh or fish")  # fmt: skip

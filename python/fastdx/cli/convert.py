@@ -5,43 +5,37 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fastdx import Tem
 from fastdx.cli.messages import step
-from fastdx.cli.options import embedding_options, examples, load, shown_lists
-
-if TYPE_CHECKING:
-    from fastdx.cli.options import _Commands
+from fastdx.cli.options import Commands, load, shown_lists, words_options
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Add the commands."""
     p = commands.add_parser(
         "convert",
         help="write an embedding in fastdx's own format",
         description="Write an embedding in fastdx's own format, which opens in milliseconds.",
-        **examples(
-            """
+        examples="""
   fastdx convert glove.6B.300d.txt -o glove.fdx
   fastdx convert vectors.bin.gz --limit 100000 --storage int16 -o small.fdx
-"""
-        ),
+""",
     )
     p.add_argument("input", metavar="FILE")
     p.add_argument("-o", "--output", required=True, metavar="FILE")
     p.add_argument("--storage", choices=("float32", "int16"), default="float32")
-    embedding_options(p)
+    words_options(p)
     p.set_defaults(run=_convert)
 
     p = commands.add_parser(
         "info",
         help="describe an embedding file",
         description="Print the words, dimension, metric and lists of an embedding file.",
-        **examples("  fastdx info glove.fdx"),
+        examples="  fastdx info glove.fdx",
     )
     p.add_argument("input", metavar="FILE")
-    embedding_options(p)
+    words_options(p)
     p.set_defaults(run=info)
 
 

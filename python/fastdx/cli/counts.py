@@ -7,22 +7,21 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastdx.channel import Channel
-from fastdx.cli.formats import FORMATS, Choice, Opener, format_of
-from fastdx.cli.formats.base import leaves
+from fastdx.cli.drawing import texts_of
+from fastdx.cli.formats import FORMATS, Opener
 from fastdx.cli.messages import Bar, CommandError, step
-from fastdx.cli.options import embedding_options, examples, load, show_text
+from fastdx.cli.options import Commands, known_words, lines_of, load, show_text, words_options
 from fastdx.counts import Estimator, Share
 from fastdx.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    from fastdx._core import JsonBlock
-    from fastdx.cli.options import _Commands
+    pass
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "counts",
@@ -31,20 +30,18 @@ def add(commands: _Commands) -> None:
         "the released texts. Reads an output of fastdx privatize and its channel card, "
         "FILE.channel.json. Each text is a document; in plain text each line is one. The intervals "
         "include a bound on the bias that holds for all texts.",
-        **examples(
-            """
+        examples="""
   fastdx counts private.jsonl --column text --lexicon health.txt
   fastdx counts private.csv --column text --lexicon good.txt --lexicon bad.txt --each
   fastdx counts private.txt --card private.txt.channel.json --lexicon words.txt --report json
-"""
-        ),
+""",
     )
     p.add_argument("files", nargs="+", metavar="FILE", help="released files; '-': stdin")
     p.add_argument("--lexicon", action="append", required=True, metavar="FILE",
                    help="a file of words, one per line; repeatable")  # fmt: skip
     p.add_argument("--each", action="store_true", help="also estimate each word of the lexicons")
-    p.add_argument("--card", metavar="FILE", help="the channel card; by default the card in the "
-                   "first file, or the one beside it")  # fmt: skip
+    p.add_argument("--card", metavar="FILE", help="the channel card, whose fingerprint of the "
+                   "words is checked; by default that in the first file, or beside it")  # fmt: skip
     p.add_argument("--column", metavar="NAME", help="a column or field of text; in JSON and "
                    "Parquet also nested fields: user.comment, items[].text")  # fmt: skip
     p.add_argument("--format", choices=tuple(FORMATS),
@@ -52,36 +49,9 @@ def add(commands: _Commands) -> None:
     p.add_argument("--confidence", type=float, default=0.95, metavar="P",
                    help="the confidence of the intervals (default %(default)s)")  # fmt: skip
     p.add_argument("--report", choices=("json",), help="print one JSON object instead of a table")
-    p.add_argument("--embedding", metavar="PATH", help="the words, if they are not built in; the "
-                   "fingerprint in the card is checked")  # fmt: skip
-    embedding_options(p)
+    words_options(p, "embedding")
     show_text(p)
     p.set_defaults(run=_counts)
-
-
-class _Counter:
-    """Takes the place of the drawing stage: it counts texts and returns them unchanged."""
-
-    def __init__(self, estimator: Estimator, *, lines: bool) -> None:
-        self._estimator = estimator
-        self._lines = lines
-
-    def start(self) -> None:
-        """Begin another file."""
-
-    def texts(self, texts: list[str], accounts: Sequence[str] | None = None) -> list[str]:
-        del accounts
-        lines = (line for text in texts for line in text.splitlines() if line.strip())
-        self._estimator.add(list(lines) if self._lines else texts)
-        return texts
-
-    def strings(self, block: JsonBlock) -> list[str]:
-        return self.texts(block.texts())
-
-    def column(self, array: Any, path: list[str], accounts: Sequence[str] | None = None) -> Any:
-        del accounts
-        self.texts([text for value in array for text in leaves(value.as_py(), path)])
-        return array
 
 
 def _counts(args: argparse.Namespace) -> None:
@@ -90,25 +60,15 @@ def _counts(args: argparse.Namespace) -> None:
     estimator = Estimator(channel)
     opener = Opener(Bar(None, quiet=True))
     for name in args.files:
-        kind = FORMATS[args.format] if args.format else format_of(name, opener)
-        if kind.by_column != (args.column is not None):
-            needs = "needs" if kind.by_column else "takes no"
-            raise CommandError(f"{kind.name} {needs} --column")
-        form = kind(Choice((args.column,) if args.column else (), by_line=True))
-        counter = _Counter(estimator, lines=not kind.by_column)
         try:
-            for batch in form.read(name, opener):
-                batch.draw(counter)
+            for _, texts in texts_of(name, args.format, args.column, opener):
+                lines = [line for text in texts for line in text.splitlines() if line.strip()]
+                estimator.add(lines if args.column is None else texts)
         except ParameterError as e:
             raise CommandError(f"{name}: {e}") from None
     found: list[tuple[str, Share]] = []
     for name, words in lexicons.items():
-        known = [word for word in words if word in channel.mechanism.space]
-        if not known:
-            raise CommandError(f"{name}: no word of it is in the vocabulary")
-        if len(known) < len(words):
-            print(f"{name}: {len(words) - len(known):,} of {len(words):,} words are not in the "
-                  "vocabulary and left out", file=sys.stderr)  # fmt: skip
+        known = known_words(name, words, channel.mechanism.space)
         with step("choosing scores"):
             found.append((name, estimator.share(known, args.confidence)))
             if args.each:
@@ -130,8 +90,7 @@ def _channel(args: argparse.Namespace) -> Channel:
 
 def _lexicon(name: str) -> list[str]:
     """Read a file with one word per line."""
-    lines = Path(name).read_text("utf-8").splitlines()
-    words = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    words = list(dict.fromkeys(lines_of(name)))
     if not words:
         raise CommandError(f"{name}: the file has no words")
     return words

@@ -14,20 +14,22 @@ import numpy as np
 from fastdx import Embedding, WordGraph
 from fastdx._core import open_space
 from fastdx._shared.replace import open_output
-from fastdx.cli.formats import format_named
-from fastdx.cli.messages import CommandError, step
+from fastdx.cli.drawing import texts_of
+from fastdx.cli.formats import Opener, format_named
+from fastdx.cli.messages import Bar, CommandError, step
 from fastdx.cli.options import (
+    SHORT,
+    Commands,
     MechanismOptions,
-    examples,
-    given_of_mechanism,
-    mechanism_group,
+    mechanism_options,
+    quiet_option,
+    refuse_beside,
     show_text,
 )
 from fastdx.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from fastdx.channel import Channel, NgramPrior, Posterior
-    from fastdx.cli.options import _Commands
 
 OUTPUTS = ("text", "jsonl", "html")
 VIEWS = ("likely", "certain", "marginals", "sample")
@@ -39,7 +41,7 @@ EXAMPLES = """
 """
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "decode",
@@ -47,12 +49,11 @@ def add(commands: _Commands) -> None:
         description="Decode released texts by the mechanism's law and a public model of language. "
         "The output is marked as reconstructed: it looks like the written text, but most of it may "
         "be invented. The command also prints a statement about the reconstruction.",
-        **examples(EXAMPLES),
+        examples=EXAMPLES,
+        short=f"channel prior view at_least column to output quiet {SHORT}",
     )
     p.add_argument("files", nargs="*", metavar="FILE", help="released texts: one text per file, or "
-                   "JSONL with --column; by default standard input")  # fmt: skip
-    p.add_argument("--epsilon", type=float, help="the ε of the mechanism that released the texts; "
-                   "by default that of the recommended policy")  # fmt: skip
+                   "records with --column; by default standard input")  # fmt: skip
     p.add_argument("--channel", metavar="CARD", help="a channel card (see Channel.card); it "
                    "replaces all options of the mechanism except --embedding")  # fmt: skip
     p.add_argument("--prior", metavar="FILE", help="a model that NgramPrior.save wrote; by default "
@@ -65,15 +66,15 @@ def add(commands: _Commands) -> None:
                    "the least probability of each shown word or category (default "
                    "%(default)s)")  # fmt: skip
     group = p.add_argument_group("input and output")
-    group.add_argument("--column", metavar="NAME", help="read the files as JSONL and decode this "
-                       "field of each record")  # fmt: skip
+    group.add_argument("--column", metavar="NAME", help="decode this column or field of each "
+                       "record; a name without a known ending means JSON lines")  # fmt: skip
     group.add_argument("--to", choices=OUTPUTS, default="text", help="the format of the output; "
                        "html shows the likeliest words of a place on hover (default "
                        "%(default)s)")  # fmt: skip
     group.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
-    group.add_argument("-q", "--quiet", action="store_true", help="show no progress")
+    quiet_option(group)
     show_text(group)
-    mechanism_group(p)
+    mechanism_options(p)
     p.set_defaults(run=_decode)
 
 
@@ -138,10 +139,7 @@ def _channel(args: argparse.Namespace) -> Channel:
     if args.channel is None:
         mechanism = MechanismOptions.of(args).make()
         return Channel.of(mechanism)
-    given = [option for option in given_of_mechanism(args) if option != "--embedding"]
-    if given or args.epsilon is not None or args.spec is not None:
-        option = given[0] if given else "--epsilon" if args.spec is None else "--spec"
-        raise CommandError(f"--channel describes the whole mechanism: leave out {option}")
+    refuse_beside(args, "--channel", "--embedding")
     space: Embedding | WordGraph | None = None
     if args.embedding is not None:
         space = open_space(args.embedding, True, False)
@@ -171,29 +169,14 @@ def _prior(args: argparse.Namespace, channel: Channel) -> NgramPrior:
 
 def _texts(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """Yield each text with its place."""
+    opener = Opener(Bar(None, quiet=True))
     for name in args.files or ["-"]:
-        named = format_named(name)
-        if named is not None and named.name not in ("text", "json", "jsonl"):
-            raise CommandError(f"{name}: decode reads text, or JSON lines with --column, and no "
-                               f"{named.name}: write its texts out first")  # fmt: skip
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        try:
-            text = data.decode("utf-8").removeprefix("\ufeff")
-        except UnicodeDecodeError as e:
-            raise CommandError(f"{name}: not UTF-8, at byte {e.start}") from None
+        format = None if format_named(name) else "text" if args.column is None else "jsonl"
+        batches = texts_of(name, format, args.column, opener)
         if args.column is None:
-            yield name, text.rstrip("\n")
+            text = "".join(part for _, parts in batches for part in parts)
+            yield name, text.removeprefix("\ufeff").rstrip("\n")
             continue
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.strip():
-                yield f"{name}, line {number}", _field(f"{name}, line {number}", line, args.column)
-
-
-def _field(place: str, line: str, column: str) -> str:
-    try:
-        record = json.loads(line)
-    except ValueError:
-        raise CommandError(f"{place}: not JSON, and --column names a field of JSON") from None
-    if not isinstance(record, dict) or not isinstance(record.get(column), str):
-        raise CommandError(f"{place}: has no field {column!r} of text")
-    return str(record[column])
+        for batch, texts in batches:
+            for at, text in enumerate(texts):
+                yield batch.place(at), text

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastdx._core import JsonBlock, Replacements, Texts, privatize_arrow, privatize_json
-from fastdx.cli.formats.base import TextError, leaves
+from fastdx.cli.formats import FORMATS, Choice, Opener, format_of
+from fastdx.cli.formats.base import Batch, TextError, leaves
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import FastdxWarning, UnknownWordError
 from fastdx.mechanisms import Mechanism
@@ -81,6 +82,43 @@ class Bill:
             message = f"{name}: one of {len(prices)} accounts would pass the budget"
             raise CommandError(message, str(e)) from None
         return prices
+
+
+class _Gather:
+    """Takes the place of `Drawing`: it keeps texts, and returns them unchanged."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def start(self) -> None:
+        """Begin another file."""
+
+    def texts(self, texts: list[str], accounts: Sequence[str] | None = None) -> list[str]:
+        del accounts
+        self.found += texts
+        return texts
+
+    def strings(self, block: JsonBlock) -> list[str]:
+        return self.texts(block.texts())
+
+    def column(self, array: Any, path: list[str], accounts: Sequence[str] | None = None) -> Any:
+        del accounts
+        self.texts([text for value in array for text in leaves(value.as_py(), path)])
+        return array
+
+
+def texts_of(
+    name: str, format: str | None, column: str | None, opener: Opener
+) -> Iterator[tuple[Batch, list[str]]]:
+    """Yield each batch of a file with its texts, for commands that only read."""
+    kind = FORMATS[format] if format else format_of(name, opener)
+    if kind.by_column != (column is not None):
+        needs = "needs" if kind.by_column else "takes no"
+        raise CommandError(f"{name}: {kind.name} {needs} --column NAME")
+    for batch in kind(Choice((column,) if column else (), by_line=True)).read(name, opener):
+        gather = _Gather()
+        batch.draw(gather)
+        yield batch, gather.found
 
 
 class Drawing:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
 
 import numpy as np
 
@@ -14,18 +13,17 @@ from fastdx._shared import LEAST_TEXTS
 from fastdx.cli import policies
 from fastdx.cli.collection import Collection
 from fastdx.cli.formats import FORMATS
-from fastdx.cli.messages import CommandError
+from fastdx.cli.messages import CommandError, tell
 from fastdx.cli.options import (
+    SHORT,
+    Commands,
     MechanismOptions,
-    examples,
-    given_of_mechanism,
-    mechanism_group,
+    mechanism_options,
+    quiet_option,
+    refuse_beside,
     show_text,
 )
 from fastdx.mechanisms import Mechanism
-
-if TYPE_CHECKING:
-    from fastdx.cli.options import _Commands
 
 EXAMPLES = """
   fastdx evaluate reviews.jsonl --label-column stars -o page.html
@@ -35,7 +33,7 @@ EXAMPLES = """
 """
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "evaluate",
@@ -45,17 +43,12 @@ def add(commands: _Commands) -> None:
         "training texts; a task measures how well a model learns. Several policies are judged on "
         "the same splits of the texts. Writes a page, and JSON beside it; neither holds any of the "
         "texts. Needs scikit-learn: pip install 'fastdx[evaluate]'.",
-        **examples(EXAMPLES),
+        examples=EXAMPLES,
+        short="only text_column label_column author_column sample trials no_network output "
+        f"markdown quiet {SHORT}",
     )
     p.add_argument("files", nargs="+", metavar="FILE", help="JSONL, JSON, CSV, TSV or Parquet")
-    p.add_argument("--epsilon", type=float, help="ε per unit of distance; without it the "
-                   "recommended policy is judged")  # fmt: skip
-    group = p.add_argument_group("policies")
-    group.add_argument("--policy", metavar="FILE", help="a TOML file of named mechanisms, as for "
-                       "the service (docs/service.md); it replaces --epsilon and all options of "
-                       "the mechanism")  # fmt: skip
-    group.add_argument("--only", action="append", default=[], metavar="NAME", help="judge this "
-                       "policy of the file; repeatable (default: all)")  # fmt: skip
+    mechanism_options(p)
     group = p.add_argument_group("input")
     group.add_argument("--format", choices=tuple(f for f in FORMATS if f != "text"),
                        help="by default recognised by the files' names, or else by their "
@@ -69,6 +62,8 @@ def add(commands: _Commands) -> None:
     group.add_argument("--encoding", metavar="NAME",
                        help="the encoding of the input (default utf-8)")  # fmt: skip
     group = p.add_argument_group("measuring")
+    group.add_argument("--only", action="append", default=[], metavar="NAME", help="judge this "
+                       "policy of a file of several; repeatable (default: all)")  # fmt: skip
     group.add_argument("--sample", type=int, default=5000, metavar="N",
                        help="the number of texts used, drawn at random (0: all; default "
                        "%(default)s)")  # fmt: skip
@@ -86,66 +81,38 @@ def add(commands: _Commands) -> None:
     group.add_argument("-o", "--output", required=True, metavar="FILE", help="the HTML page; a "
                        "JSON file is written beside it")  # fmt: skip
     group.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    group.add_argument("-q", "--quiet", action="store_true", help="show no progress")
+    quiet_option(group)
     show_text(group)
-    mechanism_group(p)
     p.set_defaults(run=_evaluate)
 
 
-@dataclass(frozen=True)
-class Options:
-    """The options of the evaluation."""
-
-    sample: int
-    trials: int
-    attacked: int
-    seed: int
-    network: bool
-    output: str
-    markdown: bool
-    quiet: bool
-
-    @classmethod
-    def of(cls, args: argparse.Namespace) -> Options:
-        """Read the options."""
-        if args.sample < 0:
-            raise CommandError(f"--sample must be at least 0, got {args.sample}")
-        return cls(args.sample, args.trials, args.attacked, args.split_seed, not args.no_network,
-                   args.output, args.markdown, args.quiet)  # fmt: skip
-
-    def progress(self, line: str) -> None:
-        """Print a line of progress, unless quiet."""
-        if not self.quiet:
-            print(f"fastdx: {line}", file=sys.stderr)
-
-    def drawn(self, rows: list[dict[str, str]]) -> list[dict[str, str]]:
-        """Return a random sample of the records, in their order."""
-        if not 0 < self.sample < len(rows):
-            return rows
-        order = np.random.default_rng(self.seed).permutation(len(rows))
-        return [rows[i] for i in sorted(order[: self.sample].tolist())]
+def _drawn(rows: list[dict[str, str]], sample: int, seed: int) -> list[dict[str, str]]:
+    """Return a random sample of the records, in their order."""
+    if not 0 < sample < len(rows):
+        return rows
+    order = np.random.default_rng(seed).permutation(len(rows))
+    return [rows[i] for i in sorted(order[:sample].tolist())]
 
 
 def _judged(args: argparse.Namespace) -> Mechanism | dict[str, Mechanism]:
     """Make the mechanisms to judge."""
     if args.mechanism == "bag":
         raise CommandError("evaluate takes mechanisms of words, not --mechanism bag")
-    if args.epsilon is not None and args.policy is not None:
-        raise CommandError("--epsilon and --policy exclude each other")
-    if args.only and not args.policy:
-        raise CommandError("--only goes with --policy")
-    given = given_of_mechanism(args) + (["--spec"] if args.spec else [])
-    if args.policy and given:
-        raise CommandError(f"--policy describes the mechanisms: leave out {', '.join(given)}")
-    if args.policy:
+    several = args.policy is not None and policies.has_names(args.policy)
+    if args.only and not several:
+        raise CommandError("--only goes with --policy FILE of several policies")
+    if several:
+        refuse_beside(args, "--policy")
         return policies.mechanisms(args.policy, args.only)
     return MechanismOptions.of(args).make()
 
 
 def _evaluate(args: argparse.Namespace) -> None:
-    options, collection = Options.of(args), Collection.of(args)
+    if args.sample < 0:
+        raise CommandError(f"--sample must be at least 0, got {args.sample}")
+    collection = Collection.of(args)
     rows, left_out = collection.read()
-    rows = options.drawn(rows)
+    rows = _drawn(rows, args.sample, args.split_seed)
     if len(rows) < LEAST_TEXTS:
         raise CommandError(f"an evaluation needs at least {LEAST_TEXTS} texts, got {len(rows)}")
     try:
@@ -160,13 +127,14 @@ def _evaluate(args: argparse.Namespace) -> None:
 
     found = evaluate(
         judged, [row[collection.text] for row in rows], labels=column(collection.label),
-        authors=column(collection.author), trials=options.trials, attacked=options.attacked,
-        seed=options.seed, network=options.network, progress=options.progress,
+        authors=column(collection.author), trials=args.trials, attacked=args.attacked,
+        seed=args.split_seed, network=not args.no_network,
+        progress=partial(tell, quiet=args.quiet),
         command=shlex.join(["fastdx", *sys.argv[1:]]),
     )  # fmt: skip
     if left_out:
         found.notes.append(f"{left_out:,} records without text, label or author were left out.")
     if not isinstance(judged, Mechanism):
         found.notes.append("Whole texts were privatised, also under policies that ask for spans.")
-    found.write(options.output)
-    print(found.to_markdown() if options.markdown else found)
+    found.write(args.output)
+    print(found.to_markdown() if args.markdown else found)

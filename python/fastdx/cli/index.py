@@ -5,74 +5,63 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fastdx import Tem
 from fastdx._core import check_index
 from fastdx.cli.convert import info
 from fastdx.cli.messages import CommandError, step
 from fastdx.cli.options import (
-    cover_of,
-    cover_options,
-    embedding_options,
-    examples,
-    index_of,
+    COVER,
+    Commands,
+    add_options,
     made,
+    quiet_option,
     shown_lists,
-    without_none,
+    spec_of,
+    words_options,
 )
 
-if TYPE_CHECKING:
-    from fastdx.cli.options import _Commands
 
-
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Add the command."""
     index = commands.add_parser(
         "index",
         help="build and check files of neighbour lists for Tem",
         description="Build, check and describe index files. An index file stores neighbour lists "
         "for Tem with the embedding; all workers share its memory.",
-        **examples(
-            """
+        examples="""
   fastdx index build --embedding glove.fdx -o glove.index
   fastdx index check glove.index
-"""
-        ),
+""",
     )
     kinds = index.add_subparsers(dest="index", required=True)
     p = kinds.add_parser(
         "build",
         help="build the exact lists of every word's nearest neighbours",
         description="Build the exact lists of every word's nearest neighbours.",
-        **examples(
-            """
+        examples="""
   fastdx index build -o english.index
   fastdx index build --embedding glove.fdx --k 512 --cover 40 -o glove.index
-"""
-        ),
+""",
     )
-    p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
     p.add_argument("--k", type=int, help="neighbours per word (default √V, between 256 and 1024)")
     p.add_argument("--gamma", type=float,
                    help="store all neighbours within this distance instead")  # fmt: skip
     p.add_argument("--memory", type=int, help="the most bytes for the lists (default 8 GiB)")
     p.add_argument("-o", "--output", required=True, metavar="FILE")
-    p.add_argument("-q", "--quiet", action="store_true", help="show no progress")
-    cover_options(p)
-    embedding_options(p)
+    quiet_option(p)
+    add_options(p, *COVER)
+    words_options(p, "embedding")
     p.set_defaults(run=_index_build, exclude="none")
     p = kinds.add_parser(
         "check",
         help="compute the lists and certificates of an index file again",
         description="Compute the lists of some random words (or of all) and every certificate of a "
         "file again. Use this for files from others: checksums find damage, not forgery.",
-        **examples(
-            """
+        examples="""
   fastdx index check glove.index
   fastdx index check --all glove.index
-"""
-        ),
+""",
     )
     p.add_argument("input", metavar="FILE")
     p.add_argument("--words", type=int, default=1000, metavar="N",
@@ -80,37 +69,27 @@ def add(commands: _Commands) -> None:
     p.add_argument("--all", action="store_true", help="compute the lists of all words again")
     p.set_defaults(run=_index_check)
     p = kinds.add_parser(
-        "info", help="describe an index file", **examples("  fastdx index info glove.index")
+        "info",
+        help="describe an index file",
+        examples="  fastdx index info glove.index",
     )
     p.add_argument("input", metavar="FILE")
-    embedding_options(p)
+    words_options(p)
     p.set_defaults(run=info)
 
 
 def _index_build(args: argparse.Namespace) -> None:
     # Lists and cover are the same at every ε.
-    spec = {"epsilon": 1.0, "gamma": args.gamma, "index": index_of(args), **cover_of(args)}
     with step("making the cover", quiet=args.quiet):
-        tem = made(without_none(spec))
+        tem = made({"epsilon": 1.0, **spec_of(args)})
     assert isinstance(tem, Tem)
-    embedding = tem.space
-    shown = sys.stderr.isatty() and not args.quiet
-
-    def progress(done: int) -> None:
-        if shown:
-            print(f"\r\x1b[K{done / len(embedding):4.0%} of {len(embedding):,} words", end="",
-                  file=sys.stderr, flush=True)  # fmt: skip
-
     lists = "nearest" if args.gamma is None else "gamma"
-    try:
+    with step(f"building the lists of {len(tem.space):,} words", quiet=args.quiet) as progress:
         tem = tem.build_lists(args.k, lists=lists, memory=args.memory, progress=progress)
-    finally:
-        if shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     tem.save(args.output)
     if not args.quiet:
         size = Path(args.output).stat().st_size
-        print(f"{args.output}: {embedding!r}, {shown_lists(tem)}, {size:,} bytes",
+        print(f"{args.output}: {tem.space!r}, {shown_lists(tem)}, {size:,} bytes",
               file=sys.stderr)  # fmt: skip
 
 

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
+import glob
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from fastdx._shared.card import SUFFIX
 from fastdx._shared.replace import PACKED
-from fastdx.cli import folders
 from fastdx.cli.formats import FORMATS, Choice, Format, Opener, format_named, format_of
 from fastdx.cli.formats.opening import bare
 from fastdx.cli.messages import CommandError
 
 
-class Files(NamedTuple):
-    """The options that name inputs, formats and outputs."""
+class InputFile(NamedTuple):
+    """An input file, with the path of its output relative to ``--output-dir``."""
 
-    names: tuple[str, ...]
-    """Files, patterns and folders; empty for standard input."""
-    format: str | None
-    encoding: str | None
-    choice: Choice
-    """The columns, and how to read records."""
-    output: str | None
-    output_dir: str | None
-    resume: bool
+    path: str
+    relative: Path
+    walked: bool
+    """Whether the file comes from a folder. False: it was named."""
 
 
 class Job(NamedTuple):
@@ -35,7 +33,7 @@ class Job(NamedTuple):
     output: str | None
 
 
-def jobs(files: Files, opener: Opener) -> tuple[list[Job], int]:
+def jobs(args: argparse.Namespace, choice: Choice, opener: Opener) -> tuple[list[Job], int]:
     """Return the jobs, and the number of files of other formats in folders.
 
     Raises
@@ -43,24 +41,24 @@ def jobs(files: Files, opener: Opener) -> tuple[list[Job], int]:
     CommandError
         The options do not fit the files.
     """
-    kept: list[tuple[folders.InputFile, type[Format]]] = []
+    kept: list[tuple[InputFile, type[Format]]] = []
     others = 0
-    for g in _input_files(files):
-        if g.walked and files.format is None:
+    for g in _input_files(args):
+        if g.walked and args.format is None:
             named = format_named(g.path)
-            if named is None or named.by_column != bool(files.choice.columns):
+            if named is None or named.by_column != bool(choice.columns):
                 others += 1
                 continue
-        kind = FORMATS[files.format] if files.format else format_of(g.path, opener)
-        _check_kind(files, kind, g.path)
+        kind = FORMATS[args.format] if args.format else format_of(g.path, opener)
+        _check_kind(args, choice, kind, g.path)
         kept.append((g, kind))
     if not kept:
         raise CommandError("no file to privatise" + (f": {others} have other formats"
                                                      if others else ""))  # fmt: skip
-    if files.output_dir:
+    if args.output_dir:
         if any(g.path == "-" for g, _ in kept):
             raise CommandError("--output-dir goes with files, not with standard input")
-        targets = folders.outputs([g for g, _ in kept], Path(files.output_dir))
+        targets = _outputs([g for g, _ in kept], Path(args.output_dir))
         unique = {g.path: kind for g, kind in kept}
         return [Job(kind, [path], targets[path]) for path, kind in unique.items()], others
     kinds = {kind for _, kind in kept}
@@ -70,8 +68,8 @@ def jobs(files: Files, opener: Opener) -> tuple[list[Job], int]:
     kind = kinds.pop()
     if len(kept) > 1 and not kind.joins:
         raise CommandError(f"several {kind.name} files cannot be joined: give --output-dir")
-    _check_output(files, kind)
-    return [Job(kind, [g.path for g, _ in kept], files.output)], others
+    _check_output(args, choice, kind)
+    return [Job(kind, [g.path for g, _ in kept], args.output)], others
 
 
 def streams(output: str) -> bool:
@@ -87,16 +85,16 @@ def total_size(names: Sequence[str]) -> int | None:
     return sum(Path(name).stat().st_size for name in names)
 
 
-def _input_files(files: Files) -> list[folders.InputFile]:
+def _input_files(args: argparse.Namespace) -> list[InputFile]:
     """Return the files that names, patterns and folders stand for."""
-    names = files.names or ("-",)
+    names = args.files or ("-",)
     walked = [name for name in names if name != "-" and Path(name).is_dir()]
-    given = list(folders.input_files(names))
-    if not files.output_dir:
+    given = list(_named(names))
+    if not args.output_dir:
         if walked:
             raise CommandError(f"{walked[0]} is a folder: --output-dir takes folders")
         return given
-    own = Path(files.output_dir).resolve()
+    own = Path(args.output_dir).resolve()
     for name in walked:
         if Path(name).resolve() == own:
             raise CommandError(f"{name}: --output-dir would replace an input; choose another")
@@ -104,9 +102,73 @@ def _input_files(files: Files) -> list[folders.InputFile]:
     return [g for g in given if not (g.walked and own in Path(g.path).resolve().parents)]
 
 
-def _check_kind(files: Files, kind: type[Format], name: str) -> None:
+def _named(names: Sequence[str]) -> Iterator[InputFile]:
+    """Yield the files that are named, that match a pattern, or that lie in a folder."""
+    for name in names:
+        path = Path(name)
+        if name != "-" and path.is_dir():
+            yield from _walk(path)
+        elif glob.has_magic(name) and not path.exists():
+            matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 (absolute, too)
+            files = [match for match in matches if Path(match).is_file()]
+            if not files:
+                raise CommandError(f"{name}: no file matches")
+            # Outputs keep only the folders from the first wildcard on.
+            fixed = []
+            for part in path.parts:
+                if glob.has_magic(part):
+                    break
+                fixed.append(part)
+            base = Path(*fixed)
+            for match in files:
+                yield InputFile(match, Path(match).relative_to(base), False)
+        else:
+            yield InputFile(name, Path("stdin" if name == "-" else path.name), False)
+
+
+def _walk(folder: Path) -> Iterator[InputFile]:
+    """Yield the files in a folder and its sub-folders, without hidden ones."""
+    for where, folders, files in os.walk(folder):
+        folders[:] = sorted(f for f in folders if not f.startswith("."))
+        for file in sorted(files):
+            path = Path(where) / file
+            # A channel card beside a release is not a text.
+            card = file.endswith(SUFFIX)
+            if not card and not file.startswith(".") and path.is_file():
+                yield InputFile(str(path), path.relative_to(folder), True)
+
+
+def _outputs(given: Sequence[InputFile], folder: Path) -> dict[str, str]:
+    """Return the output path of every input by the input's path, and create the folders.
+
+    Raises
+    ------
+    CommandError
+        Two inputs would have one output, or an output would replace an input.
+    """
+    made: dict[str, str] = {}
+    owner: dict[Path, str] = {}
+    inputs = {Path(g.path).resolve() for g in given}
+    for g in given:
+        target = folder / g.relative
+        if target in owner:
+            if owner[target] == g.path:
+                continue
+            raise CommandError(
+                f"{owner[target]} and {g.path} would both become {target}: name their folder, or "
+                "quote the pattern, so that sub-folders are kept"
+            )
+        if target.resolve() in inputs:
+            raise CommandError(f"{target} would replace an input: choose another --output-dir")
+        owner[target] = g.path
+        made[g.path] = str(target)
+    for target in owner:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+def _check_kind(args: argparse.Namespace, choice: Choice, kind: type[Format], name: str) -> None:
     """Refuse options that a format does not take."""
-    choice = files.choice
     if not kind.by_column and (choice.columns or choice.account):
         option = "--column" if choice.columns else "--account-column"
         raise CommandError(f"{option} goes with CSV, JSON and Parquet (see --format)")
@@ -117,22 +179,22 @@ def _check_kind(files: Files, kind: type[Format], name: str) -> None:
         given = not choice.header if option == "--no-header" else choice.delimiter is not None
         if given and kind.name not in kinds:
             raise CommandError(f"{option} goes with {' and '.join(kinds)}, not with {kind.name}")
-    if files.encoding and not kind.packs:
+    if args.encoding and not kind.packs:
         raise CommandError(f"--encoding does not go with {kind.name}")
     if not kind.packs and bare(name) != name:
         raise CommandError(f"{name}: a {kind.name} file is compressed inside, not as {name[-4:]}")
 
 
-def _check_output(files: Files, kind: type[Format]) -> None:
+def _check_output(args: argparse.Namespace, choice: Choice, kind: type[Format]) -> None:
     """Refuse an output name whose ending belongs to another format."""
-    if files.output is None or files.output == "-":
+    if args.output is None or args.output == "-":
         return
-    named = format_named(files.output)
+    named = format_named(args.output)
     if named is not None and named is not kind:
-        tabs = kind.name == "csv" and named.name == "tsv" and files.choice.delimiter == "\t"
+        tabs = kind.name == "csv" and named.name == "tsv" and choice.delimiter == "\t"
         if not tabs:
-            raise CommandError(f"{files.output}: its name says {named.name}, and it would hold "
+            raise CommandError(f"{args.output}: its name says {named.name}, and it would hold "
                                f"{kind.name}")  # fmt: skip
-    if Path(files.output).suffix.lower() in PACKED and not kind.packs:
-        raise CommandError(f"{files.output}: a {kind.name} file is compressed inside: leave out "
-                           f"{Path(files.output).suffix}")  # fmt: skip
+    if Path(args.output).suffix.lower() in PACKED and not kind.packs:
+        raise CommandError(f"{args.output}: a {kind.name} file is compressed inside: leave out "
+                           f"{Path(args.output).suffix}")  # fmt: skip

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TypeAlias
 
 
 class CommandError(Exception):
@@ -22,11 +22,14 @@ class CommandError(Exception):
         self.shown = shown
 
 
-class Progress(Protocol):
-    """A function that is called with the number of bytes of input just read."""
+def tell(line: str, *, quiet: bool = False) -> None:
+    """Print a line on the standard error, unless quiet."""
+    if not quiet:
+        print(f"fastdx: {line}", file=sys.stderr)
 
-    def __call__(self, count: int) -> None:
-        """Add `count` bytes."""
+
+Progress: TypeAlias = Callable[[int], object]
+"""A function that is called with the number of bytes of input just read."""
 
 
 def _line(text: str) -> None:

@@ -6,34 +6,22 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from fastdx import Embedding, Tem, from_spec
-from fastdx._core import RECOMMENDED_BALANCE, RECOMMENDED_COVER, RECOMMENDED_EPSILON
+from fastdx._core import RECOMMENDED_BALANCE, RECOMMENDED_COVER, RECOMMENDED_EPSILON, spec_keys
+from fastdx.cli import policies
 from fastdx.cli.messages import CommandError, step
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import MECHANISMS, Mechanism
 
-if TYPE_CHECKING:
-    _Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
-METRICS = ("euclidean", "manhattan", "chebyshev", "angular", "poincare")
-FORMATS = ("fastdx", "glove", "word2vec-text", "fasttext", "word2vec-binary", "npy")
 BAG = "bag"
 """``--mechanism bag`` makes bags of words with the mechanism of ``--words``."""
-
-KEYS = {
-    "epsilon": "epsilon", "gamma": "gamma", "beta": "beta", "mixing": "mixing",
-    "tuning": "tuning", "certified": "certified", "cover": "cover", "balance": "balance",
-    "exclude": "exclude", "oov": "oov", "skip": "skip", "pad": "pad", "cache_bytes": "cache",
-    "threads": "threads", "seed": "seed", "index": "embedding", "metric": "metric",
-    "limit": "limit", "format": "embedding-format", "vocabulary": "vocabulary",
-    "numbers": "numbers", "dates": "dates",
-}  # fmt: skip
-"""The names of options by the keys of a Spec that they set."""
-
 
 RECOMMENDED: dict[str, Any] = {"epsilon": RECOMMENDED_EPSILON, "cover": RECOMMENDED_COVER,
                                "balance": RECOMMENDED_BALANCE, "exclude": "offensive"}  # fmt: skip
@@ -43,15 +31,34 @@ WHY = "docs/explanation/what-you-keep.md"
 """Where the choice of the recommended policy is explained."""
 
 
-class _Help(argparse.RawDescriptionHelpFormatter):
-    """Formats help for the terminal's width.
+class _Help(argparse.HelpFormatter):
+    """Formats help for the terminal's width; with `short`, of these options only.
 
     argparse makes a formatter for each option, and each asks for the width by a module that loads
     all compressors: a part of every start.
     """
 
-    def __init__(self, prog: str) -> None:
+    def __init__(self, prog: str, short: str = "") -> None:
         super().__init__(prog, width=_width() - 2)
+        self._short = short.split()
+
+    def add_usage(
+        self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None
+    ) -> None:
+        """Add the usage, without the options that may be left out: the help lists them."""
+        needed = [a for a in actions if a.required or not a.option_strings]
+        if len(needed) < len(list(actions)):
+            needed.insert(0, argparse.Action([], "options", metavar="[options]"))
+        super().add_usage(usage, needed, [], prefix)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        examples = text.startswith("examples:")  # whose lines are commands
+        return text if examples else super()._fill_text(text, width, indent)
+
+    def add_argument(self, action: argparse.Action) -> None:
+        """Add the help of an option, unless it is left to ``--help-all``."""
+        if not self._short or not action.option_strings or action.dest in self._short:
+            super().add_argument(action)
 
 
 def _width() -> int:
@@ -64,155 +71,79 @@ def _width() -> int:
     return 80
 
 
-def examples(lines: str) -> dict[str, Any]:
-    """Return the arguments of a parser that show examples below the help of a command."""
-    return {
-        "epilog": "examples:\n" + lines.strip("\n"),
-        "formatter_class": _Help,
-    }
+class _HelpAll(argparse._HelpAction):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        parser.formatter_class = _Help
+        parser.print_help()
+        parser.exit()
 
 
-def show_text(p: argparse._ActionsContainer) -> None:
-    """Add ``--show-text``."""
-    p.add_argument("--show-text", action="store_true",
-                   help="show private content in messages")  # fmt: skip
+class Parser(argparse.ArgumentParser):
+    """A parser whose help ends with examples.
+
+    If `short` names options, ``--help`` shows only these, and ``--help-all`` shows all.
+    """
+
+    def __init__(self, *, examples: str, short: str = "", **more: Any) -> None:
+        """Add the examples, and ``--help-all`` if the help is in two parts."""
+        formatter: Any = partial(_Help, short=short and f"help help_all {short}")
+        epilog = "examples:\n" + examples.strip("\n")
+        super().__init__(epilog=epilog, formatter_class=formatter, **more)
+        if short:
+            self.add_argument("--help-all", action=_HelpAll, help="show all options, and exit")
 
 
-def embedding_options(p: argparse.ArgumentParser) -> None:
-    """Add the options that say how to read an embedding file."""
-    group = p.add_argument_group("reading the embedding")
-    group.add_argument("--embedding-format", choices=FORMATS,
-                       help="by default recognised by the content")  # fmt: skip
-    group.add_argument("--metric", choices=METRICS, help="by default the file's own, or euclidean")
-    group.add_argument("--limit", type=int, metavar="N", help="read only the first N words")
-    group.add_argument("--vocabulary", metavar="FILE", help="for .npy: the words, one per line")
+MECHANISMS_OF = dict(spec_keys())
+"""The mechanisms that take a key of a Spec; none for all."""
 
 
-def cover_options(p: argparse._ActionsContainer) -> None:
-    """Add ``--cover``, ``--balance``, ``--cover-file`` and ``--exclude``."""
-    p.add_argument("--cover", type=int, metavar="K", help="tem, response: each word has K outputs "
-                   "at distance 0, so no output is likelier than 1/K")  # fmt: skip
-    p.add_argument("--balance", type=float, metavar="A", help="with --cover: the weight of similar "
-                   "frequency in the choice of outputs; needs a vocabulary in order of frequency "
-                   "(try 0.1)")  # fmt: skip
-    p.add_argument("--cover-file", metavar="FILE", help="tem, response: a saved cover")
-    p.add_argument("--exclude", metavar="FILE", default="offensive", help="words, one per line, "
-                   "that are never released; 'offensive' is the built-in list, 'none' excludes "
-                   "none (default %(default)s)")  # fmt: skip
+class Option:
+    """An option that sets a key of a Spec."""
+
+    def __init__(
+        self, name: str, about: str, *, key: str = "", of: Callable[[Any], Any] | None = None,
+        **more: Any,
+    ) -> None:  # fmt: skip
+        """Describe an option.
+
+        Parameters
+        ----------
+        name : str
+            The option, without its dashes.
+        about : str
+            Its help, to which the mechanisms that take the key are added.
+        key : str, optional
+            The key, ``table.key`` within a table; by default the option's name.
+        of : callable, optional
+            What makes the value of the key from that of the option.
+        more
+            What argparse is told of the option.
+        """
+        self.name, self.key, self.of, self._more = name, key or name, of, more
+        self.dest = name.replace("-", "_")
+        self.default = more.pop("default", None)
+        kinds = [kind for kind in MECHANISMS_OF.get(self.key, ()) if kind in MECHANISMS]
+        some = 0 < len(kinds) < len(MECHANISMS)
+        self._help = f"{', '.join(kinds)}: {about}" if some else about
+
+    def add(self, p: argparse._ActionsContainer) -> None:
+        """Add the option to a parser."""
+        p.add_argument(f"--{self.name}", help=self._help, default=self.default, **self._more)
 
 
-def graph_option(p: argparse._ActionsContainer) -> None:
-    """Add ``--graph``."""
-    p.add_argument("--graph", metavar="EDGES", help="tem: take shortest paths in a graph as the "
-                   "metric; a file of lines word TAB word, optionally TAB weight")  # fmt: skip
+def lines_of(path: str) -> list[str]:
+    """Return the lines of a file, without white space around them and without empty ones."""
+    lines = Path(path).read_text("utf-8").split("\n")
+    return [line.strip() for line in lines if line.strip()]
 
 
-def number_options(p: argparse._ActionsContainer) -> None:
-    """Add the numbers that mechanisms take besides ε."""
-    for cls in MECHANISMS.values():
-        for option in cls.options:
-            p.add_argument(f"--{option.name}", type=float, help=f"{cls.name}: {option.help}")
-
-
-def mechanism_group(p: argparse.ArgumentParser) -> None:
-    """Add the options that choose a mechanism and its parameters."""
-    before = len(p._actions)
-    group = p.add_argument_group("mechanism")
-    group.add_argument("--spec", metavar="FILE", help="a file with the mechanism's Spec (JSON or "
-                       "TOML), for example from a report; excludes the other options of this "
-                       "group")  # fmt: skip
-    group.add_argument(
-        "--mechanism",
-        choices=(*MECHANISMS, BAG),
-        help="by default the recommended policy, whose ε, γ, cover and excluded words the options "
-        "change, or tem on other words than the built-in ones; bag: turn each line or field into "
-        "a bag of words without stop words; see --words",
-    )
-    group.add_argument("--words", choices=tuple(MECHANISMS),
-                       help="bag: the mechanism that draws its words (default tem)")  # fmt: skip
-    group.add_argument("--certified", action="store_true", help="tem: --epsilon is the certified "
-                       "ε, which needs less noise; takes a while")  # fmt: skip
-    group.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
-    graph_option(group)
-    number_options(group)
-    cover_options(group)
-    group.add_argument(
-        "--oov",
-        choices=("random", "error", "drop", "mask", "keep"),
-        default="random",
-        help="how to treat unknown words (default random; keep releases them UNPROTECTED)",
-    )
-    group.add_argument("--skip", metavar="FILE",
-                       help="words, one per line, that are released UNPROTECTED")  # fmt: skip
-    group.add_argument(
-        "--consistent",
-        action="store_true",
-        help="replace all occurrences of a word in a text (a field, or a file of plain text) by "
-        "the same word; shows which words are equal",
-    )
-    group.add_argument("--numbers", metavar="EPS[,KEY=VALUE…]", help="replace numbers by numbers "
-                       "near them, with this ε per 1 of ln x; their written form stays; keys: "
-                       "scale, unit, low, high, smallest, decimal "
-                       "(--numbers 20,decimal=',')")  # fmt: skip
-    group.add_argument("--dates", metavar="EPS[,KEY=VALUE…]", help="replace dates by dates near "
-                       "them, with this ε per day; keys: order (dmy or mdy, for 03/05/2026), low, "
-                       "high, unit")  # fmt: skip
-    group.add_argument("--pad", type=float, metavar="SECONDS", help="make every call of the "
-                       "mechanism last a multiple of this, so its time tells less")  # fmt: skip
-    group.add_argument("--cache", type=int, metavar="BYTES", help="the most bytes of cached lists "
-                       "and laws (default FASTDX_CACHE_BYTES, or 128 MiB)")  # fmt: skip
-    group.add_argument("--threads", type=int, metavar="N", help="threads that draw words (default "
-                       "FASTDX_NUM_THREADS, or one per core)")  # fmt: skip
-    group.add_argument("--seed", type=int, help="for tests only: makes the output reproducible, so "
-                       "unprotected")  # fmt: skip
-    embedding_options(p)
-    options = {a.dest: (a.option_strings[0], a.default) for a in p._actions[before:]}
-    p.set_defaults(of_mechanism=options)
-
-
-def given_of_mechanism(args: argparse.Namespace) -> list[str]:
-    """Return the options of the mechanism that were given, except ``--spec`` and bags."""
-    return [option for dest, (option, default) in args.of_mechanism.items()
-            if getattr(args, dest) not in (default, BAG) and dest != "spec"]  # fmt: skip
-
-
-def index_of(args: argparse.Namespace) -> dict[str, Any] | None:
-    """Return the Spec's key ``index`` for the words of the options; None for built-in words."""
-    graph = getattr(args, "graph", None)
-    reading = {"format": args.embedding_format, "metric": args.metric, "limit": args.limit,
-               "vocabulary": args.vocabulary}  # fmt: skip
-    given = {key: value for key, value in reading.items() if value is not None}
-    if graph is not None:
-        others = [f"--{KEYS[key]}" for key in given]
-        others += ["--embedding"] if args.embedding is not None else []
-        if others:
-            raise CommandError(f"--graph has its own metric: leave out {', '.join(others)}")
-        return {"file": graph, "format": "edges"}
-    if args.embedding is not None:
-        return {"file": args.embedding, **given}
-    return None
-
-
-def cover_of(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the keys of a Spec for the cover that the options ask for."""
-    if args.cover is not None and args.cover_file is not None:
-        raise CommandError("--cover and --cover-file exclude each other")
+def _stored_cover(path: str) -> dict[str, str]:
     # An absolute path, so that a file called "none" or "offensive" is not taken for a keyword.
-    stored = None if args.cover_file is None else {"file": str(Path(args.cover_file).absolute())}
-    return {"cover": stored if args.cover is None else args.cover, "balance": args.balance,
-            "exclude": args.exclude}  # fmt: skip
+    return {"file": str(Path(path).absolute())}
 
 
-def numbers_of(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the numbers that mechanisms take besides ε."""
-    return {option.name: getattr(args, option.name)
-            for cls in MECHANISMS.values() for option in cls.options}  # fmt: skip
-
-
-def figures_of(option: str, given: str | None) -> dict[str, Any] | None:
+def _figures(option: str, given: str) -> dict[str, Any]:
     """Return the Spec's table for ``--numbers`` or ``--dates``."""
-    if given is None:
-        return None
     # The value of a key may be a comma: decimal=,
     first, *rest = given.replace("decimal=','", "decimal=COMMA").replace(
         "decimal=,", "decimal=COMMA").split(",")  # fmt: skip
@@ -232,23 +163,156 @@ def _number(text: str) -> float | str:
         return text.strip()
 
 
-def without_none(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return a Spec without the keys whose value is None."""
-    return {key: value for key, value in spec.items() if value is not None}
+READING: tuple[Option, ...] = (
+    Option("embedding-format", "by default recognised by the content", key="index.format",
+           choices=("fastdx", "glove", "word2vec-text", "fasttext", "word2vec-binary", "npy")),
+    Option("metric", "by default the file's own, or euclidean", key="index.metric",
+           choices=("euclidean", "manhattan", "chebyshev", "angular", "poincare")),
+    Option("limit", "read only the first N words", key="index.limit", type=int, metavar="N"),
+    Option("vocabulary", "for .npy: the words, one per line", key="index.vocabulary",
+           metavar="FILE"),
+)  # fmt: skip
+"""How to read an embedding file."""
+
+GROUPS: dict[str, tuple[Option, ...]] = {
+    "policy": (
+        Option("epsilon", "ε per unit of distance; without it the recommended policy for the "
+               "built-in English words is used", type=float),
+        Option("certified", "--epsilon is the certified ε, which needs less noise; takes a while",
+                  action="store_true"),
+        Option("gamma", "distance beyond which all words are alike", type=float),
+        Option("beta", "sets gamma by Theorem 3 (default 0.001)", type=float),
+        Option("mixing", "share of the covariance in the noise, 0 to below 1 (default 0.2)",
+               type=float),
+        Option("tuning", "0 always the nearest word, 1 always the second nearest (default 0.75)",
+               type=float),
+        Option("cover", "each word has K outputs at distance 0, so no output is likelier than 1/K",
+               type=int, metavar="K"),
+        Option("balance", "with --cover: the weight of similar frequency in the choice of outputs; "
+               "needs a vocabulary in order of frequency (try 0.1)", type=float, metavar="A"),
+        Option("cover-file", "a saved cover", key="cover", of=_stored_cover, metavar="FILE"),
+        Option("exclude", "words, one per line, that are never released; 'offensive' is the "
+               "built-in list, 'none' excludes none (default %(default)s)", default="offensive",
+               metavar="FILE"),
+    ),
+    "words": (
+        Option("embedding", "default: 20,000 English words × 50", key="index.file",
+               metavar="PATH"),
+        Option("graph", "tem: take shortest paths in a graph as the metric; a file of lines word "
+               "TAB word, optionally TAB weight", key="index", metavar="EDGES",
+               of=lambda file: {"file": file, "format": "edges"}),
+        *READING,
+    ),
+    "text": (
+        Option("oov", "how to treat unknown words (default %(default)s; keep releases them "
+               "UNPROTECTED)", choices=("random", "error", "drop", "mask", "keep"),
+               default="random"),
+        Option("skip", "words, one per line, that are released UNPROTECTED", of=lines_of,
+               metavar="FILE"),
+        Option("consistent", "replace all occurrences of a word in a text (a field, or a file of "
+               "plain text) by the same word; shows which words are equal", action="store_true"),
+        Option("numbers", "replace numbers by numbers near them, with this ε per 1 of ln x; their "
+               "written form stays; keys: scale, unit, low, high, smallest, decimal "
+               "(--numbers 20,decimal=',')", of=partial(_figures, "numbers"),
+               metavar="EPS[,KEY=VALUE…]"),
+        Option("dates", "replace dates by dates near them, with this ε per day; keys: order (dmy "
+               "or mdy, for 03/05/2026), low, high, unit", of=partial(_figures, "dates"),
+               metavar="EPS[,KEY=VALUE…]"),
+    ),
+    "running": (
+        Option("pad", "make every call of the mechanism last a multiple of this, so its time tells "
+               "less", type=float, metavar="SECONDS"),
+        Option("cache", "the most bytes of cached lists and laws (default FASTDX_CACHE_BYTES, or "
+               "128 MiB)", key="cache_bytes", type=int, metavar="BYTES"),
+        Option("threads", "threads that draw words (default FASTDX_NUM_THREADS, or one per core)",
+               type=int, metavar="N"),
+        Option("seed", "for tests only: makes the output reproducible, so unprotected", type=int),
+    ),
+}  # fmt: skip
+"""All options that set keys of a Spec, by the groups of the help."""
+OPTIONS = {option.name: option for group in GROUPS.values() for option in group}
+LAW = ("gamma", "beta", "mixing", "tuning")
+"""The numbers that mechanisms take besides ε."""
+COVER = ("cover", "balance", "cover-file", "exclude")
+SHORT = "policy epsilon mechanism cover embedding"
+"""The options of a mechanism that a short help shows."""
+
+
+def add_options(p: argparse._ActionsContainer, *names: str) -> None:
+    """Add options of `OPTIONS`."""
+    for name in names:
+        OPTIONS[name].add(p)
+
+
+def words_options(p: argparse.ArgumentParser, *names: str) -> None:
+    """Add some options of words, and those that say how to read an embedding file."""
+    add_options(p.add_argument_group("words"), *names, *(option.name for option in READING))
+
+
+def show_text(p: argparse._ActionsContainer) -> None:
+    """Add ``--show-text``."""
+    p.add_argument("--show-text", action="store_true",
+                   help="show private content in messages")  # fmt: skip
+
+
+def quiet_option(p: argparse._ActionsContainer) -> None:
+    """Add ``--quiet``."""
+    p.add_argument("-q", "--quiet", action="store_true", help="show no progress")
+
+
+def mechanism_options(p: argparse.ArgumentParser) -> None:
+    """Add the options that choose a mechanism, its words, and what it does with text."""
+    for title, options in GROUPS.items():
+        group = p.add_argument_group(title)
+        if title == "policy":
+            group.add_argument("--policy", metavar="NAME|FILE", help="'recommended', or a file "
+                               "that replaces the other options of the mechanism: a Spec (JSON or "
+                               "TOML), or policies as for the service, of which FILE:NAME chooses "
+                               "one")  # fmt: skip
+            group.add_argument("--mechanism", choices=(*MECHANISMS, BAG), metavar="NAME",
+                               help="%(choices)s; by default the recommended policy, or tem on "
+                               "other words than the built-in ones; bag: turn each line or field "
+                               "into a bag of words, see --words")  # fmt: skip
+            group.add_argument("--words", choices=tuple(MECHANISMS), metavar="NAME",
+                               help="bag: what draws its words (default tem)")  # fmt: skip
+        for option in options:
+            option.add(group)
+
+
+def spec_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the keys of a Spec that the options set; commands may have some options only."""
+    given = [o for o in OPTIONS.values() if getattr(args, o.dest, None) is not None]
+    index = [f"--{o.name}" for o in given if o.key.startswith("index.")]
+    names = [o.name for o in given]
+    if "graph" in names and index:
+        raise CommandError(f"--graph has its own metric: leave out {', '.join(index)}")
+    if index and "embedding" not in names:
+        raise CommandError(f"{index[0]} goes with --embedding")
+    if {"cover", "cover-file"} <= set(names):
+        raise CommandError("--cover and --cover-file exclude each other")
+    spec: dict[str, Any] = {}
+    for option in given:
+        table, _, key = option.key.rpartition(".")
+        value = getattr(args, option.dest)
+        into = spec.setdefault(table, {}) if table else spec
+        into[key] = value if option.of is None else option.of(value)
+    return spec
 
 
 class MechanismOptions(NamedTuple):
     """The mechanism that the options of a command describe."""
 
     spec: dict[str, Any]
-    """The Spec of the mechanism; empty if `file` has it."""
-    file: str | None
-    """The file with the Spec, if ``--spec`` names one."""
+    """The Spec of the mechanism."""
     bag: bool
     """Whether texts become bags of words."""
     quiet: bool
+    file: str | None = None
+    """The file that `spec` is from, if ``--policy`` names one."""
     recommended: bool = False
     """Whether `spec` is the recommended policy, or this with some keys changed."""
+    allow_unchanged: bool = False
+    """Whether the policy of a file may leave most words unchanged."""
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> MechanismOptions:
@@ -258,27 +322,17 @@ class MechanismOptions(NamedTuple):
             raise CommandError("--words goes with --mechanism bag")
         if args.skip and bag:
             raise CommandError("--skip does not go with --mechanism bag")
-        if args.spec is not None:
-            given = given_of_mechanism(args)
-            if given or args.epsilon is not None:
-                option = given[0] if given else "--epsilon"
-                raise CommandError(f"--spec describes the whole mechanism: leave out {option}")
-            return cls({}, args.spec, bag, args.quiet)
+        if args.policy not in (None, "recommended"):
+            refuse_beside(args, "--policy")
+            policy = policies.one(args.policy)
+            return cls(policy.spec, bag, args.quiet, args.policy, False, policy.allow_unchanged)
         named = args.words if bag else args.mechanism
-        spec: dict[str, Any] = {
-            "mechanism": named or "tem",
-            "epsilon": args.epsilon, **numbers_of(args), "certified": args.certified or None,
-            "index": index_of(args), **cover_of(args), "oov": args.oov,
-            "skip": skipped_words(args.skip), "consistent": args.consistent or None,
-            "numbers": figures_of("numbers", args.numbers),
-            "dates": figures_of("dates", args.dates),
-            "pad": args.pad, "cache_bytes": args.cache, "threads": args.threads,
-            "seed": args.seed,
-        }  # fmt: skip
-        spec = without_none(spec)
+        spec = {"mechanism": named or "tem", **spec_of(args)}
         recommended = "index" not in spec and (
             named is None or (named == "tem" and args.epsilon is None)
         )
+        if args.policy is not None and not recommended:
+            raise CommandError("--policy recommended has its own mechanism and words")
         if recommended:
             own = RECOMMENDED.copy()
             if isinstance(spec.get("cover"), dict):
@@ -286,7 +340,7 @@ class MechanismOptions(NamedTuple):
             spec = own | spec
         # A report on the standard error must be its only line, and says the same.
         quiet = args.quiet or getattr(args, "report", None) is not None
-        return cls(spec, None, bag, quiet, recommended)
+        return cls(spec, bag, quiet, None, recommended)
 
     @property
     def consistent(self) -> bool:
@@ -306,16 +360,24 @@ class MechanismOptions(NamedTuple):
         pieces : bool, optional
             Whether one call of the mechanism gets the pieces of one text.
         """
-        if self.file is not None:
-            with step("making the mechanism", quiet=self.quiet) as progress:
-                return from_spec(self.file, progress=progress)
         spec = {**self.spec, "consistent": "call"} if pieces and self.consistent else self.spec
         doing = "certifying" if spec.get("certified") else "making the mechanism"
         with step(doing, quiet=self.quiet) as progress:
-            mechanism = made(spec, progress)
+            make = made if self.file is None else from_spec
+            mechanism = make(spec, progress=progress)
         if self.policy is not None and not self.quiet:
             print(f"fastdx: {self.policy}", file=sys.stderr)
         return mechanism
+
+
+def refuse_beside(args: argparse.Namespace, option: str, *allowed: str) -> None:
+    """Refuse options of the mechanism beside an option that describes all of it."""
+    given = [f"--{name}" for name in ("mechanism", "words", "policy")
+             if getattr(args, name) not in (None, BAG) and option != f"--{name}"]  # fmt: skip
+    given += [f"--{o.name}" for o in OPTIONS.values()
+              if getattr(args, o.dest) != o.default]  # fmt: skip
+    if more := [name for name in given if name not in allowed]:
+        raise CommandError(f"{option} describes the whole mechanism: leave out {', '.join(more)}")
 
 
 def _recommended(spec: dict[str, Any]) -> str:
@@ -336,19 +398,18 @@ def _recommended(spec: dict[str, Any]) -> str:
             + f"; attacks on sentences decided the recommended numbers only ({WHY})")  # fmt: skip
 
 
-def made(spec: dict[str, Any], progress: Callable[[int], object] | None = None) -> Mechanism:
+def made(spec: dict[str, Any], *, progress: Callable[[int], object] | None = None) -> Mechanism:
     """Make the mechanism of a Spec that comes from options; errors name the options."""
     try:
         return from_spec(spec, progress=progress)
     except ParameterError as e:
         key, _, rest = str(e).partition(" ")
         key, _, of_table = key.partition(".")
-        name = KEYS.get(key)
-        if name is None or not rest.startswith("must be "):
+        names = {o.key.rpartition(".")[2]: o.name for o in reversed(OPTIONS.values())}
+        names["index"] = "graph" if spec.get("index", {}).get("format") == "edges" else "embedding"
+        if key not in names or not rest.startswith("must be "):
             raise
-        edges = spec.get("index", {}).get("format") == "edges"
-        name = "graph" if key == "index" and edges else name
-        name = f"{name}: {of_table}" if of_table else name
+        name = f"{names[key]}: {of_table}" if of_table else names[key]
         raise CommandError(f"--{name} {rest}") from e
 
 
@@ -373,30 +434,26 @@ def load(args: argparse.Namespace, path: str) -> Embedding:
     )
 
 
-def excluded_words(args: argparse.Namespace) -> Path | str | None:
-    """Return the value for the parameter ``exclude``."""
-    if args.exclude in ("none", "offensive"):
-        return "offensive" if args.exclude == "offensive" else None
-    return Path(args.exclude)
-
-
 def attacked_texts(path: str) -> tuple[list[str], list[str]]:
     """Return the texts, one per line, that an attacker knows, and those that he attacks.
 
     Lines alternate: he knows the first and attacks the second. Empty lines are left out.
     """
-    lines = [line for line in Path(path).read_text("utf-8").split("\n") if line.strip()]
+    lines = lines_of(path)
     if len(lines) < 2:
         raise CommandError(f"{path}: --texts needs at least two lines, one text each")
     return lines[::2], lines[1::2]
 
 
-def skipped_words(path: str | None) -> list[str] | None:
-    """Return the words of a file with one word per line."""
-    if path is None:
-        return None
-    lines = Path(path).read_text("utf-8").split("\n")
-    return [line.strip() for line in lines if line.strip()]
+def known_words(name: str, words: Sequence[str], space: Any) -> list[str]:
+    """Return the words of a file that the vocabulary has, and say how many it has not."""
+    known = [word for word in words if word in space]
+    if not known:
+        raise CommandError(f"{name}: no word of it is in the vocabulary")
+    if len(known) < len(words):
+        print(f"{name}: {len(words) - len(known):,} of {len(words):,} words are not in the "
+              "vocabulary and left out", file=sys.stderr)  # fmt: skip
+    return known
 
 
 def shown_lists(tem: Tem) -> str:

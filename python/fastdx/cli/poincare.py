@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from fastdx import poincare
 from fastdx.cli.messages import step
-from fastdx.cli.options import examples
-
-if TYPE_CHECKING:
-    from fastdx.cli.options import _Commands
+from fastdx.cli.options import Commands, quiet_option
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Add the command."""
     hyperbolic = commands.add_parser(
         "poincare",
         help="Poincaré embeddings of a hierarchy",
-        **examples("  fastdx poincare train hypernyms.tsv --dim 10 -o nouns.fdx"),
+        examples="  fastdx poincare train hypernyms.tsv --dim 10 -o nouns.fdx",
     )
     kinds = hyperbolic.add_subparsers(dest="poincare", required=True)
     p = kinds.add_parser(
         "train",
         help="train an embedding from word TAB hypernym lines",
         description="Train a Poincaré embedding from word TAB hypernym lines.",
-        **examples(
-            """
+        examples="""
   fastdx poincare train hypernyms.tsv --dim 10 -o nouns.fdx
   fastdx poincare train hypernyms.tsv --epochs 300 --checkpoint nouns.part -o nouns.fdx
-"""
-        ),
+""",
     )
     p.add_argument("edges", metavar="EDGES")
     p.add_argument("-o", "--output", required=True, metavar="FILE")
@@ -44,7 +38,7 @@ def add(commands: _Commands) -> None:
     p.add_argument("--seed", type=int, help="with --threads 1, one seed gives one embedding")
     p.add_argument("--checkpoint", metavar="FILE",
                    help="write this file after every epoch, and continue from it")  # fmt: skip
-    p.add_argument("-q", "--quiet", action="store_true", help="show no progress")
+    quiet_option(p)
     p.set_defaults(run=_poincare_train)
 
 

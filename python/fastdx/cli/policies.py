@@ -1,16 +1,58 @@
-"""Reads a TOML file of named policies, in the format of the service."""
+"""Reads files of policies: a Spec, or named policies in the format of the service."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from fastdx import Embedding, WordGraph, from_spec
-from fastdx._core import open_space, read_policies
-from fastdx._engines.recipe import is_index
+from fastdx._core import open_space, read_policies, read_spec
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import FastdxError
 from fastdx.mechanisms import Mechanism
+
+_NAMED = re.compile(r"^\s*(\[\s*)?policies\b", re.M)
+
+
+class Policy(NamedTuple):
+    """A Spec, and how it is offered."""
+
+    spec: dict[str, Any]
+    spans_only: bool = False
+    allow_unchanged: bool = False
+
+
+def split(given: str) -> tuple[str, str | None]:
+    """Return the file and the name of FILE or FILE:NAME."""
+    file, _, name = given.rpartition(":")
+    return (file, name) if file and not Path(given).exists() else (given, None)
+
+
+def has_names(path: str) -> bool:
+    """Return whether a file has named policies; if not, it is one Spec."""
+    text = Path(path).read_text("utf-8", errors="replace")
+    return not text.lstrip().startswith("{") and _NAMED.search(text) is not None
+
+
+def one(given: str) -> Policy:
+    """Return the policy of a file: its Spec, or the policy with the name or by default."""
+    path, name = split(given)
+    if not has_names(path):
+        if name is not None:
+            raise CommandError(f"{path}: it is one Spec, and has no policy {name!r}")
+        return Policy(json.loads(read_spec(path)))
+    default, named = _read(path)
+    if name is None and default is None:
+        raise CommandError(f"{path}: no policy is the default one: give FILE:NAME",
+                           ", ".join(named))  # fmt: skip
+    chosen = str(default if name is None else name)
+    policy = _of(path, named, chosen)
+    if policy.spans_only:
+        raise CommandError(f"{path}: policies.{chosen}: it is for spans only, and a file has none")
+    return policy
 
 
 def mechanisms(path: str, only: Iterable[str] = ()) -> dict[str, Mechanism]:
@@ -28,20 +70,14 @@ def mechanisms(path: str, only: Iterable[str] = ()) -> dict[str, Mechanism]:
     CommandError
         A policy is wrong; the message names the file, the policy and the key.
     """
-    try:
-        _, policies = read_policies(path)
-    except FastdxError as e:
-        raise CommandError(str(e)) from None
-    specs = {name: json.loads(spec) for name, spec, _, _ in policies}
-    names = list(dict.fromkeys(only)) or list(specs)
-    for name in names:
-        if name not in specs:
-            raise CommandError(f"{path}: no policy is called {name!r}", ", ".join(specs))
+    from fastdx._engines.recipe import is_index  # which imports much
+
+    _, named = _read(path)
     # Policies on one index file share its memory.
     spaces: dict[tuple[str, bool], Embedding | WordGraph] = {}
     made = {}
-    for name in names:
-        spec = specs[name]
+    for name in dict.fromkeys(only) or named:
+        spec = _of(path, named, name).spec
         index = spec.get("index", {})
         try:
             space = None
@@ -54,3 +90,17 @@ def mechanisms(path: str, only: Iterable[str] = ()) -> dict[str, Mechanism]:
         except (FastdxError, OSError) as e:
             raise CommandError(f"{path}: policies.{name}: {e}") from None
     return made
+
+
+def _read(path: str) -> tuple[str | None, dict[str, Policy]]:
+    try:
+        default, named = read_policies(path)
+    except FastdxError as e:
+        raise CommandError(str(e)) from None
+    return default, {name: Policy(json.loads(spec), *more) for name, spec, *more in named}
+
+
+def _of(path: str, named: dict[str, Policy], name: str) -> Policy:
+    if name not in named:
+        raise CommandError(f"{path}: no policy is called {name!r}", ", ".join(named))
+    return named[name]

@@ -7,33 +7,36 @@ import io
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from fastdx import __version__
 from fastdx._shared.card import beside, card_of, no_card
 from fastdx._shared.replace import open_output, packed
-from fastdx.cli import closing, folders
+from fastdx.cli import closing, pipeline
 from fastdx.cli.closing import Done
 from fastdx.cli.drawing import Bill, Drawing
+from fastdx.cli.finished import Finished, Hashed, hash_of
 from fastdx.cli.formats import FORMATS, Choice, Opener
 from fastdx.cli.formats.opening import LONGEST
-from fastdx.cli.jobs import Files, Job, jobs, streams, total_size
+from fastdx.cli.jobs import Job, jobs, streams, total_size
 from fastdx.cli.messages import Bar, CommandError
 from fastdx.cli.options import (
+    BAG,
+    SHORT,
+    Commands,
     MechanismOptions,
-    examples,
-    mechanism_group,
+    mechanism_options,
     refuse_unchanged,
     show_text,
 )
-from fastdx.cli.pipeline import run
 from fastdx.mechanisms import Mechanism
 
 if TYPE_CHECKING:
     from fastdx.bags import BagOfWords
     from fastdx.budget import Ledger
-    from fastdx.cli.options import _Commands
 
 EXAMPLES = """
   fastdx privatize < letter.txt
@@ -47,7 +50,7 @@ EXAMPLES = """
 """
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "privatize",
@@ -55,15 +58,14 @@ def add(commands: _Commands) -> None:
         description="Replace the words of text by words drawn with metric differential privacy. "
         "White space, punctuation and the number of words are not protected. Columns that "
         "--column does not name are not protected either.",
-        **examples(EXAMPLES),
+        examples=EXAMPLES,
+        short=f"column format output in_place output_dir report quiet ledger {SHORT}",
     )
     p.add_argument("files", nargs="*", default=[], metavar="FILE",
                    help="files, patterns in quotes, folders; '-' or none: stdin")  # fmt: skip
-    p.add_argument("--epsilon", type=float, help="ε per unit of distance; without it the "
-                   "recommended policy for the built-in English words is used")  # fmt: skip
+    mechanism_options(p)
     _input_options(p)
     _output_options(p)
-    mechanism_group(p)
     _ledger_options(p)
     p.set_defaults(run=_privatize)
 
@@ -71,7 +73,7 @@ def add(commands: _Commands) -> None:
 def _input_options(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("input")
     group.add_argument("--format", choices=tuple(FORMATS), help="by default recognised by the "
-                       "files' names, or else by their content")  # fmt: skip
+                       "files' names or content")  # fmt: skip
     group.add_argument(
         "--column", action="append", default=[], metavar="NAME", help="a column or field of text; "
         "repeatable; in JSON and Parquet also nested fields: user.comment, items[].text",
@@ -95,11 +97,10 @@ def _megabytes(text: str) -> int:
 
 def _output_options(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("output")
-    group.add_argument("-o", "--output", metavar="FILE", help="the output; a temporary file gets "
-                       "this name when it is complete; compressed if it ends in .gz or "
-                       ".zst")  # fmt: skip
-    group.add_argument("--in-place", action="store_true", help="let the output replace its input, "
-                       "by default the only input, once it is complete")  # fmt: skip
+    group.add_argument("-o", "--output", metavar="FILE", help="the output, which gets this name "
+                       "when it is complete; compressed if it ends in .gz or .zst")  # fmt: skip
+    group.add_argument("--in-place", action="store_true", help="let the output replace the "
+                       "only input, once complete")  # fmt: skip
     group.add_argument("--output-dir", metavar="FOLDER", help="write one output per input, with "
                        "its name and sub-folder")  # fmt: skip
     group.add_argument("--resume", action="store_true", help="with --output-dir: keep outputs that "
@@ -120,11 +121,10 @@ def _output_options(p: argparse.ArgumentParser) -> None:
 
 
 def _ledger_options(p: argparse.ArgumentParser) -> None:
-    group = p.add_argument_group("ledger", "The command charges ε·words before it renames a "
-                                 "temporary file to its output; if an account cannot pay, nothing "
-                                 "is released.")  # fmt: skip
-    group.add_argument("--ledger", metavar="FILE",
-                       help="the ledger (fastdx.budget); created if missing")  # fmt: skip
+    group = p.add_argument_group("ledger")
+    group.add_argument("--ledger", metavar="FILE", help="charge this ledger (fastdx.budget; "
+                       "created if missing) ε·words before an output is released; nothing is "
+                       "released if an account cannot pay")  # fmt: skip
     group.add_argument("--budget", type=float, metavar="B", help="the most that an account may "
                        "spend in total (default: the budget in the ledger)")  # fmt: skip
     group.add_argument("--account", metavar="NAME", help="the account that pays")
@@ -134,90 +134,30 @@ def _ledger_options(p: argparse.ArgumentParser) -> None:
                        "(punctuation only) unchanged, and charge nothing for them")  # fmt: skip
 
 
-class Account(NamedTuple):
-    """The ledger and the account that pay for the outputs."""
-
-    ledger: str
-    budget: float | None
-    name: str | None
-    column: str | None
-    allow_wordless: bool
-
-    @classmethod
-    def of(cls, args: argparse.Namespace) -> Account | None:
-        """Read the options of the ledger, and refuse those that contradict each other."""
-        if not args.ledger:
-            for option in ("budget", "account", "account_column", "allow_wordless"):
-                if getattr(args, option):
-                    raise CommandError(f"--{option.replace('_', '-')} goes with --ledger")
-            return None
-        if (args.account is None) == (args.account_column is None):
-            raise CommandError("--ledger needs --account NAME or --account-column NAME")
-        if not args.output_dir and (args.output is None or streams(args.output)):
-            raise CommandError("--ledger needs -o FILE: a stream releases text at once, and the "
-                               "ledger must be charged before that")  # fmt: skip
-        return cls(args.ledger, args.budget, args.account, args.account_column,
-                   args.allow_wordless)  # fmt: skip
-
-
-class Options(NamedTuple):
-    """The options of the command after parsing."""
-
-    files: Files
-    mechanism: MechanismOptions
-    account: Account | None
-    closing: closing.Options
-    quiet: bool
-    allow_unchanged: bool
-    cards: bool
-    """Whether outputs get channel cards."""
-
-    @classmethod
-    def of(cls, args: argparse.Namespace) -> Options:
-        """Read the options and refuse contradictions, before any file is opened."""
-        if args.output and args.output_dir:
-            raise CommandError("--output and --output-dir exclude each other")
-        if args.in_place and (args.output_dir or len(args.files) != 1):
-            raise CommandError("--in-place goes with one input file")
-        if args.in_place and args.output is None:
-            args.output = args.files[0]
-        if args.resume and not args.output_dir:
-            raise CommandError("--resume goes with --output-dir")
-        if args.report_file and not args.report:
-            raise CommandError("--report-file goes with --report json")
-        if args.account_column in args.column:
-            raise CommandError("--account-column must not be one of the columns to privatise")
-        mechanism = MechanismOptions.of(args)
-        choice = Choice(tuple(args.column), args.account_column, not args.no_header,
-                        _delimiter(args.delimiter), by_line=mechanism.bag,
-                        longest=args.max_record << 20)  # fmt: skip
-        return cls(
-            Files(tuple(args.files), args.format, args.encoding, choice, args.output,
-                  args.output_dir, args.resume),
-            mechanism,
-            Account.of(args),
-            closing.Options(args.report is not None, args.report_file, args.quiet, args.guarantee,
-                            mechanism.policy, args.show_text),
-            args.quiet,
-            args.allow_unchanged,
-            not args.no_channel_card,
-        )  # fmt: skip
-
-    def released_by(self, mechanism: Mechanism) -> dict[str, Any]:
-        """Return all parameters that decide the output; ``--resume`` compares them."""
-        choice = self.files.choice._asdict()
-        choice.pop("longest")
-        account = self.account
-        spec = json.loads(mechanism._complete_spec(False))
-        for key in ("pad", "cache_bytes", "threads"):
-            spec.pop(key, None)
-        return {
-            "spec": spec,
-            "bag": self.mechanism.bag, "format": self.files.format,
-            "encoding": self.files.encoding, "choice": choice,
-            "ledger": account and [account.ledger, account.name, account.column],
-            "version": __version__,
-        }  # fmt: skip
+def _check(args: argparse.Namespace) -> None:
+    """Refuse options that contradict each other, before any file is opened."""
+    if args.output and args.output_dir:
+        raise CommandError("--output and --output-dir exclude each other")
+    if args.in_place and (args.output_dir or len(args.files) != 1):
+        raise CommandError("--in-place goes with one input file")
+    if args.in_place and args.output is None:
+        args.output = args.files[0]
+    if args.resume and not args.output_dir:
+        raise CommandError("--resume goes with --output-dir")
+    if args.report_file and not args.report:
+        raise CommandError("--report-file goes with --report json")
+    if args.account_column in args.column:
+        raise CommandError("--account-column must not be one of the columns to privatise")
+    if not args.ledger:
+        for option in ("budget", "account", "account_column", "allow_wordless"):
+            if getattr(args, option):
+                raise CommandError(f"--{option.replace('_', '-')} goes with --ledger")
+        return
+    if (args.account is None) == (args.account_column is None):
+        raise CommandError("--ledger needs --account NAME or --account-column NAME")
+    if not args.output_dir and (args.output is None or streams(args.output)):
+        raise CommandError("--ledger needs -o FILE: a stream releases text at once, and the "
+                           "ledger must be charged before that")  # fmt: skip
 
 
 def _delimiter(given: str | None) -> str | None:
@@ -230,60 +170,60 @@ def _delimiter(given: str | None) -> str | None:
 
 
 def _privatize(args: argparse.Namespace) -> None:
-    options = Options.of(args)
-    files, asked = options.files, options.mechanism
-    bar = Bar(None, options.quiet)
-    opener = Opener(bar, files.encoding)
+    _check(args)
+    asked = MechanismOptions.of(args)
+    choice = Choice(tuple(args.column), args.account_column, not args.no_header,
+                    _delimiter(args.delimiter), by_line=asked.bag,
+                    longest=args.max_record << 20)  # fmt: skip
+    bar = Bar(None, args.quiet)
+    opener = Opener(bar, args.encoding)
     total = Done()
-    wanted, total.others = jobs(files, opener)
-    ledger = _ledger(options.account)
+    wanted, total.others = jobs(args, choice, opener)
+    ledger = None
+    if args.ledger:
+        from fastdx.budget import Ledger
 
-    def whole(job: Job) -> bool:
-        # The pieces of plain text are one text, so one call must keep their replacements.
-        return job.kind.name == "text" and asked.consistent
+        ledger = Ledger(args.ledger, args.budget, allow_wordless=args.allow_wordless)
+    # The pieces of plain text are one text, so one call must keep their replacements.
+    mechanism = asked.make(pieces=not choice.columns)
+    refuse_unchanged(mechanism, allowed=args.allow_unchanged or asked.allow_unchanged)
+    bags = None
+    if asked.bag:
+        from fastdx.bags import BagOfWords  # most runs draw none, and need not wait for it
 
-    made: dict[bool, Mechanism] = {}
-    for pieces in sorted({whole(job) for job in wanted}):
-        made[pieces] = asked.make(pieces=pieces)
-        refuse_unchanged(made[pieces], allowed=options.allow_unchanged)
+        bags = BagOfWords(mechanism)
+    finished = None
+    if args.output_dir:
+        parameters = hash_of(_released_by(args, choice, mechanism))
+        finished = Finished(Path(args.output_dir), parameters)
     bar.total = total_size([name for job in wanted for name in job.names])
-    finished: dict[bool, folders.Finished | None] = dict.fromkeys(made)
-    if files.output_dir:
-        finished = {pieces: _finished(options, mechanism) for pieces, mechanism in made.items()}
+    run = _Run(args, choice, mechanism, bags, opener, ledger, finished, total)
     try:
         for job in wanted:
-            known = finished[whole(job)]
-            if known is not None and files.resume and known.has(job.names[0], str(job.output)):
+            if args.resume and finished and finished.has(job.names[0], str(job.output)):
                 total.skipped += 1
                 bar(Path(job.names[0]).stat().st_size)
-                continue
-            _Run(options, made[whole(job)], opener, ledger, known, total).make(job)
+            else:
+                run.make(job)
     finally:
         bar.clear()
-    total.nearly = sum(mechanism._nearly_always_unchanged() for mechanism in made.values())
-    word = next(iter(made.values()))
-    closing.report(options.closing, word, _bags(word) if asked.bag else None, total)
+    total.nearly = mechanism._nearly_always_unchanged()
+    closing.report(args, asked.policy, mechanism, bags, total)
 
 
-def _bags(mechanism: Mechanism) -> BagOfWords:
-    # Most runs draw no bags, so they need not wait for the module.
-    from fastdx.bags import BagOfWords
-
-    return BagOfWords(mechanism)
-
-
-def _ledger(account: Account | None) -> Ledger | None:
-    if account is None:
-        return None
-    from fastdx.budget import Ledger
-
-    return Ledger(account.ledger, account.budget, allow_wordless=account.allow_wordless)
-
-
-def _finished(options: Options, mechanism: Mechanism) -> folders.Finished:
-    """Return the record of earlier runs, for comparison with these parameters."""
-    known = folders.hash_of(options.released_by(mechanism))
-    return folders.Finished(Path(str(options.files.output_dir)), known)
+def _released_by(args: argparse.Namespace, choice: Choice, mechanism: Mechanism) -> dict[str, Any]:
+    """Return all parameters that decide the output; ``--resume`` compares them."""
+    chosen = choice._asdict()
+    chosen.pop("longest")
+    spec = json.loads(mechanism._complete_spec(False))
+    for key in ("pad", "cache_bytes", "threads"):
+        spec.pop(key, None)
+    return {
+        "spec": spec, "bag": args.mechanism == BAG, "format": args.format,
+        "encoding": args.encoding, "choice": chosen,
+        "ledger": args.ledger and [args.ledger, args.account, args.account_column],
+        "version": __version__,
+    }  # fmt: skip
 
 
 class _Descriptor(io.RawIOBase):
@@ -306,30 +246,30 @@ class _Descriptor(io.RawIOBase):
 
 
 class _Run(NamedTuple):
-    """The parts that all jobs with one mechanism share."""
+    """The parts that all jobs share."""
 
-    options: Options
+    args: argparse.Namespace
+    choice: Choice
     mechanism: Mechanism
+    bags: BagOfWords | None
     opener: Opener
     ledger: Ledger | None
-    finished: folders.Finished | None
+    finished: Finished | None
     total: Done
 
     def make(self, job: Job) -> None:
         """Make an output; it gets its name when it is complete and paid for."""
-        whole = job.kind.name == "text"
-        bags = _bags(self.mechanism) if self.options.mechanism.bag else None
-        drawing = Drawing(self.mechanism, bags, whole=whole)
-        account = self.options.account
-        if self.ledger is not None and account is not None:
-            drawing.bill = Bill(self.ledger, self.mechanism, account.name, whole=whole)
-        form = job.kind(self.options.files.choice)
-        form.card = card = self._card(job, bags)
+        whole = not self.choice.columns
+        drawing = Drawing(self.mechanism, self.bags, whole=whole)
+        if self.ledger is not None:
+            drawing.bill = Bill(self.ledger, self.mechanism, self.args.account, whole=whole)
+        form = job.kind(self.choice)
+        form.card = card = self._card(job)
 
         def fill(out: BinaryIO) -> None:
             try:
                 batches = (batch for name in job.names for batch in form.read(name, self.opener))
-                run(batches, drawing, lambda batch: form.write(batch, out))
+                pipeline.run(batches, drawing, lambda batch: form.write(batch, out))
                 form.close()
             except BaseException:
                 form.abandon()
@@ -341,7 +281,7 @@ class _Run(NamedTuple):
             fill(cast(BinaryIO, _Descriptor(number)))
         else:
             with _naming(output), open_output(output, job.names, pack=False) as plain:
-                hashed = None if self.finished is None else folders.Hashed(plain)
+                hashed = None if self.finished is None else Hashed(plain)
                 below = plain if hashed is None else cast(BinaryIO, hashed)
                 with packed(below, output) as file:
                     fill(file)
@@ -360,35 +300,25 @@ class _Run(NamedTuple):
             {"inputs": job.names, "output": output or "-", "format": job.kind.name}
         )
 
-    def _card(self, job: Job, bags: BagOfWords | None) -> str | None:
+    def _card(self, job: Job) -> str | None:
         """Return the channel card of an output file, or note why it has none."""
-        if not self.options.cards or job.output is None or streams(job.output):
+        if self.args.no_channel_card or job.output is None or streams(job.output):
             return None
-        why = "bags have none" if bags is not None else no_card(self.mechanism)
-        if why is not None:
-            self.total.no_card = why
-            return None
-        return card_of(self.mechanism)
+        self.total.no_card = "bags have none" if self.bags is not None else no_card(self.mechanism)
+        return None if self.total.no_card else card_of(self.mechanism)
 
 
-class _naming:
-    """Adds the output's name to errors of writing it."""
-
-    def __init__(self, output: str | None) -> None:
-        self._output = output
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if (
-            isinstance(error, OSError)
-            and not isinstance(error, BrokenPipeError)
-            and error.errno is not None
-            and error.filename is None
-            and self._output is not None
-        ):
-            error.filename = self._output
+@contextmanager
+def _naming(output: str | None) -> Iterator[None]:
+    """Add the output's name to errors of writing it."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as e:
+        if e.errno is not None and e.filename is None:
+            e.filename = output
+        raise
 
 
 def _number_of(stream: Any) -> int | None:

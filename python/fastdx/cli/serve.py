@@ -8,13 +8,9 @@ import shutil
 import sys
 import sysconfig
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fastdx.cli.messages import CommandError
-from fastdx.cli.options import examples
-
-if TYPE_CHECKING:
-    from fastdx.cli.options import _Commands
+from fastdx.cli.options import Commands
 
 PROGRAM = "fastdx-serve"
 
@@ -25,7 +21,7 @@ EXAMPLES = """
 """
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "serve",
@@ -36,7 +32,7 @@ def add(commands: _Commands) -> None:
         # No argument begins with this sign, so all of them, even --help, go to the program.
         prefix_chars="\0",
         add_help=False,
-        **examples(EXAMPLES),
+        examples=EXAMPLES,
     )
     p.add_argument("options", nargs=argparse.REMAINDER, metavar="OPTIONS",
                    help="see fastdx serve --help")  # fmt: skip

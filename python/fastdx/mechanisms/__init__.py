@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastdx._selection import PrivateSpans, Select, rare
 from fastdx._types import Unchanged
-from fastdx.mechanisms.base import Common, Mechanism, Option
+from fastdx.mechanisms.base import Common, Mechanism
 from fastdx.mechanisms.finite_law import FiniteLaw
 from fastdx.mechanisms.hyperbolic_laplace import HyperbolicLaplace
 from fastdx.mechanisms.mahalanobis import Mahalanobis
@@ -24,7 +24,6 @@ __all__ = [
     "Mechanism",
     "MultivariateLaplace",
     "NeighborResponse",
-    "Option",
     "PrivateSpans",
     "Select",
     "Tem",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from numbers import Real
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypedDict
 
 from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
 from fastdx._selection import PrivateSpans, Select, pairs, private_spans, selected, spans_of
@@ -65,15 +65,6 @@ class Common(TypedDict, total=False):
     """The most threads that a call uses; by default ``FASTDX_NUM_THREADS``, or one per core."""
 
 
-class Option(NamedTuple):
-    """A number that a mechanism takes by keyword and on the command line."""
-
-    name: str
-    """The keyword; ``--name`` on the command line."""
-    help: str
-    """The help text of the option."""
-
-
 class Mechanism(MechanismCore):
     """The abstract base of all word mechanisms: see Tem, MultivariateLaplace, ….
 
@@ -89,8 +80,6 @@ class Mechanism(MechanismCore):
 
     name: ClassVar[str]
     """The mechanism's name in `MECHANISMS` and on the command line."""
-    options: ClassVar[tuple[Option, ...]] = ()
-    """The numbers that the mechanism takes on the command line besides ε."""
     default_space: ClassVar[str] = "english"
     """The built-in embedding that the mechanism uses if none is given."""
 

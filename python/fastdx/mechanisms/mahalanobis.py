@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from fastdx._core import Embedding
 from fastdx._shared.rounded import near, up
-from fastdx.mechanisms.base import Common, Mechanism, Option
+from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -49,9 +49,6 @@ class Mahalanobis(Mechanism):
     __slots__ = ()
 
     name = "mahalanobis"
-    options: ClassVar[tuple[Option, ...]] = (
-        Option("mixing", "share of the covariance in the noise, 0 to below 1 (default 0.2)"),
-    )
 
     def __new__(
         cls,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from fastdx._core import (
     RECOMMENDED_BALANCE,
@@ -23,7 +23,7 @@ from fastdx._core import (
 )
 from fastdx._shared.rounded import up
 from fastdx.exceptions import ParameterError
-from fastdx.mechanisms.base import Common, Mechanism, Option
+from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -80,10 +80,6 @@ class Tem(Mechanism):
     __slots__ = ()
 
     name = "tem"
-    options: ClassVar[tuple[Option, ...]] = (
-        Option("gamma", "distance beyond which all words are alike"),
-        Option("beta", "sets gamma by Theorem 3 (default 0.001)"),
-    )
 
     def __new__(
         cls,

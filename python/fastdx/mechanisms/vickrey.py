@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from fastdx._core import Embedding
 from fastdx._shared.rounded import near
-from fastdx.mechanisms.base import Common, Mechanism, Option
+from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -51,9 +51,6 @@ class Vickrey(Mechanism):
     __slots__ = ()
 
     name = "vickrey"
-    options: ClassVar[tuple[Option, ...]] = (
-        Option("tuning", "0 always the nearest word, 1 always the second nearest (default 0.75)"),
-    )
 
     def __new__(
         cls,

@@ -299,7 +299,7 @@ class TestCommand:
             (["--at-least", "0"], "flu", "--at-least"),
             (["--mechanism", "bag"], "flu", "bag"),
             ([], "secretword", "word 0"),
-            (["--column", "t"], '{"u": "secretword"}', "line 1: has no field 't'"),
+            (["--column", "t"], '{"u": "secretword"}', "1: none of its 1 fields is called 't'"),
             (["--column", "t"], "secretword", "line 1: not JSON"),
         ],
     )

@@ -110,8 +110,8 @@ def test_texts_of_another_language_warn_once() -> None:
     [
         (["privatise"], "did you mean privatize?"),
         (["xyz"], "there are privatize, calibrate"),
-        (["decode", "{csv}"], "reads text, or JSON lines with --column, and no csv"),
-        (["decode", "{text}", "--column", "text"], "--column names a field of JSON"),
+        (["decode", "{csv}"], "f.csv: csv needs --column NAME"),
+        (["decode", "{text}", "--column", "text"], "f.txt: text takes no --column NAME"),
         (
             ["evaluate", "{csv}", "--text-column", "text", "-o", "{page}"],
             "at least 40 texts, got 2",

@@ -22,10 +22,10 @@ import pytest
 import fastdx
 from fastdx.budget import Ledger
 from fastdx.cli import COMMANDS, parser, pipeline
-from fastdx.cli.folders import MANIFEST
+from fastdx.cli.finished import MANIFEST
 from fastdx.cli.formats.base import Batch
 from helpers.command import FASTDX, Command, fails, run
-from helpers.policies import weak
+from helpers.policies import made, weak
 
 
 def record(text: str, **more: object) -> str:
@@ -294,6 +294,48 @@ class TestMechanisms:
         args = ("privatize", "--epsilon", "2", "--certified", "--mechanism", "laplace")
         fails("--certified must be left out", *args, stdin="w1")
 
+    def test_a_policy_by_name_or_file(self, tmp_path: Path) -> None:
+        several, spec = tmp_path / "p.toml", tmp_path / "spec.toml"
+        several.write_text("[policies.low]\nepsilon = 1\n[policies.most]\nepsilon = 99\n"
+                           "allow_unchanged = true\n"
+                           "[policies.spans]\nepsilon = 2\nspans_only = true\n")  # fmt: skip
+        spec.write_text("epsilon = 4.0\noov = 'mask'\nconsistent = true\n")
+        text = "zyxw coffee " * 40
+        for given, expected in (
+            (f"{several}:low", {"epsilon": 1.0}), (f"{several}:most", {"epsilon": 99.0}),
+            (spec, {"epsilon": 4.0, "oov": "mask", "consistent": "call"}),
+            ("recommended", {"epsilon": 2.25, "balance": 0.1}),
+        ):  # fmt: skip
+            args = ("--policy", given, "--report", "json")
+            done = run("privatize", *args, stdin=text, code=0)
+            found = json.loads(done.stderr)["spec"]
+            assert {key: found[key] for key in expected} == expected
+            assert not expected.get("consistent") or len(set(done.stdout.split())) == 2
+        assert made("privatize", "--policy", "recommended", "--oov", "mask").oov == "mask"
+        for args, message in (
+            ((several,), "no policy is the default one: give FILE:NAME (--show-text shows it)"),
+            ((several, "--show-text"), "give FILE:NAME: low, most, spans"),
+            ((f"{several}:none",), "no policy is called 'none'"),
+            ((f"{several}:spans",), "policies.spans: it is for spans only"),
+            ((f"{spec}:low",), "it is one Spec, and has no policy 'low'"),
+            ((tmp_path / "none",), "none: No such file"),
+            ((spec, "--epsilon", "0", "--oov", "drop"), "leave out --epsilon, --oov"),
+            (("recommended", "--mechanism", "laplace"), "has its own mechanism and words"),
+        ):
+            fails(message, "privatize", "--policy", *args, stdin=text)
+
+    def test_options_that_go_together(self, tmp_path: Path) -> None:
+        for args, message in (
+            (("--metric", "manhattan"), "--metric goes with --embedding"),
+            (("--graph", "g", "--embedding", "e", "--limit", "3"), "out --embedding, --limit"),
+            (("--cover", "3", "--cover-file", "c"), "exclude each other"),
+            (("--words", "tem"), "--words goes with --mechanism bag"),
+            (("--cover", "0"), "--cover must be"), (("--cache", "-1"), "--cache must be"),
+            (("--numbers", "3,low"), "--numbers must be EPS or EPS,KEY=VALUE"),
+            (("--numbers", "3,unit=-1"), "--numbers: unit must be"),
+        ):  # fmt: skip
+            fails(message, "privatize", *args, stdin="coffee")
+
     def test_pad(self) -> None:
         args = ("privatize", "--epsilon", "3", "-q")
         assert run(*args, "--pad", "0.01", stdin="coffee").returncode == 0
@@ -339,6 +381,23 @@ class TestHelp:
                 assert words[0] == "fastdx" and args.run and not weak(args), line
                 examples += 1
         assert len(COMMANDS) > 7 and examples > 15
+
+    def test_a_help_is_short_and_another_is_whole(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", "80")
+        split = 0
+        for one in parsers(parser()):
+            short = one.format_help()
+            assert short.count("\n") <= 60, one.prog
+            options = [a.option_strings[-1] for a in one._actions if a.option_strings]
+            if "--help-all" in options:
+                split += 1
+                assert any(option not in short for option in options)
+                done = run(*one.prog.split()[1:], "--help-all", code=0)
+                short = done.stdout.partition("examples:")[0]
+            assert all(option in short for option in options), one.prog
+        assert split == 4
+        groups = run("privatize", "--help", code=0).stdout.split(":\n")
+        assert groups[2].endswith("\n\npolicy") and groups[3].startswith("  --policy NAME|FILE ")
 
     @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
     def test_completion(self, shell: str) -> None:

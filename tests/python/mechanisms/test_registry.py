@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import fastdx
 from fastdx import Mechanism
+from fastdx._core import spec_keys
+from fastdx.cli.options import LAW
 from fastdx.mechanisms import MECHANISMS
 from helpers.bounds import assert_bound
 from helpers.command import run
@@ -82,8 +84,9 @@ def test_liars_are_convicted(
 
 @KINDS
 def test_the_command_offers_it(kind: type[Mechanism], tmp_path: Path) -> None:
-    shown = run("privatize", "--help").stdout
-    assert kind.name in shown and all(f"--{o.name}" in shown for o in kind.options)
+    shown = run("privatize", "--help-all").stdout
+    own = {key for key, kinds in spec_keys() if kind.name in kinds} & {*LAW, "epsilon", "cover"}
+    assert kind.name in shown and own and all(f"--{key} " in shown for key in own)
     path = tmp_path / "e.fdx"
     e = space(kind, E)
     e.save(path)

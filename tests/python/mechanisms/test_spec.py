@@ -75,7 +75,7 @@ def test_pickled(specs: dict[str, dict[str, Any]], name: str) -> None:
 def test_the_command_runs_it(specs: dict[str, dict[str, Any]], name: str, tmp_path: Path) -> None:
     path, report = tmp_path / "spec.json", tmp_path / "report.json"
     path.write_text(json.dumps({**specs[name], "seed": 11}))
-    done = run("privatize", "--spec", path, "--report", "json", "--report-file", report,
+    done = run("privatize", "--policy", path, "--report", "json", "--report-file", report,
                "--allow-unchanged", "--format", "jsonl", "--column", "t",
                stdin=json.dumps({"t": TEXT}) + "\n", code=0)  # fmt: skip
     told = json.loads(report.read_text())

@@ -131,7 +131,7 @@ def test_what_needs_other_packages_is_no_part_of_a_star() -> None:
 
 
 def test_what_is_for_those_who_write_mechanisms_stands_in_its_module() -> None:
-    for name in ("MECHANISMS", "Common", "Option"):
+    for name in ("MECHANISMS", "Common"):
         assert not hasattr(fastdx, name) and name in fastdx.mechanisms.__all__
 
 

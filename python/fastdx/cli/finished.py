@@ -1,96 +1,18 @@
-"""Runs over many files: their outputs, and the record of finished ones."""
+"""The record of finished outputs in a folder, for ``--resume``."""
 
 from __future__ import annotations
 
 import contextlib
-import glob
 import io
 import json
-import os
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
-from fastdx._shared.card import SUFFIX
 from fastdx._shared.replace import open_output
 from fastdx.cli.messages import CommandError
 
 MANIFEST = ".fastdx-finished.json"
 """The name of the record of finished outputs, their inputs and parameters. It lies beside them."""
-
-
-class InputFile(NamedTuple):
-    """An input file, with the path of its output relative to ``--output-dir``."""
-
-    path: str
-    relative: Path
-    walked: bool
-    """Whether the file comes from a folder. False: it was named."""
-
-
-def input_files(names: Sequence[str]) -> Iterator[InputFile]:
-    """Yield the files that are named, that match a pattern, or that lie in a folder."""
-    for name in names:
-        path = Path(name)
-        if name != "-" and path.is_dir():
-            yield from _walk(path)
-        elif glob.has_magic(name) and not path.exists():
-            matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 (absolute, too)
-            files = [match for match in matches if Path(match).is_file()]
-            if not files:
-                raise CommandError(f"{name}: no file matches")
-            # Outputs keep only the folders from the first wildcard on.
-            fixed = []
-            for part in path.parts:
-                if glob.has_magic(part):
-                    break
-                fixed.append(part)
-            base = Path(*fixed)
-            for match in files:
-                yield InputFile(match, Path(match).relative_to(base), False)
-        else:
-            yield InputFile(name, Path("stdin" if name == "-" else path.name), False)
-
-
-def _walk(folder: Path) -> Iterator[InputFile]:
-    """Yield the files in a folder and its sub-folders, without hidden ones."""
-    for where, folders, files in os.walk(folder):
-        folders[:] = sorted(f for f in folders if not f.startswith("."))
-        for file in sorted(files):
-            path = Path(where) / file
-            # A channel card beside a release is not a text.
-            card = file.endswith(SUFFIX)
-            if not card and not file.startswith(".") and path.is_file():
-                yield InputFile(str(path), path.relative_to(folder), True)
-
-
-def outputs(given: Sequence[InputFile], folder: Path) -> dict[str, str]:
-    """Return the output path of every input by the input's path, and create the folders.
-
-    Raises
-    ------
-    CommandError
-        Two inputs would have one output, or an output would replace an input.
-    """
-    made: dict[str, str] = {}
-    owner: dict[Path, str] = {}
-    inputs = {Path(g.path).resolve() for g in given}
-    for g in given:
-        target = folder / g.relative
-        if target in owner:
-            if owner[target] == g.path:
-                continue
-            raise CommandError(
-                f"{owner[target]} and {g.path} would both become {target}: name their folder, or "
-                "quote the pattern, so that sub-folders are kept"
-            )
-        if target.resolve() in inputs:
-            raise CommandError(f"{target} would replace an input: choose another --output-dir")
-        owner[target] = g.path
-        made[g.path] = str(target)
-    for target in owner:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    return made
 
 
 class Hashed(io.RawIOBase):
@@ -102,12 +24,10 @@ class Hashed(io.RawIOBase):
 
         self._out = out
         self._hash = sha256()
-        self.size = 0
 
     def write(self, data: Any) -> int:
         """Write bytes and add them to the hash."""
         self._hash.update(data)
-        self.size += len(data)
         self._out.write(data)
         return len(data)
 
