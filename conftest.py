@@ -53,15 +53,9 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if collection_path.suffix == ".py" and missing(collection_path) else None
 
 
-def advises(example: pytest.DoctestItem) -> bool:
-    """Whether readers take a policy of an example as advice: not on a few words made up for it."""
-    text = (example.dtest.docstring if example.dtest else None) or ""
-    return example.path.suffix == ".md" or not ("Embedding([" in text or "come back" in text)
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if reason := missing(item.path):
             item.add_marker(pytest.mark.skip(reason=reason))
-        if isinstance(item, pytest.DoctestItem) and advises(item):
+        if isinstance(item, pytest.DoctestItem):  # readers take an example's policy as advice
             item.add_marker(pytest.mark.filterwarnings("error::fastdx.UnchangedWarning"))

@@ -55,7 +55,7 @@ def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR
     --------
     >>> from fastdx import Embedding, Tem
     >>> from fastdx.columns import privatize_column
-    >>> tem = Tem(Embedding(["tea", "coffee"], [[0.0], [1.0]]), 1.0)
+    >>> tem = Tem(Embedding(["tea", "coffee", "cup"], [[0.0], [1.0], [2.0]]), 0.5)
     >>> [(None if t is None else len(t.split())) for t in privatize_column(tem, ["tea tea", None])]
     [2, None]
     """
@@ -231,7 +231,7 @@ def privatize_frame(
     >>> import pyarrow
     >>> from fastdx import Embedding, Tem
     >>> from fastdx.columns import privatize_frame
-    >>> tem = Tem(Embedding(["tea", "coffee"], [[0.0], [1.0]]), 1.0)
+    >>> tem = Tem(Embedding(["tea", "coffee", "cup"], [[0.0], [1.0], [2.0]]), 0.5)
     >>> table = pyarrow.table({"id": [1], "order": ["tea please"]})
     >>> privatize_frame(tem, table, "order").column_names
     ['id', 'order']

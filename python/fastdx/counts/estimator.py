@@ -96,10 +96,10 @@ class Estimator:
     Examples
     --------
     >>> from fastdx import Embedding, Tem
-    >>> from fastdx.channel import Channel, NgramPrior
+    >>> from fastdx.channel import Channel
     >>> from fastdx.counts import Estimator
     >>> e = Embedding(["tea", "coffee", "sun", "rain"], [[0.0], [1.0], [6.0], [7.0]])
-    >>> tem = Tem(e, 3.0, oov="mask", seed=1)
+    >>> tem = Tem(e, 0.5, oov="mask", seed=1)
     >>> private = tem.privatize(["tea and coffee", "sun", "coffee", "rain and tea"] * 50)
     >>> found = Estimator(Channel.of(tem)).add(private).share(["tea", "coffee"])
     >>> bool(found.low < 4 / 8 < found.high), found.documents
@@ -167,9 +167,10 @@ class Estimator:
         Examples
         --------
         >>> from fastdx import Embedding, Tem
-        >>> from fastdx.channel import Channel, NgramPrior
+        >>> from fastdx.channel import Channel
         >>> from fastdx.counts import Estimator
-        >>> channel = Channel.of(Tem(Embedding(["tea", "coffee"], [[0.0], [1.0]]), 3.0, oov="mask"))
+        >>> e = Embedding(["tea", "coffee", "cup"], [[0.0], [1.0], [2.0]])
+        >>> channel = Channel.of(Tem(e, 0.5, oov="mask"))
         >>> Estimator(channel).add(["tea, coffee", "tea"]).add([["tea", "coffee"], ["tea"]])
         Estimator(4 documents, 6 words)
         """

@@ -186,7 +186,7 @@ def sentence_attack(
     >>> from fastdx.channel import NgramPrior
     >>> e = Embedding(["hot", "cold", "fire", "ice"], [[0.0], [0.1], [2.0], [3.0]])
     >>> model = NgramPrior.train(e, ["hot fire", "cold ice"] * 200)
-    >>> found = sentence_attack(Tem(e, 6.0), ["hot fire", "cold ice"] * 100, model)
+    >>> found = sentence_attack(Tem(e, 1.5), ["hot fire", "cold ice"] * 100, model)
     >>> found.sentence.mean > found.alone.mean
     True
     """

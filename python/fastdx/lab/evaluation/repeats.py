@@ -41,10 +41,10 @@ def frequency_attack(mechanism: Mechanism, words: Sequence[str], times: int) -> 
 
     Examples
     --------
-    >>> from fastdx import Tem
+    >>> from fastdx import Embedding, Tem
     >>> from fastdx.lab.evaluation import frequency_attack
-    >>> # All words come back at this ε.
-    >>> frequency_attack(Tem(epsilon=100.0, seed=1), ["coffee", "tea"], 5).tolist()
+    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [2.0]])
+    >>> frequency_attack(Tem(e, 0.5, seed=1), ["a", "c"], 1000).tolist()
     [True, True]
     """
     outputs = _outputs(mechanism, words, times)
