@@ -7,13 +7,12 @@ imports no library that the caller has not imported.
 from __future__ import annotations
 
 import difflib
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from math import isnan
 from typing import Any
 
 from fastdx._core import MechanismCore, privatize_arrow
 from fastdx._shared.card import card_of, with_card
+from fastdx._shared.numeric import is_missing, loaded
 from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["privatize_column", "privatize_frame"]
@@ -23,11 +22,6 @@ JSON = (
     "text must be a column of text, not JSON, which would not be valid then: take its texts out "
     "first"
 )
-
-
-def _loaded(name: str) -> Any:
-    """Return a library if the caller has imported it."""
-    return sys.modules.get(name)
 
 
 def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR0911, a case a kind
@@ -61,7 +55,7 @@ def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR
     """
     if is_missing(column):
         return column
-    pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
+    pandas, polars, arrow = loaded("pandas"), loaded("polars"), loaded("pyarrow")
     if pandas is not None and isinstance(column, (pandas.Series, pandas.Index)):
         return _pandas(mechanism, column, pandas)
     if polars is not None and isinstance(column, polars.Series):
@@ -70,7 +64,7 @@ def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR
         return _arrow(mechanism, arrow.array([column.as_py()], column.type), arrow)[0]
     if arrow is not None and isinstance(column, (arrow.Array, arrow.ChunkedArray)):
         return _arrow(mechanism, column, arrow)
-    if (duckdb := _loaded("duckdb")) is not None and isinstance(column, duckdb.DuckDBPyRelation):
+    if (duckdb := loaded("duckdb")) is not None and isinstance(column, duckdb.DuckDBPyRelation):
         if len(column.columns) != 1:
             raise InputTypeError(
                 f"text is a relation of {len(column.columns)} columns: use privatize_frame"
@@ -79,14 +73,6 @@ def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR
     if hasattr(column, "__arrow_c_stream__") or hasattr(column, "__arrow_c_array__"):
         return privatize_arrow(mechanism, column)[0]
     return _nested(mechanism, column)
-
-
-def is_missing(value: Any) -> bool:
-    """Return whether a value is None, NaN, pandas.NA or NaT."""
-    if value is None or (isinstance(value, float) and isnan(value)):
-        return True
-    pandas = _loaded("pandas")
-    return pandas is not None and (value is pandas.NA or value is pandas.NaT)
 
 
 def _nested(mechanism: MechanismCore, given: Any) -> Any:
@@ -240,7 +226,7 @@ def privatize_frame(
                         and not isinstance(columns, str) else [columns])  # fmt: skip
     if not names:
         raise ParameterError("columns must be at least one, got none")
-    pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
+    pandas, polars, arrow = loaded("pandas"), loaded("polars"), loaded("pyarrow")
     if pandas is not None and isinstance(frame, pandas.DataFrame):
         if isinstance(frame.columns, pandas.MultiIndex):
             raise InputTypeError("frame has a MultiIndex of columns: flatten their names first")
@@ -255,7 +241,7 @@ def privatize_frame(
         for first, path in _paths(names, frame.columns):
             frame = frame.with_columns(_polars(mechanism, frame[first], polars, path))
         return frame
-    if (duckdb := _loaded("duckdb")) is not None and isinstance(frame, duckdb.DuckDBPyRelation):
+    if (duckdb := loaded("duckdb")) is not None and isinstance(frame, duckdb.DuckDBPyRelation):
         for first, path in _paths(names, frame.columns):
             if _is_json(frame.types[frame.columns.index(first)], path):
                 raise InputTypeError(JSON)

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import DateCore, NumberCore
+from fastdx._shared.checks import inside
 from fastdx._shared.numeric import day_column, float_column, floats_of, of_days, to_days
 from fastdx.exceptions import InputTypeError, ParameterError
 
@@ -47,8 +48,7 @@ class Estimate(NamedTuple):
 
 def _sum_of(values: NDArray[np.float64], level: float, weight: float = 1.0) -> Estimate:
     """Return the sum of independent values, times a weight, and its normal interval."""
-    if not 0.0 < level < 1.0:
-        raise ParameterError(f"level must be between 0 and 1, got {level}")
+    inside("level", level)
     value = weight * float(values.sum())
     if len(values) == 1:
         return Estimate(value, -inf, inf)

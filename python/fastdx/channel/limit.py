@@ -21,6 +21,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastdx._shared.checks import at_least
 from fastdx.channel.receiver import by_rank, matrix_of
 from fastdx.exceptions import ParameterError
 
@@ -360,15 +361,13 @@ def _points(
 ) -> RateDistortion:
     if not tolerance > 0:
         raise ParameterError(f"tolerance must be positive, got {tolerance}")
-    if rounds.__index__() < 1:
-        raise ParameterError(f"rounds must be at least 1, got {rounds.__index__()}")
+    at_least("rounds", rounds.__index__(), 1)
     most, closest = source.trivial()[1], source.closest()
     if not most - closest > 1e-9 * max(abs(most), 1e-30):
         raise ParameterError("distortions must differ: no output helps here")
     if np.ndim(slopes) == 0:  # type: ignore[arg-type]
         count = slopes.__index__()  # type: ignore[union-attr]
-        if count < 1:
-            raise ParameterError(f"slopes must be at least 1, got {count}")
+        at_least("slopes", count, 1)
         wanted = np.geomspace(*_range(source, most, closest), count + 1)[:-1]
     else:
         given = np.unique(np.asarray(slopes, dtype=np.float64))[::-1]

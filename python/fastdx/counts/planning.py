@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fastdx._shared.checks import inside
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.receiver import Prior, by_rank, numbers_of
-from fastdx.counts.estimator import UNKNOWN, _confidence, indicator
+from fastdx.counts.estimator import UNKNOWN, indicator
 from fastdx.counts.linear import Rule, rule_for
 from fastdx.exceptions import ParameterError
 
@@ -120,7 +121,7 @@ def plan(
         raise ParameterError(f"share must be below 1, got {share}")
     wanted = indicator(channel, words)
     public = by_rank(numbers_of(prior), len(channel.mechanism.space))
-    half, width = within * share, _normal_width(_confidence(confidence))
+    half, width = within * share, _normal_width(inside("confidence", confidence))
     given = prior.unknown if isinstance(prior, NgramPrior) else UNKNOWN
     unknown = given if channel.mechanism.oov == "random" else 0.0
 

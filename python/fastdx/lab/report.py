@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from fastdx import calibration
+from fastdx._shared.checks import at_least
 from fastdx._shared.replace import open_output
 from fastdx.calibration.measures import statistics_at
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.guesses import prior_of
-from fastdx.channel.receiver import Prior
+from fastdx.channel.receiver import Prior, entropy
 from fastdx.exceptions import ParameterError
 from fastdx.lab import attacks
 from fastdx.lab.plots import neighbour_distances
@@ -88,8 +89,7 @@ def write(
     calibration.Choice
         The chosen ε and the reason.
     """
-    if points < 3:
-        raise ParameterError(f"points must be at least 3, got {points}")
+    at_least("points", points, 3)
     tell = progress or (lambda line: None)
     tell("choosing ε")
     names = None if words is None else list(words)
@@ -202,9 +202,7 @@ def _before(mechanism: Mechanism, prior: Prior) -> dict[str, Any]:
     """The prior that bits are under, and a word's entropy before anything is released."""
     by_rank = prior is None or isinstance(prior, str)
     each = prior_of(mechanism, "rank" if by_rank else prior)
-    kept = each[each > 0]
-    entropy = float(-(kept * np.log2(kept)).sum())
-    return {"kind": "rank" if by_rank else "given", "entropy": entropy}
+    return {"kind": "rank" if by_rank else "given", "entropy": entropy(each)}
 
 
 def _near(mechanism: Mechanism) -> float | None:

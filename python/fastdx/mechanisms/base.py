@@ -402,7 +402,7 @@ class Mechanism(MechanismCore):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return a function and arguments that make an equal object (pickle's protocol)."""
-        return _restored, (type(self), self._given_spec(), self._held())
+        return type(self)._from_spec, (self._given_spec(), self._held())
 
     def __eq__(self, other: object) -> bool:
         """Return whether both have an equal `spec`: the same law, words and guarantee."""
@@ -431,8 +431,3 @@ class Mechanism(MechanismCore):
         if self.seed is not None:
             shown += f", seed={self.seed}: REPRODUCIBLE, FOR TESTS ONLY"
         return f"{shown})"
-
-
-def _restored(cls: type[Mechanism], spec: str, held: dict[str, Any]) -> Mechanism:
-    """Make the mechanism that a Spec (JSON) and its in-memory parts describe."""
-    return cls._from_spec(spec, held)

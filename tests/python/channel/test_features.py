@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 import fastdx
 from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.bayes import shares_behind
-from fastdx.channel.features import TextFeatures, directions
+from fastdx.channel.features import TextFeatures, directions, shares_behind
 from helpers.laws import behind, law_of
 
 WORDS = ["the", "a", "tea", "cup", "law", "of"]

@@ -12,6 +12,7 @@ from math import isnan, nan
 from typing import Any
 
 from fastdx._core import Cover, Embedding, WordGraph
+from fastdx._shared.checks import inside
 from fastdx._shared.rounded import up
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.receiver import Prior
@@ -322,8 +323,8 @@ def compare(
     if bits is not None and not 0 < bits < float("inf"):
         raise ParameterError(f"bits must be above 0 and finite, got {bits}")
     attacked = None if texts is None else list(texts)
-    if named is not None and not 0 < named < 1:
-        raise ParameterError(f"named must be above 0 and below 1, got {named}")
+    if named is not None:
+        inside("named", named)
     most = named if named is not None else bits
 
     def consequence(at: Mechanism) -> float:

@@ -139,7 +139,7 @@ def frontier(
         rows.append(row)
     if not rows:
         raise ParameterError("mechanisms must be at least one, got none")
-    return Table(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
+    return Table.of_rows(rows)
 
 
 def _unit(mechanism: Mechanism) -> str:
@@ -301,6 +301,6 @@ def choose_cover(
             made.append(tem)
     if not rows:
         raise ParameterError(f"no cover keeps {promise}={most} at any ε")
-    table = Table(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
+    table = Table.of_rows(rows)
     best = int((table["similarity"] - table["chance"]).argmax())
     return CoverChoice(made[best], int(rows[best]["k"]), float(rows[best]["weight"]), table)

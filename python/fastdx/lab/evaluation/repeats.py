@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fastdx.exceptions import ParameterError
+from fastdx._shared.checks import at_least
 from fastdx.lab.attacks import LikelyInputs
 from fastdx.mechanisms import Mechanism
 
 
 def _outputs(mechanism: Mechanism, words: Sequence[str], times: int) -> list[list[str]]:
     """Return the outputs of each word, which is repeated in a text of its own."""
-    if times < 1:
-        raise ParameterError(f"times must be at least 1, got {times}")
+    at_least("times", times, 1)
     return [t.split() for t in mechanism.privatize([" ".join([word] * times) for word in words])]
 
 
