@@ -339,12 +339,10 @@ class Number(_Drawn):
 
         Parameters
         ----------
-        released : column of numbers
-            What `privatize` returned, or what ``find(text, released=True)`` found in releases.
+        released, level : column of numbers, float
+            As for `estimate_mean`; the confidence is that of each interval.
         edges : array_like of float, shape (n + 1,)
             The ends of the bins, ascending. The last bin has its upper end, the others do not.
-        level : float, optional
-            The confidence of each interval, between 0 and 1.
 
         Returns
         -------

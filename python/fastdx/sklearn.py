@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fastdx._core import Guarantee
 from fastdx._engines.batches import privatize_values
 from fastdx._engines.recipe import Recipe, no_text
-from fastdx._shared.numeric import is_missing
+from fastdx._shared.missing import is_missing
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.features import TextFeatures, columns_of, laws, shares_behind
 from fastdx.exceptions import InputTypeError, ParameterError

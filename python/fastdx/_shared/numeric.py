@@ -6,16 +6,16 @@ Missing values stay missing. The module imports no library that the caller has n
 from __future__ import annotations
 
 import datetime as dt
-import sys
 from collections.abc import Callable, Iterable
 from decimal import Context, Decimal
-from math import inf, isnan
+from math import inf
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastdx._shared.missing import is_missing, loaded
 from fastdx.exceptions import InputTypeError
 
 Floats: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -27,23 +27,6 @@ MOST_PLACES = 400
 """Decimals that a Decimal is released with at most: no float64 has more that are not 0."""
 EXACT = Context(prec=1000)
 EPOCH = dt.date(1970, 1, 1).toordinal()
-
-
-def loaded(name: str) -> Any:
-    """Return a library if the caller has imported it."""
-    return sys.modules.get(name)
-
-
-def is_missing(value: Any) -> bool:
-    """Return whether a value is None, NaN, NaT, pandas.NA, or a Decimal NaN."""
-    if value is None or (isinstance(value, float) and isnan(value)):
-        return True
-    if isinstance(value, Decimal):
-        return value.is_nan()
-    if isinstance(value, (np.datetime64, np.floating)):
-        return bool(np.isnat(value) if isinstance(value, np.datetime64) else np.isnan(value))
-    pandas = loaded("pandas")
-    return pandas is not None and (value is pandas.NA or value is pandas.NaT)
 
 
 def _refuse(name: str, kind: str, value: Any) -> InputTypeError:

@@ -382,10 +382,8 @@ def match(
     words : iterable of str, optional
         Words of both vocabularies. By default 200 words spread over the first vocabulary, without
         those that the second lacks.
-    draws : int, optional
-        Draws per word.
-    tolerance : float, optional
-        The relative accuracy of ε.
+    draws, tolerance : optional
+        As for `choose_epsilon`.
     """
     check_tolerance(tolerance)
     if on not in _CONSEQUENCES:

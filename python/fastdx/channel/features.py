@@ -145,21 +145,9 @@ class TextFeatures:
 
     Parameters
     ----------
-    channel : Channel
-        The law.
-    prior : array_like of float, shape (V,), 'rank', or NgramPrior, optional
-        What the receiver knows of the language; by default 1/(rank + 2.7). With an NgramPrior of
-        order 2 or 3, and for ``consistent=`` mechanisms, every text is decoded.
-    kind : {'means', 'counts', 'both'}, optional
-        The mean over a text's words of the posterior mean of each word's vector; how often each
-        word stands in it, in expectation; both side by side.
-    vectors : array_like of float, shape (V, n), optional
-        Vectors for means; by default those of the mechanism's embedding.
-    directions : int, optional
-        Counts, divided by the number of words, along so many `directions` in place of all V words.
-    least : float, optional
-        Counts in a text with a smaller probability at a place leave the sparse matrix, if the
-        table is used.
+    channel, prior, kind, vectors, directions, least
+        As for `fastdx.sklearn.PosteriorFeatures`. Texts are decoded for ``consistent=`` mechanisms
+        too, and `least` counts only where the table is used.
 
     Examples
     --------

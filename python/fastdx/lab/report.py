@@ -17,7 +17,7 @@ from fastdx import calibration
 from fastdx._shared.checks import at_least
 from fastdx._shared.replace import open_output
 from fastdx.calibration.measures import statistics_at
-from fastdx.channel import Channel, NgramPrior
+from fastdx.channel import Channel
 from fastdx.channel.guesses import prior_of
 from fastdx.channel.receiver import Prior, entropy
 from fastdx.exceptions import ParameterError
@@ -41,14 +41,6 @@ def write(
     path: str | PathLike[str],
     mechanism: Mechanism,
     *,
-    max_unchanged: float = 0.5,
-    min_outputs: int = 300,
-    max_reidentified: float | None = None,
-    max_posterior: float | None = None,
-    max_bits: float | None = None,
-    max_named: float | None = None,
-    texts: Iterable[str] | None = None,
-    model: NgramPrior | None = None,
     prior: Prior = None,
     words: Iterable[str] | None = None,
     examples: Sequence[str] | None = None,
@@ -56,6 +48,7 @@ def write(
     draws: int = 1000,
     points: int = 13,
     progress: Callable[[str], object] | None = None,
+    **promise: Any,
 ) -> calibration.Choice:
     """Choose ε, measure the mechanism at several ε around it, and write the page.
 
@@ -65,10 +58,8 @@ def write(
         The HTML file. It replaces an existing file when it is complete, and needs no network.
     mechanism : Mechanism
         Any mechanism; the search starts at its ε.
-    max_unchanged, min_outputs, max_reidentified, max_posterior : optional
-        The promise, as for `calibration.choose_epsilon`.
-    max_bits, max_named, texts, model, prior : optional
-        The promise, as for `calibration.choose_epsilon`.
+    prior : array_like of float, shape (V,), 'rank', or a model of language, optional
+        How often each word is written, as for `calibration.choose_epsilon`.
     words : iterable of str, optional
         Words to measure, as for `calibration.statistics`; for a large vocabulary a sample saves
         time.
@@ -83,6 +74,9 @@ def write(
         The number of ε on the slider, at least 3.
     progress : callable, optional
         Called with a line about each step.
+    **promise
+        The promise, as for `calibration.choose_epsilon`: ``max_unchanged``, ``min_outputs``,
+        ``max_reidentified``, ``max_posterior``, ``max_bits``, ``max_named``, ``texts``, ``model``.
 
     Returns
     -------
@@ -93,11 +87,7 @@ def write(
     tell = progress or (lambda line: None)
     tell("choosing ε")
     names = None if words is None else list(words)
-    choice = calibration.choose_epsilon(
-        mechanism, max_unchanged=max_unchanged, min_outputs=min_outputs, words=names, draws=draws,
-        max_reidentified=max_reidentified, max_posterior=max_posterior, prior=prior,
-        max_bits=max_bits, max_named=max_named, texts=texts, model=model,
-    )  # fmt: skip
+    choice = calibration.choose_epsilon(mechanism, words=names, draws=draws, prior=prior, **promise)
     epsilons = _grid(mechanism, choice.epsilon, points)
     if examples is None:
         measured = names or list(mechanism.space.words)

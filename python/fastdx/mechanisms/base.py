@@ -281,7 +281,7 @@ class Mechanism(MechanismCore):
 
     def _privatize_column(self, text: Any) -> Any:
         """Replace the words of a column of a type that the core's `privatize` does not know."""
-        from fastdx.columns import privatize_column
+        from fastdx._shared.columns import privatize_column
 
         return privatize_column(self, text)
 
@@ -293,8 +293,8 @@ class Mechanism(MechanismCore):
         frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch, DuckDB relation
             The frame.
         columns : str or iterable of str
-            The columns of text, also fields of structs of Arrow, polars and DuckDB:
-            ``'user.comment'``.
+            The columns of text (numbers where pandas has numbers). A name with points names a field
+            within structs of Arrow, polars or DuckDB (``'user.comment'``), unless a column has it.
 
         Returns
         -------
@@ -303,8 +303,23 @@ class Mechanism(MechanismCore):
             their places. ``attrs`` and metadata are dropped, except those that Arrow and pandas
             need to read columns. The schema of an Arrow table gets the channel card (key
             ``fastdx.channel``), unless the mechanism has a seed or no law.
+
+        Raises
+        ------
+        ParameterError
+            No column is named, or the frame lacks one.
+        InputTypeError
+            The frame is of another kind or lazy, or a value is no text.
+
+        Examples
+        --------
+        >>> import pyarrow
+        >>> from fastdx import Tem
+        >>> table = pyarrow.table({"id": [1], "order": ["tea please"]})
+        >>> Tem.recommended().privatize_frame(table, "order").column_names
+        ['id', 'order']
         """
-        from fastdx.columns import privatize_frame
+        from fastdx._shared.columns import privatize_frame
 
         return privatize_frame(self, frame, columns)
 

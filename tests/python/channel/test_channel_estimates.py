@@ -272,7 +272,7 @@ class TestEstimates:
 
     def test_without_it_the_reason_is_given(self) -> None:
         noise, _ = line(2.0)
-        with pytest.raises(fastdx.ParameterError, match=r"estimate=draws.*fastdx\.laws"):
+        with pytest.raises(fastdx.ParameterError, match=r"estimate=draws.*fastdx\.lab\.laws"):
             Channel.of(noise)
         with pytest.raises(fastdx.ParameterError, match="estimate"):
             Channel.of(noise, estimate=1)

@@ -157,10 +157,8 @@ class LikelyInputs:
 
         Parameters
         ----------
-        mechanism : Mechanism
-            Any mechanism.
-        prior : array_like of float, shape (V,), 'rank', or a model of language, optional
-            How often each word is written, as for `reidentification`.
+        mechanism, prior
+            As for `reidentification`.
         most : int, optional
             The most words per output.
         draws : int, optional
@@ -243,12 +241,10 @@ def mean_similarity(
 
     Parameters
     ----------
-    mechanism : Mechanism
-        Any mechanism.
+    mechanism, prior
+        As for `reidentification`.
     judge : Embedding
         Another embedding than the mechanism's; words that it lacks are left out.
-    prior : array_like of float, shape (V,), 'rank', or a model of language, optional
-        How often each word is written; by default all words are equally likely.
     draws : int, optional
         The number of words that are drawn from the prior and replaced.
 

@@ -285,17 +285,8 @@ def compare(
         Instead of `epsilon`: the bits that a release tells about a word under `prior`. Each
         mechanism gets the largest ε, within 0.5%, at which it tells at most that. A mechanism
         without a law has no such ε.
-    texts : iterable of str, optional
-        Texts that are privatised and that the strongest attacker reads. The model must not have
-        seen them.
-    model : NgramPrior, optional
-        The attacker's model of the language; needed for `texts`.
-    judge : Embedding, optional
-        Measures the similarity of words and replacements.
-    prior : array_like of float, shape (V,), 'rank', or a model of language, optional
-        How often each word is written.
-    draws : int, optional
-        Words drawn to measure the similarity.
+    texts, model, judge, prior, draws : optional
+        As for `frontier`; by default words are written by 'rank'.
     progress : callable, optional
         Called with the name of each mechanism before the work on it.
 

@@ -238,10 +238,8 @@ def choose_cover(
     max_named : float, optional
         A bound on the share of content words of `texts` that the strongest attacker names, taken at
         the upper end of its interval: see `sentence_attack`. The draws are the same at every ε.
-    texts : iterable of str, optional
-        Texts for `max_named`. The model must not have seen them.
-    model : NgramPrior, optional
-        The attacker's model of the language, for `max_named`.
+    texts, model : optional
+        For `max_named`, as for `frontier`.
     prior : array_like of float, shape (V,), 'rank', or a model of language, optional
         How often each word is written; covers are balanced by these frequencies too.
     ks, weights : sequence, optional

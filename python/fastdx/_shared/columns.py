@@ -12,7 +12,7 @@ from typing import Any
 
 from fastdx._core import MechanismCore, privatize_arrow
 from fastdx._shared.card import card_of, with_card
-from fastdx._shared.numeric import is_missing, loaded
+from fastdx._shared.missing import is_missing, loaded
 from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["privatize_column", "privatize_frame"]
@@ -27,31 +27,8 @@ JSON = (
 def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR0911, a case a kind
     """Privatise a column of any kind; `Mechanism.privatize` calls it for all but lists of str.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Any mechanism.
-    column : object
-        A pandas Series or Index, a polars Series, a pyarrow Array, ChunkedArray or Scalar, a DuckDB
-        relation of one column, anything with Arrow's C interface, or nested lists of str.
-
-    Returns
-    -------
-    object
-        A column of the same kind; missing values stay missing.
-
-    Raises
-    ------
-    InputTypeError
-        The column is of another kind, or a value is no text.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.columns import privatize_column
-    >>> tem = Tem(Embedding(["tea", "coffee", "cup"], [[0.0], [1.0], [2.0]]), 0.5)
-    >>> [(None if t is None else len(t.split())) for t in privatize_column(tem, ["tea tea", None])]
-    [2, None]
+    Of pandas, polars, Arrow and DuckDB (one column), of what has Arrow's C interface, or lists in
+    lists of str. It stays of its kind, and missing values stay missing.
     """
     if is_missing(column):
         return column
@@ -188,40 +165,7 @@ def _is_json(kind: Any, path: list[str]) -> bool:
 def privatize_frame(
     mechanism: MechanismCore, frame: Any, columns: str | int | Iterable[str | int]
 ) -> Any:
-    """Privatise columns of a frame; `Mechanism.privatize_frame` calls it.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Any mechanism.
-    frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch, or DuckDB relation
-        The frame; its other columns are released unchanged.
-    columns : str, int, or iterable of these
-        The names of the columns of text (numbers where pandas has numbers). A name with points
-        names a field within structs of Arrow, polars or DuckDB, unless a column has this name.
-
-    Returns
-    -------
-    object
-        A new frame of the same kind; for a DuckDB relation a pyarrow.Table.
-
-    Raises
-    ------
-    ParameterError
-        No column is named, or the frame lacks one.
-    InputTypeError
-        The frame is of another kind or lazy, or a value is no text.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.columns import privatize_frame
-    >>> tem = Tem(Embedding(["tea", "coffee", "cup"], [[0.0], [1.0], [2.0]]), 0.5)
-    >>> table = pyarrow.table({"id": [1], "order": ["tea please"]})
-    >>> privatize_frame(tem, table, "order").column_names
-    ['id', 'order']
-    """
+    """Privatise columns of a frame; see `Mechanism.privatize_frame`."""
     names: list[Any] = (list(dict.fromkeys(columns)) if isinstance(columns, Iterable)
                         and not isinstance(columns, str) else [columns])  # fmt: skip
     if not names:
