@@ -22,7 +22,7 @@ LIBRARIES = {
     "spacy": "spacy",
     "spark": "pyspark",
 }
-"""The packages that fastdx.NAME, docs/engines/NAME.md and fastdx.lab.evaluation.context need."""
+"""What fastdx.engines.NAME, docs/engines/NAME.md and fastdx.lab.evaluation.context need."""
 
 
 # By default Spark's workers run the python3 on PATH.
@@ -37,7 +37,8 @@ os.environ.setdefault(
 def missing(path: Path) -> str | None:
     """Return the reason why a page or module cannot run here, or None."""
     python = ROOT / "python" / "fastdx"
-    if path.parent not in (ROOT / "docs" / "engines", python, python / "lab" / "evaluation"):
+    homes = (ROOT / "docs" / "engines", python / "engines", python / "lab" / "evaluation")
+    if path.parent not in homes:
         return None
     library = LIBRARIES.get(path.stem)
     if library is not None and find_spec(library) is None:

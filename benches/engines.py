@@ -84,7 +84,7 @@ def columns(texts: list[str]) -> dict[str, Callable[[], Any]]:
 
 
 def sklearn_(texts: list[str], index: str) -> Callable[[], object]:
-    from fastdx.sklearn import Privatizer
+    from fastdx.engines.sklearn import Privatizer
 
     privatizer = Privatizer(epsilon=EPSILON, index=index).fit(texts)
     return lambda: privatizer.transform(texts)
@@ -93,7 +93,7 @@ def sklearn_(texts: list[str], index: str) -> Callable[[], object]:
 def datasets_(texts: list[str], index: str) -> Callable[[], object]:
     import datasets
 
-    from fastdx.datasets import privatize
+    from fastdx.engines.datasets import privatize
 
     datasets.disable_progress_bars()
     given = datasets.Dataset.from_dict({"text": texts})
@@ -105,7 +105,7 @@ def duckdb_(texts: list[str], index: str) -> Callable[[], object]:
     import duckdb
     import pyarrow as pa
 
-    from fastdx.duckdb import register
+    from fastdx.engines.duckdb import register
 
     connection = duckdb.connect(config={"threads": 1})
     register(connection, "private", epsilon=EPSILON, index=index)
@@ -118,7 +118,7 @@ def duckdb_(texts: list[str], index: str) -> Callable[[], object]:
 def spacy_(texts: list[str], index: str) -> Callable[[], object]:
     import spacy
 
-    import fastdx.spacy  # noqa: F401 (registers the component where no package is installed)
+    import fastdx.engines.spacy  # noqa: F401 (registers the component where no package is installed)
 
     nlp = spacy.blank("en")
     docs = list(nlp.pipe(texts))
@@ -129,7 +129,7 @@ def spacy_(texts: list[str], index: str) -> Callable[[], object]:
 def presidio_(texts: list[str], index: str) -> Callable[[], object]:
     from presidio_anonymizer import AnonymizerEngine, OperatorConfig, RecognizerResult
 
-    from fastdx.presidio import FastdxOperator
+    from fastdx.engines.presidio import FastdxOperator
 
     engine = AnonymizerEngine()
     engine.add_anonymizer(FastdxOperator)
@@ -144,7 +144,7 @@ def presidio_(texts: list[str], index: str) -> Callable[[], object]:
 def spark_(parquet: str, index: str) -> Iterator[Callable[[int], float]]:
     from pyspark.sql import SparkSession
 
-    import fastdx.spark
+    import fastdx.engines.spark
 
     spark = (
         SparkSession.builder.master("local[1]")
@@ -160,7 +160,7 @@ def spark_(parquet: str, index: str) -> Iterator[Callable[[int], float]]:
         given = once
         for _ in range(times - 1):
             given = given.union(once)
-        private = fastdx.spark.privatize(given, "text", epsilon=EPSILON, index=index)
+        private = fastdx.engines.spark.privatize(given, "text", epsilon=EPSILON, index=index)
         start = used()
         private.write.format("noop").mode("overwrite").save()
         return used() - start

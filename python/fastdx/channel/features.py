@@ -1,8 +1,8 @@
 """Numbers that a classifier learns from: what is to be expected of a text, given its release.
 
-`TextFeatures` is what `fastdx.sklearn.PosteriorFeatures` and the engines compute. If the prior
-knows no history, every word has its own posterior. A table of V rows holds it, and a text is a
-gather. Otherwise each text goes through `Channel.decode`.
+`TextFeatures` is what `fastdx.engines.sklearn.PosteriorFeatures` computes. If the prior knows no
+history, every word has its own posterior. A table of V rows holds it, and a text is a gather.
+Otherwise each text goes through `Channel.decode`.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ class TextFeatures:
     Parameters
     ----------
     channel, prior, kind, vectors, directions, least
-        As for `fastdx.sklearn.PosteriorFeatures`. Texts are decoded for ``consistent=`` mechanisms
-        too, and `least` counts only where the table is used.
+        As for `fastdx.engines.sklearn.PosteriorFeatures`. Texts are decoded for ``consistent=``
+        mechanisms too, and `least` counts only where the table is used.
 
     Examples
     --------

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from fastdx import Embedding, WordGraph, from_spec
 from fastdx._core import open_space, read_policies
-from fastdx._engines.recipe import is_index
 from fastdx.cli.messages import CommandError
+from fastdx.engines._recipe import is_index
 from fastdx.exceptions import FastdxError
 from fastdx.mechanisms import Mechanism
 

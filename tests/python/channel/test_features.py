@@ -268,7 +268,7 @@ class TestScikitLearn:
 
     def make(self, space: Embedding, **parameters: Any) -> Any:
         pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-        from fastdx.sklearn import PosteriorFeatures
+        from fastdx.engines.sklearn import PosteriorFeatures
 
         return PosteriorFeatures(Channel.of(Tem(space, 1.0)), PI, **parameters)
 
@@ -313,7 +313,7 @@ class TestScikitLearn:
         from experiments.learning import ROUNDS, _Naive
         from sklearn.base import clone
 
-        from fastdx.sklearn import ChannelNB
+        from fastdx.engines.sklearn import ChannelNB
 
         m = Tem(space, 1.5, seed=3)
         texts, labels = ["cup of tea", "the law of a law"] * 30, ["drinks", "courts"] * 30
