@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import inf, isfinite
 from statistics import NormalDist
 from typing import Any, NamedTuple, SupportsIndex
@@ -111,7 +111,7 @@ class _Drawn:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what makes an equal object: pickle's protocol."""
-        return _restored, (type(self), self._core.settings(), self._seed)
+        return restored, (type(self), self._core.settings(), self._seed)
 
     def __repr__(self) -> str:
         """Show the settings."""
@@ -121,9 +121,9 @@ class _Drawn:
         return f"{type(self).__name__}({shown})"
 
 
-def _restored(cls: type[Any], settings: str, seed: int | None) -> Any:
-    """Make the Number or Date of its settings."""
-    return cls(**json.loads(settings), seed=seed)
+def restored(kind: type[Any], settings: str | None, seed: int | None = None) -> Any:
+    """Make the Number or Date of its settings; None without any."""
+    return None if settings is None else kind(**json.loads(settings), seed=seed)
 
 
 class Number(_Drawn):
@@ -540,14 +540,3 @@ def _json(settings: dict[str, Any]) -> str:
         return json.dumps(settings)
     except TypeError as e:
         raise InputTypeError(f"a parameter must be a number or a str: {e}") from None
-
-
-def made(
-    figures: Iterable[str | None],
-) -> tuple[Number | None, Date | None]:
-    """Return the Number and the Date of a mechanism, from what its core tells."""
-    number, date = figures
-    return (
-        None if number is None else _restored(Number, number, None),
-        None if date is None else _restored(Date, date, None),
-    )

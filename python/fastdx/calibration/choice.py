@@ -10,12 +10,11 @@ import numpy as np
 
 from fastdx._shared.checks import share
 from fastdx._shared.rounded import down
-from fastdx.calibration.leakage import check_texts, named_in_sentences, refuse_lawless
 from fastdx.calibration.measures import measured_ids, names_of, spread, statistics, summary
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.calibration.table import Table
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.guesses import best_guess, prior_of
+from fastdx.channel.guesses import best_guess, check_texts, named_in_sentences, prior_of
 from fastdx.channel.receiver import Prior
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.mechanisms import Mechanism
@@ -223,8 +222,10 @@ def _release_promises(
 ) -> list[_ReleasePromise]:
     """Return the promises on bits and on words named in sentences, checked."""
     made = []
+    for name, most in (("max_bits", max_bits), ("max_named", max_named)):
+        if most is not None and not mechanism.has_law:
+            raise ParameterError(f"{name} must be left out: this mechanism has no law to compute")
     if max_bits is not None:
-        refuse_lawless("max_bits", mechanism)
         if not 0 < max_bits < np.inf:
             raise ParameterError(f"max_bits must be above 0 and finite, got {max_bits}")
         written = "in the order of the vocabulary, by 1/(rank + 2.7)"
@@ -233,7 +234,6 @@ def _release_promises(
         said = f"a release tells at most {max_bits:g} bits a word (words written {written})"
         made.append(_ReleasePromise("bits", max_bits, lambda m: Channel.of(m).bits(prior), said))
     if max_named is not None:
-        refuse_lawless("max_named", mechanism)
         share("max_named", max_named)
         known, reader = check_texts(texts, model)
         made.append(_ReleasePromise(

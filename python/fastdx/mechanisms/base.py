@@ -178,16 +178,18 @@ class Mechanism(MechanismCore):
         >>> tem.privatize("12.50 €").endswith(" €")
         True
         """
-        from fastdx.numbers import made
+        from fastdx.numbers import Number, restored
 
-        return made(self._figures)[0]
+        found: Number | None = restored(Number, self._figures[0])
+        return found
 
     @property
     def dates(self) -> Date | None:
         """The mechanism that draws dates in texts; None if dates are words."""
-        from fastdx.numbers import made
+        from fastdx.numbers import Date, restored
 
-        return made(self._figures)[1]
+        found: Date | None = restored(Date, self._figures[1])
+        return found
 
     @property
     def unchanged(self) -> Unchanged:

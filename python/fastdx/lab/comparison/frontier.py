@@ -11,12 +11,11 @@ from typing import Any, cast
 import numpy as np
 
 from fastdx._core import Cover, Embedding, WordGraph
-from fastdx.calibration.leakage import check_texts, named_in_sentences
 from fastdx.calibration.measures import near_losses
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.calibration.table import Table
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.guesses import prior_of
+from fastdx.channel.guesses import check_texts, named_in_sentences, prior_of
 from fastdx.channel.receiver import Prior
 from fastdx.exceptions import ParameterError
 from fastdx.lab import audit
