@@ -98,22 +98,18 @@ class Mechanism(MechanismCore):
     def _new(
         cls,
         space: Embedding | WordGraph | None,
-        embedding: Embedding | None,
         epsilon: float | None,
         own: dict[str, Any],
         common: Common,
     ) -> Self:
-        """Make the core; ``embedding=`` is an alias of ``space=``."""
-        if space is not None and embedding is not None:
-            raise InputTypeError("space and embedding are one parameter: give one of them")
-        given = embedding if space is None else space
-        if epsilon is None and isinstance(given, Real):
+        """Make the core."""
+        if epsilon is None and isinstance(space, Real):
             name = "nominal" if own.get("paper") else "epsilon"
             raise InputTypeError(
                 "embedding must be a fastdx.Embedding (or, for Tem, a WordGraph), not "
-                f"{type(given).__name__}; ε comes second, or by its name: {name}={float(given)!r}"
+                f"{type(space).__name__}; ε comes second, or by its name: {name}={float(space)!r}"
             )
-        return MechanismCore.__new__(cls, cls.name, given, {"epsilon": epsilon, **own, **common})
+        return MechanismCore.__new__(cls, cls.name, space, {"epsilon": epsilon, **own, **common})
 
     @classmethod
     def _around(cls, core: MechanismCore) -> Self:
