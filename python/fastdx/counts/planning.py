@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._shared.checks import inside
+from fastdx._shared.student import bisected
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.receiver import Prior, by_rank, numbers_of
 from fastdx.counts.estimator import UNKNOWN, indicator
@@ -173,14 +174,7 @@ def _response_bits(prior: NDArray[np.float64], epsilon: float) -> float:
 
 def _response_epsilon(prior: NDArray[np.float64], bits: float) -> float:
     """Return ε of the randomised response that tells so many bits a word."""
-    low, high = 0.0, 60.0
-    for _ in range(100):
-        middle = (low + high) / 2
-        if _response_bits(prior, middle) < bits:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+    return bisected(lambda epsilon: _response_bits(prior, epsilon) < bits, 0.0, 60.0)
 
 
 def _response_words(size: int, count: int, epsilon: float, share: float, error: float) -> float:
