@@ -69,9 +69,8 @@ def distributions(
     """Plot the distribution of N_w, S_w or support over words at each ε, as WSDM'20 figure 2."""
     axes = _axes(axes)
     names = None if words is None else list(words)
-    remade: Any = mechanism
     values = [
-        calibration.statistics(remade.with_epsilon(e), names, draws, inputs=False)[column]
+        calibration.statistics(mechanism.with_epsilon(e), names, draws, inputs=False)[column]
         for e in epsilons
     ]
     axes.boxplot(values, showfliers=False)
