@@ -22,7 +22,7 @@ LIBRARIES = {
     "spacy": "spacy",
     "spark": "pyspark",
 }
-"""The packages that fastdx.NAME, docs/engines/NAME.md and fastdx.lab.evaluation.context need."""
+"""What fastdx.engines.NAME, docs/engines/NAME.md and fastdx.lab.evaluation.context need."""
 
 
 # By default Spark's workers run the python3 on PATH.
@@ -37,7 +37,8 @@ os.environ.setdefault(
 def missing(path: Path) -> str | None:
     """Return the reason why a page or module cannot run here, or None."""
     python = ROOT / "python" / "fastdx"
-    if path.parent not in (ROOT / "docs" / "engines", python, python / "lab" / "evaluation"):
+    homes = (ROOT / "docs" / "engines", python / "engines", python / "lab" / "evaluation")
+    if path.parent not in homes:
         return None
     library = LIBRARIES.get(path.stem)
     if library is not None and find_spec(library) is None:
@@ -53,15 +54,9 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if collection_path.suffix == ".py" and missing(collection_path) else None
 
 
-def advises(example: pytest.DoctestItem) -> bool:
-    """Whether readers take a policy of an example as advice: not on a few words made up for it."""
-    text = (example.dtest.docstring if example.dtest else None) or ""
-    return example.path.suffix == ".md" or not ("Embedding([" in text or "come back" in text)
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if reason := missing(item.path):
             item.add_marker(pytest.mark.skip(reason=reason))
-        if isinstance(item, pytest.DoctestItem) and advises(item):
+        if isinstance(item, pytest.DoctestItem):  # readers take an example's policy as advice
             item.add_marker(pytest.mark.filterwarnings("error::fastdx.UnchangedWarning"))

@@ -24,7 +24,7 @@ import numpy as np
 from fastdx import Embedding, Tem
 from fastdx.channel import Channel
 from fastdx.counts import Estimator
-from fastdx.sklearn import PosteriorFeatures
+from fastdx.engines.sklearn import PosteriorFeatures
 
 TEXTS, LENGTH = 5000, 200
 T = TypeVar("T")

@@ -82,7 +82,7 @@ def columns(texts: list[str]) -> dict[str, Callable[[], Any]]:
 
 
 def sklearn_(texts: list[str], index: str) -> Callable[[], object]:
-    from fastdx.sklearn import Privatizer
+    from fastdx.engines.sklearn import Privatizer
 
     privatizer = Privatizer(epsilon=EPSILON, index=index).fit(texts)
     return lambda: privatizer.transform(texts)
@@ -91,7 +91,7 @@ def sklearn_(texts: list[str], index: str) -> Callable[[], object]:
 def datasets_(texts: list[str], index: str) -> Callable[[], object]:
     import datasets
 
-    from fastdx.datasets import privatize
+    from fastdx.engines.datasets import privatize
 
     datasets.disable_progress_bars()
     given = datasets.Dataset.from_dict({"text": texts})
@@ -103,7 +103,7 @@ def duckdb_(texts: list[str], index: str) -> Callable[[], object]:
     import duckdb
     import pyarrow as pa
 
-    from fastdx.duckdb import register
+    from fastdx.engines.duckdb import register
 
     connection = duckdb.connect(config={"threads": 1})
     register(connection, "private", epsilon=EPSILON, index=index)
@@ -116,7 +116,7 @@ def duckdb_(texts: list[str], index: str) -> Callable[[], object]:
 def spacy_(texts: list[str], index: str) -> Callable[[], object]:
     import spacy
 
-    import fastdx.spacy  # noqa: F401 (registers the component where no package is installed)
+    import fastdx.engines.spacy  # noqa: F401 (registers the component where no package is installed)
 
     nlp = spacy.blank("en")
     docs = list(nlp.pipe(texts))
@@ -127,7 +127,7 @@ def spacy_(texts: list[str], index: str) -> Callable[[], object]:
 def presidio_(texts: list[str], index: str) -> Callable[[], object]:
     from presidio_anonymizer import AnonymizerEngine, OperatorConfig, RecognizerResult
 
-    from fastdx.presidio import FastdxOperator
+    from fastdx.engines.presidio import FastdxOperator
 
     engine = AnonymizerEngine()
     engine.add_anonymizer(FastdxOperator)
@@ -142,7 +142,7 @@ def presidio_(texts: list[str], index: str) -> Callable[[], object]:
 def spark_(parquet: str, index: str) -> Iterator[Callable[[int], float]]:
     from pyspark.sql import SparkSession
 
-    import fastdx.spark
+    import fastdx.engines.spark
 
     spark = (
         SparkSession.builder.master("local[1]")
@@ -158,7 +158,7 @@ def spark_(parquet: str, index: str) -> Iterator[Callable[[int], float]]:
         given = once
         for _ in range(times - 1):
             given = given.union(once)
-        private = fastdx.spark.privatize(given, "text", epsilon=EPSILON, index=index)
+        private = fastdx.engines.spark.privatize(given, "text", epsilon=EPSILON, index=index)
         start = used()
         private.write.format("noop").mode("overwrite").save()
         return used() - start

@@ -66,15 +66,17 @@ FENCE = re.compile(r"^(\s*)(```|~~~)")
 def public_modules() -> list[str]:
     """Return the package's modules: mechanisms, the package, others by name, the laboratory."""
     found = {m.name for m in pkgutil.iter_modules(fastdx.__path__) if not m.name.startswith("_")}
-    names = [*sorted(found - {"cli", "lab", "mechanisms"}), "lab"]
-    names += (f"lab.{n}" for n in fastdx.lab.__all__)
+    names = [*sorted(found - {"cli", "engines", "lab", "mechanisms"})]
+    for room in (fastdx.engines, fastdx.lab):
+        name = room.__name__.removeprefix("fastdx.")
+        names += [name, *(f"{name}.{n}" for n in room.__all__)]
     return ["fastdx.mechanisms", "fastdx", *(f"fastdx.{n}" for n in names)]
 
 
 def api_navigation() -> list[dict[str, Any]]:
     """Yield the pages of the API; engines and the laboratory have sections of their own."""
-    engines = {f"fastdx.{p.stem}" for p in (ROOT / "docs" / "engines").glob("*.md")}
     pages = {name: f"{API}/{name}.md" for name in public_modules()}
+    engines = {name for name in pages if name.startswith("fastdx.engines")}
     lab = {name for name in pages if name.startswith("fastdx.lab")}
     own = [{name: page} for name, page in pages.items() if name not in engines | lab]
     more = {"Engines": engines, "Laboratory": lab}

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         calibration,
         channel,
         counts,
+        engines,
         lab,
         numbers,
         poincare,
@@ -121,6 +122,7 @@ __all__ = [
     "channel",
     "counts",
     "earth_movers_distance",
+    "engines",
     "from_spec",
     "lab",
     "mechanisms",
@@ -138,20 +140,14 @@ __all__ = [
 # because it does not load modules that only some programs use (SQLite, JSON, HTML). `client` needs
 # another package, so `__all__` leaves it out: `from fastdx import *` works.
 _LAZY = {
+    name: f"fastdx.{name}"
+    for name in ("bags", "budget", "calibration", "channel", "client", "counts", "engines", "lab",
+                 "numbers", "poincare", "record")
+} | {
     "BagGuarantee": "fastdx.bags",
     "BagOfWords": "fastdx.bags",
     "BudgetExceededError": "fastdx.budget",
-    "bags": "fastdx.bags",
-    "budget": "fastdx.budget",
-    "calibration": "fastdx.calibration",
-    "channel": "fastdx.channel",
-    "client": "fastdx.client",
-    "counts": "fastdx.counts",
-    "lab": "fastdx.lab",
-    "numbers": "fastdx.numbers",
-    "poincare": "fastdx.poincare",
-    "record": "fastdx.record",
-}
+}  # fmt: skip
 
 if not TYPE_CHECKING:  # else a type checker takes every name for one that exists
 

@@ -7,6 +7,7 @@ from operator import index
 from typing import Any, NamedTuple, TypeAlias
 
 from fastdx._core import Embedding, Guarantee, MechanismCore
+from fastdx._shared.checks import at_least
 from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["PrivateSpans", "Select", "rare"]
@@ -34,10 +35,6 @@ class PrivateSpans(NamedTuple):
     `bound` is infinite for texts that differ in the rest, and its `price` is always infinite."""
 
 
-def _common(count: int) -> frozenset[str]:
-    return frozenset(Embedding.default().words[:count])
-
-
 def rare(common: int | Iterable[str] = COMMON) -> Callable[[str], bool]:
     """Select the words that are not common, which can reveal a text's author or subject.
 
@@ -55,9 +52,8 @@ def rare(common: int | Iterable[str] = COMMON) -> Callable[[str], bool]:
     ['nephrologist']
     """
     if isinstance(common, int):
-        if common < 0:
-            raise ParameterError(f"common must be at least 0, got {common}")
-        known = _common(common)
+        at_least("common", common, 0)
+        known = frozenset(Embedding.default().words[:common])
     else:
         known = frozenset(word.lower() for word in common)
     return lambda word: word.lower() not in known

@@ -284,11 +284,12 @@ class BagOfWords:
             return math.inf
         if not words_a:
             return 0.0
-        moved = (Counter(words_a) - Counter(words_b)) + (Counter(words_b) - Counter(words_a))
-        if not moved:
+        gone = Counter(words_a) - Counter(words_b)
+        come = Counter(words_b) - Counter(words_a)
+        if not gone:
             return 0.0
         proved = math.isfinite(self._mechanism.guarantee.slack)
-        if not proved or not self._mechanism.skip.isdisjoint(moved):
+        if not proved or not self._mechanism.skip.isdisjoint({*gone, *come}):
             return math.inf
         guarantee, space = self._mechanism.guarantee, self._mechanism.space
         if guarantee.metric == space.metric:
@@ -297,8 +298,6 @@ class BagOfWords:
             return self._mechanism.epsilon * len(words_a) * distance * (1 + 2.0**-36)
         # The mechanism has a metric of its own (the discrete one): its bound for a pair of words is
         # the cost of the pair. These costs are a metric, so words in both bags need not move.
-        gone = Counter(words_a) - Counter(words_b)
-        come = Counter(words_b) - Counter(words_a)
         cost = [[guarantee.bound([a], [b]) for b in come] for a in gone]
         return optimal_transport(list(gone.values()), list(come.values()), cost).cost * (
             1 + 2.0**-36

@@ -130,24 +130,18 @@ class Ledger:
             if kept is not None and budget in (None, kept):
                 return  # nothing to write, so no lock is needed
             self._patiently(db, "PRAGMA journal_mode=WAL")
-            self._patiently(db, "BEGIN IMMEDIATE")
-            try:
+            with self._transaction(db):
                 self._make(db)
                 kept = self._budget(db)
-                if budget is None and kept is None:
-                    raise ParameterError("budget must be given: the ledger has none")
                 budget = kept if budget is None else budget
-                assert budget is not None
+                if budget is None:
+                    raise ParameterError("budget must be given: the ledger has none")
                 if kept is not None and budget > kept and not raise_budget:
                     raise ParameterError(
                         f"budget must be at most the file's, {kept:g}, got {budget:g}: "
                         "raise_budget=True raises it"
                     )
                 db.execute("INSERT OR REPLACE INTO terms VALUES ('budget', ?)", (float(budget),))
-                db.execute("COMMIT")
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
 
     def _own_file(self) -> None:
         """Create the file for its owner alone; SQLite gives its other files the same mode."""
@@ -227,6 +221,18 @@ class Ledger:
             time.sleep(_PAUSES.uniform(*_PAUSE))
         db.execute(f"PRAGMA busy_timeout = {round(1000 * min(self.timeout, 1e6))}")
 
+    @contextmanager
+    def _transaction(self, db: sqlite3.Connection) -> Iterator[None]:
+        """Lock out other writers from reading sums until all changes, or none, are on disk."""
+        self._patiently(db, "BEGIN IMMEDIATE")
+        try:
+            yield
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+
     def spent(self, account: str) -> float:
         """Return the total charged to an account."""
         with self._connect() as db:
@@ -303,19 +309,11 @@ class Ledger:
             if not isinstance(text, str):
                 raise InputTypeError(f"note must be a str, not {type(text).__name__}")
         left: dict[str, float] = {}
-        with self._connect() as db:
-            # Locks out other writers from reading the sums until the charge is on disk.
-            self._patiently(db, "BEGIN IMMEDIATE")
-            try:
-                budget = self._budget(db) or 0.0
-                for name, amount in amounts.items():
-                    account = _account(name)
-                    left[account] = self._charge(db, account, amount, notes[name], budget)
-                db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
+        with self._connect() as db, self._transaction(db):
+            budget = self._budget(db) or 0.0
+            for name, amount in amounts.items():
+                account = _account(name)
+                left[account] = self._charge(db, account, amount, notes[name], budget)
         return left
 
     def _charge(

@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from types import TracebackType
 from typing import Any, overload
 from urllib.parse import quote
 
@@ -46,7 +45,7 @@ class ServiceError(FastdxError):
 
 
 class _Call:
-    """One request, with its retries."""
+    """One request, with its retries and the last answer to it."""
 
     def __init__(self, given: dict[str, Any], policy: str | None, retries: int) -> None:
         try:
@@ -62,19 +61,28 @@ class _Call:
             "Idempotency-Key": str(uuid.uuid4()),
         }
         self.retries = retries
+        self.answer: httpx.Response | Exception | None = None
 
     def waits(self) -> Iterator[float]:
-        """Yield the seconds to wait before each try."""
+        """Yield the seconds to wait before each try, until an answer will do."""
         yield 0.0
         for i in range(self.retries):
+            if isinstance(self.answer, httpx.Response) and not self._again(self.answer):
+                return
             yield min(0.1 * 2**i, 5.0)
 
     @staticmethod
-    def again(answer: httpx.Response) -> bool:
+    def _again(answer: httpx.Response) -> bool:
         """Return whether a retry may soon get a better answer."""
         if answer.status_code in (502, 503, 504):
             return True
         return answer.status_code == 429 and _retry_after(answer) <= _PATIENCE
+
+    def answered(self) -> httpx.Response:
+        """Return the last answer; raise if the service was not reached."""
+        if not isinstance(self.answer, httpx.Response):
+            raise _unreachable(self.answer) from None
+        return self.answer
 
 
 # The most seconds that a client waits for a busy service.
@@ -179,9 +187,25 @@ def _spans(text: str, spans: Iterable[Any], unit: str) -> dict[str, Any]:
 
 
 class _Base:
-    def __init__(self, url: str, key: str | None, policy: str | None, retries: int) -> None:
+    _kind: Any
+    """The class of httpx that sends requests."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        policy: str | None = None,
+        retries: int = 3,
+        **options: Any,
+    ) -> None:
+        """Make a client; no connection yet."""
         self.url, self.policy, self.retries = url.rstrip("/"), policy, retries
-        self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._http = self._kind(headers=headers, **options)
+
+    def _call(self, given: dict[str, Any], policy: str | None) -> _Call:
+        return _Call(given, policy or self.policy, self.retries)
 
     def _guarantee_url(self, policy: str) -> str:
         return f"{self.url}/v1/guarantee/{quote(policy, safe='')}"
@@ -213,18 +237,8 @@ class Client(_Base):
     'hot cup'
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        key: str | None = None,
-        policy: str | None = None,
-        retries: int = 3,
-        **options: Any,
-    ) -> None:
-        """Make a client; no connection yet."""
-        super().__init__(url, key, policy, retries)
-        self._http = httpx.Client(headers=self._headers, **options)
+    _kind = httpx.Client
+    _http: httpx.Client
 
     @overload
     def privatize(self, text: str, policy: str | None = None) -> str: ...
@@ -280,22 +294,14 @@ class Client(_Base):
         return _read(found)
 
     def _send(self, given: dict[str, Any], policy: str | None) -> httpx.Response:
-        call = _Call(given, policy or self.policy, self.retries)
-        answer: httpx.Response | None = None
-        error: Exception | None = None
+        call, url = self._call(given, policy), f"{self.url}/v1/privatize"
         for wait in call.waits():
             time.sleep(wait)
             try:
-                url = f"{self.url}/v1/privatize"
-                answer = self._http.post(url, content=call.content, headers=call.headers)
+                call.answer = self._http.post(url, content=call.content, headers=call.headers)
             except _FAILURES as e:
-                answer, error = None, e
-                continue
-            if not call.again(answer):
-                break
-        if answer is None:
-            raise _unreachable(error) from None
-        return answer
+                call.answer = e
+        return call.answered()
 
     def close(self) -> None:
         """Close the connections."""
@@ -305,12 +311,7 @@ class Client(_Base):
         """Return the client."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Close the connections."""
         self.close()
 
@@ -331,18 +332,8 @@ class AsyncClient(_Base):
     ['hot cup', None]
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        key: str | None = None,
-        policy: str | None = None,
-        retries: int = 3,
-        **options: Any,
-    ) -> None:
-        """Make a client; no connection yet."""
-        super().__init__(url, key, policy, retries)
-        self._http = httpx.AsyncClient(headers=self._headers, **options)
+    _kind = httpx.AsyncClient
+    _http: httpx.AsyncClient
 
     @overload
     async def privatize(self, text: str, policy: str | None = None) -> str: ...
@@ -385,22 +376,14 @@ class AsyncClient(_Base):
         return _read(found)
 
     async def _send(self, given: dict[str, Any], policy: str | None) -> httpx.Response:
-        call = _Call(given, policy or self.policy, self.retries)
-        answer: httpx.Response | None = None
-        error: Exception | None = None
+        call, url = self._call(given, policy), f"{self.url}/v1/privatize"
         for wait in call.waits():
             await asyncio.sleep(wait)
             try:
-                url = f"{self.url}/v1/privatize"
-                answer = await self._http.post(url, content=call.content, headers=call.headers)
+                call.answer = await self._http.post(url, content=call.content, headers=call.headers)
             except _FAILURES as e:
-                answer, error = None, e
-                continue
-            if not call.again(answer):
-                break
-        if answer is None:
-            raise _unreachable(error) from None
-        return answer
+                call.answer = e
+        return call.answered()
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -410,11 +393,6 @@ class AsyncClient(_Base):
         """Return the client."""
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         """Close the connections."""
         await self.aclose()

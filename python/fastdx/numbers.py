@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import inf, isfinite
 from statistics import NormalDist
 from typing import Any, NamedTuple, SupportsIndex
@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import DateCore, NumberCore
+from fastdx._shared.checks import inside
 from fastdx._shared.numeric import day_column, float_column, floats_of, of_days, to_days
 from fastdx.exceptions import InputTypeError, ParameterError
 
@@ -47,8 +48,7 @@ class Estimate(NamedTuple):
 
 def _sum_of(values: NDArray[np.float64], level: float, weight: float = 1.0) -> Estimate:
     """Return the sum of independent values, times a weight, and its normal interval."""
-    if not 0.0 < level < 1.0:
-        raise ParameterError(f"level must be between 0 and 1, got {level}")
+    inside("level", level)
     value = weight * float(values.sum())
     if len(values) == 1:
         return Estimate(value, -inf, inf)
@@ -111,7 +111,7 @@ class _Drawn:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what makes an equal object: pickle's protocol."""
-        return _restored, (type(self), self._core.settings(), self._seed)
+        return restored, (type(self), self._core.settings(), self._seed)
 
     def __repr__(self) -> str:
         """Show the settings."""
@@ -121,9 +121,9 @@ class _Drawn:
         return f"{type(self).__name__}({shown})"
 
 
-def _restored(cls: type[Any], settings: str, seed: int | None) -> Any:
-    """Make the Number or Date of its settings."""
-    return cls(**json.loads(settings), seed=seed)
+def restored(kind: type[Any], settings: str | None, seed: int | None = None) -> Any:
+    """Make the Number or Date of its settings; None without any."""
+    return None if settings is None else kind(**json.loads(settings), seed=seed)
 
 
 class Number(_Drawn):
@@ -339,12 +339,10 @@ class Number(_Drawn):
 
         Parameters
         ----------
-        released : column of numbers
-            What `privatize` returned, or what ``find(text, released=True)`` found in releases.
+        released, level : column of numbers, float
+            As for `estimate_mean`; the confidence is that of each interval.
         edges : array_like of float, shape (n + 1,)
             The ends of the bins, ascending. The last bin has its upper end, the others do not.
-        level : float, optional
-            The confidence of each interval, between 0 and 1.
 
         Returns
         -------
@@ -542,14 +540,3 @@ def _json(settings: dict[str, Any]) -> str:
         return json.dumps(settings)
     except TypeError as e:
         raise InputTypeError(f"a parameter must be a number or a str: {e}") from None
-
-
-def made(
-    figures: Iterable[str | None],
-) -> tuple[Number | None, Date | None]:
-    """Return the Number and the Date of a mechanism, from what its core tells."""
-    number, date = figures
-    return (
-        None if number is None else _restored(Number, number, None),
-        None if date is None else _restored(Date, date, None),
-    )

@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, Decimal, localcontext
 from itertools import combinations
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple
 
-from fastdx._core import Cover, Embedding, Guarantee, WordGraph, __version__
+from fastdx._core import Cover, Guarantee, MechanismCore, __version__
 from fastdx._shared.rounded import down, up
 from fastdx._types import LedgerLike, Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -82,34 +82,6 @@ def pairs(guarantee: Guarantee) -> list[Pair]:
     return [Pair(a, b, bound) for bound, _, a, b in (found[place] for place in places)]
 
 
-class Described(Protocol):
-    """The interface of a mechanism for a record; `fastdx.mechanisms.Mechanism` has it."""
-
-    @property
-    def space(self) -> Embedding | WordGraph:
-        """The words and their metric."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The guarantee of the mechanism itself, without exceptions around it."""
-
-    @property
-    def unchanged(self) -> Unchanged:
-        """How often common words come back unchanged."""
-
-    @property
-    def skip(self) -> set[str]:
-        """The words that are released unchanged."""
-
-    @property
-    def oov(self) -> str:
-        """The treatment of unknown words."""
-
-    @property
-    def consistent(self) -> bool | str:
-        """Whether equal words get the same replacement."""
-
-
 def page(guarantee: Guarantee, ledger: LedgerLike | None = None, account: str | None = None) -> str:
     """Write the record of a release: a page in Markdown, computed from its arguments.
 
@@ -138,7 +110,7 @@ def page(guarantee: Guarantee, ledger: LedgerLike | None = None, account: str | 
         raise ParameterError("ledger must be given with account, got None")
     if ledger is not None and not hasattr(ledger, "entries"):
         raise InputTypeError(f"ledger must be a Ledger, not {type(ledger).__name__}")
-    mechanism = cast("Described", guarantee._mechanism)
+    mechanism = guarantee._mechanism
     parts = [
         *_top(guarantee, mechanism),
         *_protected(guarantee, mechanism),
@@ -152,7 +124,7 @@ def page(guarantee: Guarantee, ledger: LedgerLike | None = None, account: str | 
     return "\n".join(parts) + "\n"
 
 
-def _top(guarantee: Guarantee, mechanism: Described) -> Iterator[str]:
+def _top(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str]:
     name = type(mechanism).__name__
     yield f"# Release record: texts changed by {name}"
     yield ""
@@ -168,8 +140,9 @@ def _top(guarantee: Guarantee, mechanism: Described) -> Iterator[str]:
             "names them. This page promises nothing for them."
         )
         yield ""
-    if mechanism.unchanged.warning is not None:
-        yield f"> **WARNING: {_text(mechanism.unchanged.warning)}.**"
+    warning = Unchanged(*mechanism._unchanged()).warning
+    if warning is not None:
+        yield f"> **WARNING: {_text(warning)}.**"
         yield ""
     certificate = guarantee.certificate
     yield "| what | value |"
@@ -200,13 +173,13 @@ _DRAWN: dict[bool | str, list[str]] = {
 }
 
 
-def _releases_words(guarantee: Guarantee, mechanism: Described) -> bool:
+def _releases_words(guarantee: Guarantee, mechanism: MechanismCore) -> bool:
     """Return whether words are released unchanged, by the mechanism or outside of spans."""
-    around = len(guarantee.exceptions) > len(mechanism.guarantee.exceptions)
+    around = len(guarantee.exceptions) > len(Guarantee(mechanism).exceptions)
     return around or bool(mechanism.skip) or mechanism.oov == "keep"
 
 
-def _protected(guarantee: Guarantee, mechanism: Described) -> Iterator[str]:
+def _protected(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str]:
     yield from _heading("What is protected, and against whom")
     if guarantee.void is not None:
         yield f"Nothing is protected against anybody: {_text(guarantee.void)}."
@@ -242,7 +215,7 @@ def _protected(guarantee: Guarantee, mechanism: Described) -> Iterator[str]:
         )
 
 
-def _numbers(guarantee: Guarantee, mechanism: Described) -> Iterator[str]:
+def _numbers(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str]:
     yield from _heading("The promise in numbers")
     yield (
         "These bounds are computed from the mechanism, for common words of its vocabulary, and "
@@ -271,8 +244,8 @@ def _numbers(guarantee: Guarantee, mechanism: Described) -> Iterator[str]:
     yield from _bits(guarantee)
 
 
-def _unchanged(mechanism: Described) -> Iterator[str]:
-    found = mechanism.unchanged
+def _unchanged(mechanism: MechanismCore) -> Iterator[str]:
+    found = Unchanged(*mechanism._unchanged())
     how = f"counted in {found.draws:,} draws a word" if found.draws else "computed"
     mean, worst = _percent(100 * found.mean), _percent(100 * found.worst)
     yield ""
@@ -301,7 +274,7 @@ def _bits(guarantee: Guarantee) -> Iterator[str]:
     )
 
 
-def _three_tests(guarantee: Guarantee, mechanism: Described) -> Iterator[str]:
+def _three_tests(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str]:
     yield from _heading("Singling out, linkability, inference")
     yield (
         "Opinion 05/2014 of the Article 29 Working Party on anonymisation techniques (WP 216) asks "

@@ -1,16 +1,20 @@
-"""Confidence intervals of measured shares."""
+"""Confidence intervals of measurements."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastdx._core import binomial_bounds
+from fastdx._shared.checks import inside
+from fastdx._shared.student import quantile
 from fastdx.exceptions import ParameterError
 
-__all__ = ["Interval", "of_share", "over_texts"]
+__all__ = ["Interval", "of_share", "over_texts", "over_trials"]
 
 RESAMPLES = 2000
 """The number of bootstrap samples of the texts."""
@@ -78,8 +82,7 @@ def over_texts(hits: ArrayLike, words: ArrayLike, *, confidence: float = 0.95) -
     hit, counted = np.asarray(hits, dtype=np.int64), np.asarray(words, dtype=np.int64)
     if hit.shape != counted.shape or hit.ndim != 1 or not counted.sum() > 0:
         raise ParameterError("hits and words must be one of each text, of at least one word")
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
+    inside("confidence", confidence)
     alone = of_share(int(hit.sum()), int(counted.sum()), confidence=confidence)
     # A text without words carries no information.
     hit, counted = hit[counted > 0], counted[counted > 0]
@@ -94,3 +97,40 @@ def over_texts(hits: ArrayLike, words: ArrayLike, *, confidence: float = 0.95) -
     low, high = np.quantile(np.concatenate(shares), (tail, 1 - tail))
     return Interval(alone.mean, min(float(low), alone.low), max(float(high), alone.high),
                     confidence)  # fmt: skip
+
+
+def over_trials(
+    values: Iterable[float],
+    *,
+    reused: float = 0.0,
+    confidence: float = 0.95,
+    within: tuple[float, float] = (-math.inf, math.inf),
+) -> Interval:
+    """Return the mean of independent trials and its Student interval.
+
+    Parameters
+    ----------
+    values : iterable of float
+        The value of each trial; at least two.
+    reused : float, optional
+        For trials that are different splits of the same texts: the number of test texts divided by
+        the number of training texts. Such trials are not independent, so the interval is widened as
+        in Nadeau and Bengio (2003, "Inference for the generalization error").
+    confidence : float, optional
+        The confidence of the interval.
+    within : (float, float), optional
+        The range of possible values; the interval is cut to it.
+
+    Examples
+    --------
+    >>> from fastdx.lab.evaluation import over_trials
+    >>> print(over_trials([0.7, 0.8, 0.9]))
+    0.800 [0.552, 1.048]
+    """
+    x = np.asarray(list(values), dtype=np.float64)
+    if len(x) < 2:
+        raise ParameterError(f"values must be at least 2 trials, got {len(x)}")
+    error = float(np.sqrt(x.var(ddof=1) * (1 / len(x) + reused)))
+    half = quantile(inside("confidence", confidence), len(x) - 1) * error
+    mean = float(x.mean())
+    return Interval(mean, max(mean - half, within[0]), min(mean + half, within[1]), confidence)

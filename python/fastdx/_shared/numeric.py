@@ -6,16 +6,16 @@ Missing values stay missing. The module imports no library that the caller has n
 from __future__ import annotations
 
 import datetime as dt
-import sys
 from collections.abc import Callable, Iterable
 from decimal import Context, Decimal
-from math import inf, isnan
+from math import inf
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastdx._shared.missing import is_missing, loaded
 from fastdx.exceptions import InputTypeError
 
 Floats: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -27,22 +27,6 @@ MOST_PLACES = 400
 """Decimals that a Decimal is released with at most: no float64 has more that are not 0."""
 EXACT = Context(prec=1000)
 EPOCH = dt.date(1970, 1, 1).toordinal()
-
-
-def _loaded(name: str) -> Any:
-    return sys.modules.get(name)
-
-
-def _missing(value: Any) -> bool:
-    """Return whether a value is None, NaN, NaT, pandas.NA, or a Decimal NaN."""
-    if value is None or (isinstance(value, float) and isnan(value)):
-        return True
-    if isinstance(value, Decimal):
-        return value.is_nan()
-    if isinstance(value, (np.datetime64, np.floating)):
-        return bool(np.isnat(value) if isinstance(value, np.datetime64) else np.isnan(value))
-    pandas = _loaded("pandas")
-    return pandas is not None and (value is pandas.NA or value is pandas.NaT)
 
 
 def _refuse(name: str, kind: str, value: Any) -> InputTypeError:
@@ -90,11 +74,11 @@ def _of_dtype(y: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
 
 def float_column(given: Any, draw: Floats) -> Any:  # noqa: PLR0911, a case a kind
     """Draw replacements for a number, or for a column of numbers of any kind."""
-    if _missing(given):
+    if is_missing(given):
         return given
     if isinstance(given, (Real, Decimal)) and not isinstance(given, (bool, np.bool_)):
         return _as_given(float(draw(np.array([_float(given)]))[0]), given)
-    pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
+    pandas, polars, arrow = loaded("pandas"), loaded("polars"), loaded("pyarrow")
     if isinstance(given, np.ma.MaskedArray):
         return _masked(given, lambda values: float_column(values, draw))
     if isinstance(given, np.ndarray) and given.dtype.kind in "iuf":
@@ -127,7 +111,7 @@ def _listed(  # noqa: PLR0917, one kind of list
 ) -> Any:
     """Draw replacements for the items of a list in one call; each nested list gets its own call."""
     items = given.ravel().tolist() if isinstance(given, np.ndarray) else list(given)
-    flat = [i for i, x in enumerate(items) if not _missing(x) and not _is_column(x)]
+    flat = [i for i, x in enumerate(items) if not is_missing(x) and not _is_column(x)]
     for i in flat:
         if not isinstance(items[i], kinds) or isinstance(items[i], (bool, np.bool_)):
             raise _refuse(f"{name}[{i}]", "a number" if name == "numbers" else "a date", items[i])
@@ -206,8 +190,8 @@ def floats_of(given: Any) -> NDArray[np.float64]:
         kept.append(values.ravel())
         return values
 
-    arrow = _loaded("pyarrow")
-    polars = _loaded("polars")
+    arrow = loaded("pyarrow")
+    polars = loaded("polars")
     if polars is not None and isinstance(given, polars.Series):
         given = given.drop_nulls().to_numpy()
     elif arrow is not None and isinstance(given, (arrow.Array, arrow.ChunkedArray)):
@@ -271,11 +255,11 @@ def _date_as_given(day: int, given: Any) -> Any:
 
 def day_column(given: Any, draw: Days) -> Any:  # noqa: PLR0911, a case a kind
     """Draw replacements for a date, or for a column of dates of any kind."""
-    if _missing(given):
+    if is_missing(given):
         return given
     if isinstance(given, (dt.date, np.datetime64)):
         return _date_as_given(int(draw(np.array([_day(given)]))[0]), given)
-    pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
+    pandas, polars, arrow = loaded("pandas"), loaded("polars"), loaded("pyarrow")
     if isinstance(given, np.ma.MaskedArray):
         return _masked(given, lambda values: day_column(values, draw))
     if isinstance(given, np.ndarray) and given.dtype.kind == "M":

@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -23,34 +24,32 @@ FOLDERS_OPEN = {os.open, os.link, os.unlink} <= os.supports_dir_fd
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
+def _zstd() -> Any:
+    """Return zstandard, else pyarrow, else None."""
+    for name in ("zstandard", "pyarrow"):
+        with contextlib.suppress(ImportError):
+            return import_module(name)
+    return None
+
+
 def zstd_reader(source: BinaryIO) -> Any:
     """Return a stream that decompresses zstd, or None if no library for it is installed."""
-    try:
-        import zstandard
-    except ImportError:
-        pass
-    else:
-        return _ZstdFrames(source, zstandard.ZstdDecompressor())
-    try:
-        import pyarrow
-    except ImportError:
+    library = _zstd()
+    if library is None:
         return None
-    return pyarrow.CompressedInputStream(pyarrow.PythonFile(source, "r"), "zstd")
+    if library.__name__ == "zstandard":
+        return _ZstdFrames(source, library.ZstdDecompressor())
+    return library.CompressedInputStream(library.PythonFile(source, "r"), "zstd")
 
 
 def zstd_writer(out: BinaryIO) -> Any:
     """Return a stream that compresses by zstd and leaves `out` open, or None without a library."""
-    try:
-        import zstandard
-    except ImportError:
-        pass
-    else:
-        return zstandard.ZstdCompressor().stream_writer(out, closefd=False)
-    try:
-        import pyarrow
-    except ImportError:
+    library = _zstd()
+    if library is None:
         return None
-    return pyarrow.CompressedOutputStream(pyarrow.PythonFile(_Open(out), "w"), "zstd")
+    if library.__name__ == "zstandard":
+        return library.ZstdCompressor().stream_writer(out, closefd=False)
+    return library.CompressedOutputStream(library.PythonFile(_Open(out), "w"), "zstd")
 
 
 class _ZstdFrames:

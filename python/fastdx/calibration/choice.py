@@ -8,13 +8,13 @@ from functools import cache
 
 import numpy as np
 
+from fastdx._shared.checks import share
 from fastdx._shared.rounded import down
-from fastdx.calibration.leakage import check_texts, named_in_sentences, refuse_lawless
-from fastdx.calibration.measures import SAMPLE, measured_ids, names_of, statistics, summary
+from fastdx.calibration.measures import measured_ids, names_of, spread, statistics, summary
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.calibration.table import Table
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.guesses import best_guess, prior_of
+from fastdx.channel.guesses import best_guess, check_texts, named_in_sentences, prior_of
 from fastdx.channel.receiver import Prior
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.mechanisms import Mechanism
@@ -130,8 +130,8 @@ def choose_epsilon(
     promises = _release_promises(mechanism, prior, max_bits, max_named, texts=texts, model=model)
     check_tolerance(tolerance)
     _check_least(mechanism, promises)
-    share = 1.0 if quantile == "worst" else quantile
-    if isinstance(share, str) or not 0 < share <= 1:
+    kept = 1.0 if quantile == "worst" else quantile
+    if isinstance(kept, str) or not 0 < kept <= 1:
         raise ParameterError(f"quantile must be 'worst' or between 0 and 1, got {quantile!r}")
     names = names_of(mechanism, measured_ids(mechanism, words))
     curve: list[dict[str, float]] = []
@@ -150,7 +150,7 @@ def choose_epsilon(
         outputs = min_outputs / np.maximum(table["S_w"], 1e-9)
         strain = np.maximum(unchanged, outputs)
         order = np.argsort(strain, kind="stable")
-        at_quantile = order[max(int(np.ceil(share * len(order))) - 1, 0)]
+        at_quantile = order[max(int(np.ceil(kept * len(order))) - 1, 0)]
         reason = "unchanged" if unchanged[at_quantile] >= outputs[at_quantile] else "outputs"
         return log_ratio(float(strain[at_quantile]), 1.0), names[at_quantile], reason
 
@@ -191,13 +191,13 @@ def choose_epsilon(
     if (binding := look(high)) is None:
         raise ParameterError("mechanism has no ε in the range looked at")
     curve.sort(key=lambda row: row["epsilon"])
-    whom = "every word" if share == 1 else f"the share {share:g} of words"
+    whom = "every word" if kept == 1 else f"the share {kept:g} of words"
     promise = (
         f"{whom} comes back unchanged with a probability of at most {max_unchanged:g} and has at "
         f"least {min_outputs} distinct outputs in {draws} draws ({len(names)} words measured)"
     )
     promise += _sentences_of(max_reidentified, max_posterior, promises)
-    table = Table(**{name: np.array([row[name] for row in curve]) for name in curve[0]})
+    table = Table.of_rows(curve)
     return Choice(low, binding[1], binding[2], table, mechanism.with_epsilon(low), promise)
 
 
@@ -222,8 +222,10 @@ def _release_promises(
 ) -> list[_ReleasePromise]:
     """Return the promises on bits and on words named in sentences, checked."""
     made = []
+    for name, most in (("max_bits", max_bits), ("max_named", max_named)):
+        if most is not None and not mechanism.has_law:
+            raise ParameterError(f"{name} must be left out: this mechanism has no law to compute")
     if max_bits is not None:
-        refuse_lawless("max_bits", mechanism)
         if not 0 < max_bits < np.inf:
             raise ParameterError(f"max_bits must be above 0 and finite, got {max_bits}")
         written = "in the order of the vocabulary, by 1/(rank + 2.7)"
@@ -232,9 +234,7 @@ def _release_promises(
         said = f"a release tells at most {max_bits:g} bits a word (words written {written})"
         made.append(_ReleasePromise("bits", max_bits, lambda m: Channel.of(m).bits(prior), said))
     if max_named is not None:
-        refuse_lawless("max_named", mechanism)
-        if not 0 < max_named <= 1:
-            raise ParameterError(f"max_named must be above 0, at most 1, got {max_named}")
+        share("max_named", max_named)
         known, reader = check_texts(texts, model)
         made.append(_ReleasePromise(
             "named", max_named, lambda at: named_in_sentences(at, known, reader).high,
@@ -284,8 +284,7 @@ def _check_promises(
     attacked: Mapping[str, float | None],
     prior: Prior,
 ) -> None:
-    if not 0 < max_unchanged <= 1:
-        raise ParameterError(f"max_unchanged must be above 0, at most 1, got {max_unchanged}")
+    share("max_unchanged", max_unchanged)
     for parameter, most in attacked.items():
         if most is not None and not (0 < most <= 1 and mechanism.has_law):
             what = "above 0, at most 1" if mechanism.has_law else "left out where there is no law"
@@ -383,18 +382,15 @@ def match(
     words : iterable of str, optional
         Words of both vocabularies. By default 200 words spread over the first vocabulary, without
         those that the second lacks.
-    draws : int, optional
-        Draws per word.
-    tolerance : float, optional
-        The relative accuracy of ε.
+    draws, tolerance : optional
+        As for `choose_epsilon`.
     """
     check_tolerance(tolerance)
     if on not in _CONSEQUENCES:
         raise ParameterError(f"on must be one of {sorted(_CONSEQUENCES)}, got {on!r}")
     if words is None:
-        space, other = mechanism_a.space, mechanism_b.space
-        spread = np.unique(np.linspace(0, len(space) - 1, SAMPLE).astype(int))
-        words = [space.words[i] for i in spread if space.words[i] in other]
+        other = mechanism_b.space
+        words = [word for word in names_of(mechanism_a, spread(mechanism_a)) if word in other]
     words = list(words)
     measure = _CONSEQUENCES[on]
 

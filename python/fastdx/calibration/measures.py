@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from fastdx._core import binomial_bounds, closed_form, closed_forms, simulate
 from fastdx._core import inputs as inputs_of
 from fastdx._core import near_losses as near_losses_of
+from fastdx._shared.checks import check_type, inside
 from fastdx.calibration.table import Table
-from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
 SAMPLE = 200
@@ -21,8 +22,7 @@ SAMPLE = 200
 
 def measured_ids(mechanism: Mechanism, words: Iterable[str] | None) -> NDArray[np.uint32]:
     """Return the ids of the words to measure."""
-    if not isinstance(mechanism, Mechanism):
-        raise InputTypeError(f"mechanism must be a Mechanism, not {type(mechanism).__name__}")
+    check_type("mechanism", mechanism, Mechanism)
     if words is not None:
         ids = mechanism.space.ids(words)
         if not len(ids):
@@ -30,7 +30,7 @@ def measured_ids(mechanism: Mechanism, words: Iterable[str] | None) -> NDArray[n
         return ids
     if mechanism.has_law:
         return np.arange(len(mechanism.space), dtype=np.uint32)
-    return _spread(mechanism)
+    return spread(mechanism)
 
 
 def names_of(mechanism: Mechanism, ids: NDArray[np.uint32]) -> list[str]:
@@ -91,8 +91,7 @@ def statistics(
     >>> table["N_w"].shape
     (2,)
     """
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
+    inside("confidence", confidence)
     if half_width is not None:
         draws = _draws_for(half_width, confidence)
     ids = measured_ids(mechanism, words)
@@ -186,11 +185,12 @@ def near_losses(
     >>> bool(calibration.near_losses(Tem(e, 2.0), near=1)[0] <= 2.0 * 0.5)
     True
     """
-    ids = measured_ids(mechanism, words) if words is not None else _spread(mechanism)
+    ids = measured_ids(mechanism, words) if words is not None else spread(mechanism)
     return near_losses_of(mechanism, ids, near, progress)
 
 
-def _spread(mechanism: Mechanism) -> NDArray[np.uint32]:
+def spread(mechanism: Mechanism) -> NDArray[np.uint32]:
+    """Return the ids of `SAMPLE` words spread over the vocabulary."""
     count = len(mechanism.space)
     return np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(np.uint32))
 
@@ -216,7 +216,7 @@ def sweep(
         raise ParameterError("epsilons must be at least one, got none")
     tables = statistics_at(mechanism, epsilons, words, draws, eta=eta, progress=progress)
     rows = [summary(epsilon, table) for epsilon, table in zip(epsilons, tables, strict=True)]
-    return Table(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
+    return Table.of_rows(rows)
 
 
 def summary(epsilon: float, table: Table) -> dict[str, float]:

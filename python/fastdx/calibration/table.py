@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,11 @@ class Table:
         self.array: NDArray[Any] = np.empty(len(next(iter(arrays.values()))), dtype=kinds)
         for name, column in arrays.items():
             self.array[name] = column
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Mapping[str, Any]]) -> Table:
+        """Make the table of rows, at least one, that have the same names."""
+        return cls(**{name: [row[name] for row in rows] for name in rows[0]})
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """Numbers that a classifier learns from: what is to be expected of a text, given its release.
 
-`TextFeatures` is what `fastdx.sklearn.PosteriorFeatures` and the engines compute. If the prior
-knows no history, every word has its own posterior. A table of V rows holds it, and a text is a
-gather. Otherwise each text goes through `Channel.decode`.
+`TextFeatures` is what `fastdx.engines.sklearn.PosteriorFeatures` computes. If the prior knows no
+history, every word has its own posterior. A table of V rows holds it, and a text is a gather.
+Otherwise each text goes through `Channel.decode`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, row_means
+from fastdx._shared.checks import check_type
 from fastdx.channel import receiver
 from fastdx.channel.law import Channel
 from fastdx.channel.ngrams import NgramPrior
-from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.exceptions import ParameterError
 
 _Numbers = NDArray[np.float64]
 
@@ -35,10 +36,9 @@ def _prior_of(channel: Channel, prior: Any) -> NgramPrior:
     return NgramPrior.of_frequencies(channel.mechanism.space, frequencies)
 
 
-def laws(channel: Channel) -> Iterator[tuple[NDArray[np.int64], _Numbers]]:
-    """Yield the laws of all words in blocks: ids, and K of shape (len(ids), V)."""
-    for part, law in receiver.laws(channel._core, len(channel.mechanism.space)):
-        yield np.arange(part.start, part.stop), law
+def laws(channel: Channel) -> Iterator[tuple[slice, _Numbers]]:
+    """Yield the laws of all words in blocks: which words, and a law a row."""
+    return receiver.laws(channel._core, len(channel.mechanism.space))
 
 
 def _over(numbers: _Numbers, total: _Numbers) -> _Numbers:
@@ -103,26 +103,51 @@ def directions(
     return _over(basis @ turned, root)
 
 
+def columns_of(channel: Channel, outputs: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return Pr[output | word] of some outputs: float32, shape (V, len(outputs))."""
+    found = np.empty((len(channel.mechanism.space), len(outputs)), dtype=np.float32)
+    for ids, law in laws(channel):
+        found[ids] = law[:, outputs]
+    return found
+
+
+def shares_behind(
+    columns: NDArray[np.float32], counts: _Numbers, smooth: _Numbers, rounds: int
+) -> _Numbers:
+    """Return the shares of words that explain counts of outputs: float64, shape (n, V).
+
+    Each row maximises Σ_y counts_y·ln (θ·K)_y + Σ_w smooth_w·ln θ_w over the shares θ, as far as
+    some rounds of EM bring it from shares like `smooth`; no round makes it smaller.
+
+    Parameters
+    ----------
+    columns : ndarray of float32, shape (V, m)
+        K of the m outputs that are counted.
+    counts : ndarray of float, shape (n, m)
+        How often each collection has each output.
+    smooth : ndarray of float, shape (V,)
+        Counts of words that are added to all: a Dirichlet prior of 1 + smooth.
+    rounds : int
+        Rounds of EM.
+    """
+    shares = np.tile(smooth / smooth.sum(), (len(counts), 1))
+    for _ in range(rounds):
+        expected = shares @ columns
+        weights = np.divide(counts, expected, out=np.zeros_like(expected), where=expected > 0)
+        shares *= weights @ columns.T
+        shares += smooth
+        shares /= shares.sum(axis=1, keepdims=True)
+    return shares
+
+
 class TextFeatures:
     """Expected features of texts, given their releases: picklable, the same in every engine.
 
     Parameters
     ----------
-    channel : Channel
-        The law.
-    prior : array_like of float, shape (V,), 'rank', or NgramPrior, optional
-        What the receiver knows of the language; by default 1/(rank + 2.7). With an NgramPrior of
-        order 2 or 3, and for ``consistent=`` mechanisms, every text is decoded.
-    kind : {'means', 'counts', 'both'}, optional
-        The mean over a text's words of the posterior mean of each word's vector; how often each
-        word stands in it, in expectation; both side by side.
-    vectors : array_like of float, shape (V, n), optional
-        Vectors for means; by default those of the mechanism's embedding.
-    directions : int, optional
-        Counts, divided by the number of words, along so many `directions` in place of all V words.
-    least : float, optional
-        Counts in a text with a smaller probability at a place leave the sparse matrix, if the
-        table is used.
+    channel, prior, kind, vectors, directions, least
+        As for `fastdx.engines.sklearn.PosteriorFeatures`. Texts are decoded for ``consistent=``
+        mechanisms too, and `least` counts only where the table is used.
 
     Examples
     --------
@@ -146,8 +171,7 @@ class TextFeatures:
         least: float = 1e-3,
     ) -> None:
         """Compute the table, where one table does."""
-        if not isinstance(channel, Channel):
-            raise InputTypeError(f"channel must be a Channel, not {type(channel).__name__}")
+        check_type("channel", channel, Channel)
         if kind not in KINDS:
             raise ParameterError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
         if not 0 <= least < 1:

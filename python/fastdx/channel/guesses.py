@@ -21,6 +21,9 @@ _Places = NDArray[np.int64]
 _Numbers = NDArray[np.float64]
 _Truths = NDArray[np.bool_]
 
+SEED = 0
+"""The seed of the draws in comparisons; it is the same at every ε, so that a search is stable."""
+
 
 def prior_of(mechanism: Mechanism, prior: Prior) -> _Numbers:
     """Return π as numbers that sum to 1; by default all words are equally likely."""
@@ -154,3 +157,26 @@ class PrivateTexts:
         text = self.text[self.content]
         hits = np.bincount(text, (named == self.written)[self.content], self.texts)
         return over_texts(hits, np.bincount(text, minlength=self.texts))
+
+
+def check_texts(
+    texts: Iterable[str] | None, model: NgramPrior | None
+) -> tuple[list[str], NgramPrior]:
+    """Return the texts and the model of an attack on sentences; refuse missing ones."""
+    if texts is None or model is None:
+        missing = "texts" if texts is None else "model"
+        raise ParameterError(f"{missing} must be given: the attacker reads texts by a model")
+    if isinstance(texts, str):
+        raise ParameterError("texts must be several texts, got one str")
+    return list(texts), model
+
+
+def named_in_sentences(mechanism: Mechanism, texts: list[str], model: NgramPrior) -> Interval:
+    """Return the share of content words that the strongest attacker names in these texts.
+
+    The draws have a fixed seed, so mechanisms that differ only in ε use the same draws.
+    """
+    check_model(mechanism, model)
+    mechanism = mechanism._seeded(SEED)
+    release = PrivateTexts(mechanism, texts)
+    return release.share(release.best(Channel.of(mechanism), model))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, SupportsIndex
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import CARD, TOKENIZER, ChannelCore, Cover, Embedding, WordGraph
 from fastdx._shared.card import found, is_there
+from fastdx._shared.checks import check_type
 from fastdx._types import Bits
 from fastdx.channel.draws import estimated_core
 from fastdx.channel.ngrams import NgramPrior
@@ -91,8 +92,7 @@ class Channel:
         CorruptFileError
             The file of normalisers is damaged.
         """
-        if not isinstance(mechanism, Mechanism):
-            raise InputTypeError(f"mechanism must be a Mechanism, not {type(mechanism).__name__}")
+        check_type("mechanism", mechanism, Mechanism)
         if estimate is not None:
             return cls(mechanism, estimated_core(mechanism, estimate.__index__(), cache_bytes),
                        estimate.__index__())  # fmt: skip
@@ -486,7 +486,7 @@ class Channel:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the mechanism; columns are made anew."""
-        return _of, (self._mechanism, self._draws)
+        return partial(Channel.of, estimate=self._draws or None), (self._mechanism,)
 
     def __deepcopy__(self, memo: Any) -> Channel:
         """Return itself: it is immutable."""
@@ -496,7 +496,3 @@ class Channel:
         """Return what it is of."""
         how = f", estimate={self._draws}" if self._draws else ""
         return f"Channel.of({self._mechanism!r}{how})"
-
-
-def _of(mechanism: Mechanism, draws: int) -> Channel:
-    return Channel.of(mechanism, estimate=draws or None)

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastdx._shared.checks import at_least
 from fastdx.channel.receiver import by_rank, matrix_of
 from fastdx.exceptions import ParameterError
 
@@ -133,58 +134,29 @@ class _Pass:
     """The answers, each put where it is best."""
 
 
-class _Source:
-    """Words with a prior, and answers at which they have a distortion."""
-
-    def __init__(self, prior: _Numbers) -> None:
-        self.prior = prior
-        used = prior[prior > 0]
-        self.entropy = float(-(used * np.log(used)).sum())
-
-    def start(self) -> _State:
-        raise NotImplementedError
-
-    def trivial(self) -> tuple[_State, float]:
-        """The best single answer, and its distortion."""
-        raise NotImplementedError
-
-    def closest(self) -> float:
-        """The least distortion there is."""
-        raise NotImplementedError
-
-    def sweep(self, state: _State, slope: float) -> _Pass:
-        raise NotImplementedError
-
-    def largest(self, slope: float, logs: _Numbers, ratios: _Numbers, climb: bool) -> float:
-        """The largest constraint of all answers, not only of those in use."""
-        raise NotImplementedError
-
-    def lower(self, slope: float, logs: _Numbers, answers: ArrayLike) -> float:
-        raise ParameterError("reconstructions must be left out: all answers are in the loss")
-
-
 def _blocks(count: int) -> Iterator[slice]:
     for first in range(0, count, ROWS):
         yield slice(first, first + ROWS)
 
 
-class _Matrix(_Source):
+class _Matrix:
     """Distortions from a matrix: the answers are its columns."""
 
     def __init__(self, loss: _Floats, prior: _Numbers) -> None:
-        super().__init__(prior)
-        self.loss = loss
+        self.prior, self.loss = prior, loss
 
     def start(self) -> _State:
         count = self.loss.shape[1]
         return _State(np.arange(count), np.full(count, 1 / count))
 
     def trivial(self) -> tuple[_State, float]:
+        """Return the best single answer, and its distortion."""
         means = self.prior @ self.loss
         best = int(means.argmin())
         return _State(np.array([best]), np.ones(1)), float(means[best])
 
     def closest(self) -> float:
+        """Return the least distortion there is."""
         return float(self.prior @ self.loss.min(axis=1))
 
     def sweep(self, state: _State, slope: float) -> _Pass:
@@ -203,18 +175,22 @@ class _Matrix(_Source):
         return _Pass(state, ratios, logs, nats, distortion, z)
 
     def largest(self, slope: float, logs: _Numbers, ratios: _Numbers, climb: bool) -> float:
+        """Return the largest constraint of all answers, not only of those in use."""
         found = np.zeros(self.loss.shape[1])
         for part in _blocks(len(self.prior)):
             exponents = logs[part, None] - slope * self.loss[part].astype(np.float64)
             found += self.prior[part] @ np.exp(np.minimum(exponents, 700.0))
         return float(found.max())
 
+    def lower(self, slope: float, logs: _Numbers, answers: ArrayLike) -> float:
+        raise ParameterError("reconstructions must be left out: all answers are in the loss")
 
-class _Vectors(_Source):
+
+class _Vectors:
     """Squared errors of vectors: the answers are all of R^n."""
 
     def __init__(self, vectors: _Floats, prior: _Numbers) -> None:
-        super().__init__(prior)
+        self.prior = prior
         self.mean = prior @ vectors.astype(np.float64)
         # About their mean: kernels are made of squares, which lose digits far from 0.
         self.vectors = (vectors - self.mean).astype(np.float32)
@@ -290,6 +266,10 @@ class _Vectors(_Source):
         return float(self.prior @ logs - np.log(max(float(found.max()), 1e-300)))
 
 
+_Source: TypeAlias = _Matrix | _Vectors
+"""Words with a prior, and answers at which they have a distortion."""
+
+
 def _left(a: _Floats, slope: float) -> _Floats:
     """With `_right`, factors of the matrix -slope·(squared distances)."""
     squares = -slope * (a.astype(np.float64) ** 2).sum(axis=1)[:, None]
@@ -302,6 +282,11 @@ def _right(b: _Floats, slope: float) -> _Floats:
     rows = np.hstack([b, np.ones((len(b), 1)), squares]).astype(np.float32)
     found: _Floats = np.ascontiguousarray(rows.T)
     return found
+
+
+def _entropy(source: _Source) -> float:
+    used = source.prior[source.prior > 0]
+    return float(-(used * np.log(used)).sum())
 
 
 def _nats(value: float, cost: float, outputs: _Numbers, ratios: _Numbers) -> float:
@@ -338,7 +323,7 @@ def _range(source: _Source, most: float, closest: float) -> tuple[float, float]:
     for _ in range(40):
         found = source.sweep(start, high)
         close = found.distortion - closest <= 0.01 * span
-        if close or found.bits >= 0.95 * source.entropy:
+        if close or found.bits >= 0.95 * _entropy(source):
             break
         high *= 2
     single, _ = source.trivial()
@@ -360,15 +345,13 @@ def _points(
 ) -> RateDistortion:
     if not tolerance > 0:
         raise ParameterError(f"tolerance must be positive, got {tolerance}")
-    if rounds.__index__() < 1:
-        raise ParameterError(f"rounds must be at least 1, got {rounds.__index__()}")
+    at_least("rounds", rounds.__index__(), 1)
     most, closest = source.trivial()[1], source.closest()
     if not most - closest > 1e-9 * max(abs(most), 1e-30):
         raise ParameterError("distortions must differ: no output helps here")
     if np.ndim(slopes) == 0:  # type: ignore[arg-type]
         count = slopes.__index__()  # type: ignore[union-attr]
-        if count < 1:
-            raise ParameterError(f"slopes must be at least 1, got {count}")
+        at_least("slopes", count, 1)
         wanted = np.geomspace(*_range(source, most, closest), count + 1)[:-1]
     else:
         given = np.unique(np.asarray(slopes, dtype=np.float64))[::-1]
@@ -386,7 +369,7 @@ def _points(
     bits, distortion, bounds, logs = (np.array(part) for part in zip(*found, strict=True))
     return RateDistortion(
         wanted / np.log(2), bits / np.log(2), distortion, bounds / np.log(2), most,
-        (closest, source.entropy / np.log(2)), logs, source)  # fmt: skip
+        (closest, _entropy(source) / np.log(2)), logs, source)  # fmt: skip
 
 
 def rate_distortion(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, PosteriorCore, WordGraph
+from fastdx._shared.checks import share
 from fastdx.bags import STOP_WORDS
 from fastdx.channel.prefixes import Prefixes
 from fastdx.channel.release import DecodedGuarantee, Release
@@ -204,9 +205,7 @@ class Posterior:
         if view == "sample":
             return of.sampled(self, seed)
         if view == "certain":
-            if not 0 < at_least <= 1:
-                raise ParameterError(f"at_least must be above 0 and at most 1, got {at_least}")
-            return of.certain(self, float(at_least))
+            return of.certain(self, share("at_least", at_least))
         if view == "marginals":
             return of.words(self, self.best)
         if view == "likely":

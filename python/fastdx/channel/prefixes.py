@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, runtime_checkabl
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastdx.channel.receiver import entropy
 from fastdx.exceptions import ParameterError
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Prefixes:
     def words(self) -> tuple[NDArray[Any], ...]:
         """Return what is known of every word by itself."""
         count = len(self)
-        bits = [-(p[p > 0] * np.log2(p[p > 0])).sum() for p in self._table]
+        bits = [entropy(p) for p in self._table]
         return (self._table.argmax(axis=1).astype(np.uint32), self._table.max(axis=1),
                 np.array(bits), np.zeros(count), np.zeros(count, dtype=np.bool_))  # fmt: skip
 
@@ -116,8 +117,7 @@ class Prefixes:
 
     def bits_left(self) -> float:
         """Return the entropy of the text."""
-        weights = self.weights[self.weights > 0]
-        return float(-(weights * np.log2(weights)).sum())
+        return entropy(self.weights)
 
     def expected_counts(self) -> _Numbers:
         """Return how often each word stands there."""

@@ -52,6 +52,12 @@ def by_rank(prior: Any, count: int) -> _Numbers:
     return normal
 
 
+def entropy(probabilities: _Numbers) -> float:
+    """Return the entropy of a distribution, in bits."""
+    kept = probabilities[probabilities > 0]
+    return float(-(kept * np.log2(kept)).sum())
+
+
 def matrix_of(name: str, values: ArrayLike, rows: int) -> NDArray[np.float32]:
     """Return finite numbers of so many rows, in 32 bits."""
     try:

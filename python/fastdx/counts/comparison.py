@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx.counts.student import quantile, tail
+from fastdx._shared.student import quantile, tail
 
 Mean = tuple[float, float, int]
 """A mean, its standard error, documents."""

@@ -12,13 +12,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from fastdx._shared.checks import at_least, check_type, inside, share
+from fastdx._shared.student import quantile
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.receiver import Prior, by_rank, numbers_of
 from fastdx.counts.comparison import Difference, differences
 from fastdx.counts.documents import texts_and_sizes, words_of
 from fastdx.counts.linear import Rule, rule_for
-from fastdx.counts.student import quantile
-from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.exceptions import ParameterError
 
 _Numbers = NDArray[np.float64]
 
@@ -96,10 +97,10 @@ class Estimator:
     Examples
     --------
     >>> from fastdx import Embedding, Tem
-    >>> from fastdx.channel import Channel, NgramPrior
+    >>> from fastdx.channel import Channel
     >>> from fastdx.counts import Estimator
     >>> e = Embedding(["tea", "coffee", "sun", "rain"], [[0.0], [1.0], [6.0], [7.0]])
-    >>> tem = Tem(e, 3.0, oov="mask", seed=1)
+    >>> tem = Tem(e, 0.5, oov="mask", seed=1)
     >>> private = tem.privatize(["tea and coffee", "sun", "coffee", "rain and tea"] * 50)
     >>> found = Estimator(Channel.of(tem)).add(private).share(["tea", "coffee"])
     >>> bool(found.low < 4 / 8 < found.high), found.documents
@@ -108,8 +109,7 @@ class Estimator:
 
     def __init__(self, channel: Channel, prior: Prior = None) -> None:
         """Check the channel and the prior."""
-        if not isinstance(channel, Channel):
-            raise InputTypeError(f"channel must be a Channel, not {type(channel).__name__}")
+        check_type("channel", channel, Channel)
         if channel.mechanism.consistent == "call":
             raise ParameterError(
                 "channel must not be of consistent='call': all documents share their draws, and "
@@ -167,9 +167,10 @@ class Estimator:
         Examples
         --------
         >>> from fastdx import Embedding, Tem
-        >>> from fastdx.channel import Channel, NgramPrior
+        >>> from fastdx.channel import Channel
         >>> from fastdx.counts import Estimator
-        >>> channel = Channel.of(Tem(Embedding(["tea", "coffee"], [[0.0], [1.0]]), 3.0, oov="mask"))
+        >>> e = Embedding(["tea", "coffee", "cup"], [[0.0], [1.0], [2.0]])
+        >>> channel = Channel.of(Tem(e, 0.5, oov="mask"))
         >>> Estimator(channel).add(["tea, coffee", "tea"]).add([["tea", "coffee"], ["tea"]])
         Estimator(4 documents, 6 words)
         """
@@ -182,8 +183,6 @@ class Estimator:
 
     def merge(self, other: Estimator) -> Estimator:
         """Add the documents of another estimator of the same channel; returns itself."""
-        if not isinstance(other, Estimator):
-            raise InputTypeError(f"other must be an Estimator, not {type(other).__name__}")
         self._check_same(other)
         self._ids += other._ids
         self._lengths += other._lengths
@@ -206,6 +205,7 @@ class Estimator:
         return made
 
     def _check_same(self, other: Estimator) -> None:
+        check_type("other", other, Estimator)
         ours, theirs = self._channel.mechanism, other._channel.mechanism
         if ours is not theirs and ours != theirs:
             raise ParameterError("other must be of the same channel: its mechanism differs")
@@ -284,7 +284,7 @@ class Estimator:
         ParameterError
             No word, fewer than two documents, a confidence that is none.
         """
-        confidence = _confidence(confidence)
+        confidence = inside("confidence", confidence)
         wanted = indicator(self._channel, words)
         rule = self._rule(wanted, self.words)
         value, error, documents = self._mean(rule, wanted)
@@ -322,8 +322,8 @@ class Estimator:
             Fewer than two documents and no `rounds`.
         """
         asked = None if rounds is None else rounds.__index__()
-        if asked is not None and asked < 0:
-            raise ParameterError(f"rounds must be at least 0, got {asked}")
+        if asked is not None:
+            at_least("rounds", asked, 0)
         if asked in self._fitted:
             return self._fitted[asked]
         ids, starts = self._collected()
@@ -395,13 +395,10 @@ class Estimator:
         list of Difference
             Smallest p-values first.
         """
-        if not isinstance(other, Estimator):
-            raise InputTypeError(f"other must be an Estimator, not {type(other).__name__}")
         self._check_same(other)
-        if not 0 < apart <= 1:
-            raise ParameterError(f"apart must be above 0 and at most 1, got {apart}")
-        if not 0 < rate < 1:
-            raise ParameterError(f"rate must be between 0 and 1, got {rate}")
+        share("apart", apart)
+        inside("rate", rate)
+        inside("confidence", confidence)
         if method not in ("by", "bh"):
             raise ParameterError(f"method must be 'by' or 'bh', got {method!r}")
         groups, kept = (self, other), None
@@ -420,7 +417,7 @@ class Estimator:
             means = [group._mean(rule, wanted, None if kept is None else kept[at])
                      for at, group in enumerate(groups)]  # fmt: skip
             found.append((word, means, 2 * apart * rule.bias))
-        return differences(found, rate, method, _confidence(confidence))
+        return differences(found, rate, method, confidence)
 
     def outputs(self, kept: NDArray[np.bool_] | None = None) -> _Numbers:
         """Return how often each output was seen: float64, shape (V,). These mislead: see `share`.
@@ -467,9 +464,3 @@ def indicator(channel: Channel, words: str | Iterable[str]) -> _Numbers:
     wanted = np.zeros(len(space))
     wanted[np.asarray(space.ids(asked), dtype=np.int64)] = 1.0
     return wanted
-
-
-def _confidence(given: float) -> float:
-    if not 0 < given < 1:
-        raise ParameterError(f"confidence must be between 0 and 1, got {given}")
-    return float(given)

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fastdx._shared.checks import inside
+from fastdx._shared.student import bisected
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.receiver import Prior, by_rank, numbers_of
-from fastdx.counts.estimator import UNKNOWN, _confidence, indicator
+from fastdx.counts.estimator import UNKNOWN, indicator
 from fastdx.counts.linear import Rule, rule_for
 from fastdx.exceptions import ParameterError
 
@@ -120,7 +122,7 @@ def plan(
         raise ParameterError(f"share must be below 1, got {share}")
     wanted = indicator(channel, words)
     public = by_rank(numbers_of(prior), len(channel.mechanism.space))
-    half, width = within * share, _normal_width(_confidence(confidence))
+    half, width = within * share, _normal_width(inside("confidence", confidence))
     given = prior.unknown if isinstance(prior, NgramPrior) else UNKNOWN
     unknown = given if channel.mechanism.oov == "random" else 0.0
 
@@ -172,14 +174,7 @@ def _response_bits(prior: NDArray[np.float64], epsilon: float) -> float:
 
 def _response_epsilon(prior: NDArray[np.float64], bits: float) -> float:
     """Return ε of the randomised response that tells so many bits a word."""
-    low, high = 0.0, 60.0
-    for _ in range(100):
-        middle = (low + high) / 2
-        if _response_bits(prior, middle) < bits:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+    return bisected(lambda epsilon: _response_bits(prior, epsilon) < bits, 0.0, 60.0)
 
 
 def _response_words(size: int, count: int, epsilon: float, share: float, error: float) -> float:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Certificate, Embedding, WordGraph, binomial_bounds, largest_loss
 from fastdx._core import certify as _certify
+from fastdx._shared.checks import at_least, inside
 from fastdx._shared.rounded import down, up
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.lab.laws import Law, of_noise
@@ -398,11 +399,9 @@ def likelihood_ratio(  # noqa: PLR0917
                 f"{name} must be finite, at least 0, got {value}: of a claim without a bound (a "
                 "seeded mechanism's) nothing can be refuted"
             )
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
-    for name, value, least in (("draws", draws, 2), ("events", events, 1)):
-        if value < least:
-            raise ParameterError(f"{name} must be at least {least}, got {value}")
+    inside("confidence", confidence)
+    at_least("draws", draws, 2)
+    at_least("events", events, 1)
     distances = _finite(pairs, distance, epsilon, slack)
     words = list(dict.fromkeys(word for pair in distances for word in pair))
     first = draws // 2

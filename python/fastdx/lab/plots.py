@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx import calibration
-from fastdx.calibration.measures import SAMPLE
+from fastdx.calibration.measures import names_of, spread
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
@@ -34,13 +34,8 @@ def neighbour_distances(
     if not ks or min(ks) < 1 or max(ks) >= len(space):
         raise ParameterError(f"ks must be from 1 to {len(space) - 1}, got {list(ks)}")
     if words is None:
-        spread = np.linspace(0, len(space) - 1, min(SAMPLE, len(space))).astype(int)
-        words = [space.words[i] for i in spread]
-    rows = []
-    for word in words:
-        row = np.partition(space.distances(word), ks)
-        rows.append(row[list(ks)])
-    return np.array(rows)
+        words = names_of(mechanism, spread(mechanism))
+    return np.array([np.partition(space.distances(word), ks)[list(ks)] for word in words])
 
 
 def _axes(axes: Any) -> Any:
@@ -74,9 +69,8 @@ def distributions(
     """Plot the distribution of N_w, S_w or support over words at each ε, as WSDM'20 figure 2."""
     axes = _axes(axes)
     names = None if words is None else list(words)
-    remade: Any = mechanism
     values = [
-        calibration.statistics(remade.with_epsilon(e), names, draws, inputs=False)[column]
+        calibration.statistics(mechanism.with_epsilon(e), names, draws, inputs=False)[column]
         for e in epsilons
     ]
     axes.boxplot(values, showfliers=False)

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from fastdx import calibration
+from fastdx._shared.checks import at_least
 from fastdx._shared.replace import open_output
 from fastdx.calibration.measures import statistics_at
-from fastdx.channel import Channel, NgramPrior
+from fastdx.channel import Channel
 from fastdx.channel.guesses import prior_of
-from fastdx.channel.receiver import Prior
+from fastdx.channel.receiver import Prior, entropy
 from fastdx.exceptions import ParameterError
 from fastdx.lab import attacks
 from fastdx.lab.plots import neighbour_distances
@@ -40,14 +41,6 @@ def write(
     path: str | PathLike[str],
     mechanism: Mechanism,
     *,
-    max_unchanged: float = 0.5,
-    min_outputs: int = 300,
-    max_reidentified: float | None = None,
-    max_posterior: float | None = None,
-    max_bits: float | None = None,
-    max_named: float | None = None,
-    texts: Iterable[str] | None = None,
-    model: NgramPrior | None = None,
     prior: Prior = None,
     words: Iterable[str] | None = None,
     examples: Sequence[str] | None = None,
@@ -55,6 +48,7 @@ def write(
     draws: int = 1000,
     points: int = 13,
     progress: Callable[[str], object] | None = None,
+    **promise: Any,
 ) -> calibration.Choice:
     """Choose ε, measure the mechanism at several ε around it, and write the page.
 
@@ -64,10 +58,8 @@ def write(
         The HTML file. It replaces an existing file when it is complete, and needs no network.
     mechanism : Mechanism
         Any mechanism; the search starts at its ε.
-    max_unchanged, min_outputs, max_reidentified, max_posterior : optional
-        The promise, as for `calibration.choose_epsilon`.
-    max_bits, max_named, texts, model, prior : optional
-        The promise, as for `calibration.choose_epsilon`.
+    prior : array_like of float, shape (V,), 'rank', or a model of language, optional
+        How often each word is written, as for `calibration.choose_epsilon`.
     words : iterable of str, optional
         Words to measure, as for `calibration.statistics`; for a large vocabulary a sample saves
         time.
@@ -82,22 +74,20 @@ def write(
         The number of ε on the slider, at least 3.
     progress : callable, optional
         Called with a line about each step.
+    **promise
+        The promise, as for `calibration.choose_epsilon`: ``max_unchanged``, ``min_outputs``,
+        ``max_reidentified``, ``max_posterior``, ``max_bits``, ``max_named``, ``texts``, ``model``.
 
     Returns
     -------
     calibration.Choice
         The chosen ε and the reason.
     """
-    if points < 3:
-        raise ParameterError(f"points must be at least 3, got {points}")
+    at_least("points", points, 3)
     tell = progress or (lambda line: None)
     tell("choosing ε")
     names = None if words is None else list(words)
-    choice = calibration.choose_epsilon(
-        mechanism, max_unchanged=max_unchanged, min_outputs=min_outputs, words=names, draws=draws,
-        max_reidentified=max_reidentified, max_posterior=max_posterior, prior=prior,
-        max_bits=max_bits, max_named=max_named, texts=texts, model=model,
-    )  # fmt: skip
+    choice = calibration.choose_epsilon(mechanism, words=names, draws=draws, prior=prior, **promise)
     epsilons = _grid(mechanism, choice.epsilon, points)
     if examples is None:
         measured = names or list(mechanism.space.words)
@@ -202,9 +192,7 @@ def _before(mechanism: Mechanism, prior: Prior) -> dict[str, Any]:
     """The prior that bits are under, and a word's entropy before anything is released."""
     by_rank = prior is None or isinstance(prior, str)
     each = prior_of(mechanism, "rank" if by_rank else prior)
-    kept = each[each > 0]
-    entropy = float(-(kept * np.log2(kept)).sum())
-    return {"kind": "rank" if by_rank else "given", "entropy": entropy}
+    return {"kind": "rank" if by_rank else "given", "entropy": entropy(each)}
 
 
 def _near(mechanism: Mechanism) -> float | None:

@@ -87,22 +87,18 @@ class Mechanism(MechanismCore):
     def _new(
         cls,
         space: Embedding | WordGraph | None,
-        embedding: Embedding | None,
         epsilon: float | None,
         own: dict[str, Any],
         common: Common,
     ) -> Self:
-        """Make the core; ``embedding=`` is an alias of ``space=``."""
-        if space is not None and embedding is not None:
-            raise InputTypeError("space and embedding are one parameter: give one of them")
-        given = embedding if space is None else space
-        if epsilon is None and isinstance(given, Real):
+        """Make the core."""
+        if epsilon is None and isinstance(space, Real):
             name = "nominal" if own.get("paper") else "epsilon"
             raise InputTypeError(
                 "embedding must be a fastdx.Embedding (or, for Tem, a WordGraph), not "
-                f"{type(given).__name__}; ε comes second, or by its name: {name}={float(given)!r}"
+                f"{type(space).__name__}; ε comes second, or by its name: {name}={float(space)!r}"
             )
-        return MechanismCore.__new__(cls, cls.name, given, {"epsilon": epsilon, **own, **common})
+        return MechanismCore.__new__(cls, cls.name, space, {"epsilon": epsilon, **own, **common})
 
     @classmethod
     def _around(cls, core: MechanismCore) -> Self:
@@ -167,16 +163,18 @@ class Mechanism(MechanismCore):
         >>> tem.privatize("12.50 €").endswith(" €")
         True
         """
-        from fastdx.numbers import made
+        from fastdx.numbers import Number, restored
 
-        return made(self._figures)[0]
+        found: Number | None = restored(Number, self._figures[0])
+        return found
 
     @property
     def dates(self) -> Date | None:
         """The mechanism that draws dates in texts; None if dates are words."""
-        from fastdx.numbers import made
+        from fastdx.numbers import Date, restored
 
-        return made(self._figures)[1]
+        found: Date | None = restored(Date, self._figures[1])
+        return found
 
     @property
     def unchanged(self) -> Unchanged:
@@ -270,7 +268,7 @@ class Mechanism(MechanismCore):
 
     def _privatize_column(self, text: Any) -> Any:
         """Replace the words of a column of a type that the core's `privatize` does not know."""
-        from fastdx.columns import privatize_column
+        from fastdx._shared.columns import privatize_column
 
         return privatize_column(self, text)
 
@@ -282,8 +280,8 @@ class Mechanism(MechanismCore):
         frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch, DuckDB relation
             The frame.
         columns : str or iterable of str
-            The columns of text, also fields of structs of Arrow, polars and DuckDB:
-            ``'user.comment'``.
+            The columns of text (numbers where pandas has numbers). A name with points names a field
+            within structs of Arrow, polars or DuckDB (``'user.comment'``), unless a column has it.
 
         Returns
         -------
@@ -292,8 +290,23 @@ class Mechanism(MechanismCore):
             their places. ``attrs`` and metadata are dropped, except those that Arrow and pandas
             need to read columns. The schema of an Arrow table gets the channel card (key
             ``fastdx.channel``), unless the mechanism has a seed or no law.
+
+        Raises
+        ------
+        ParameterError
+            No column is named, or the frame lacks one.
+        InputTypeError
+            The frame is of another kind or lazy, or a value is no text.
+
+        Examples
+        --------
+        >>> import pyarrow
+        >>> from fastdx import Tem
+        >>> table = pyarrow.table({"id": [1], "order": ["tea please"]})
+        >>> Tem.recommended().privatize_frame(table, "order").column_names
+        ['id', 'order']
         """
-        from fastdx.columns import privatize_frame
+        from fastdx._shared.columns import privatize_frame
 
         return privatize_frame(self, frame, columns)
 
@@ -391,7 +404,7 @@ class Mechanism(MechanismCore):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return a function and arguments that make an equal object (pickle's protocol)."""
-        return _restored, (type(self), self._given_spec(), self._held())
+        return type(self)._from_spec, (self._given_spec(), self._held())
 
     def __eq__(self, other: object) -> bool:
         """Return whether both have an equal `spec`: the same law, words and guarantee."""
@@ -420,8 +433,3 @@ class Mechanism(MechanismCore):
         if self.seed is not None:
             shown += f", seed={self.seed}: REPRODUCIBLE, FOR TESTS ONLY"
         return f"{shown})"
-
-
-def _restored(cls: type[Mechanism], spec: str, held: dict[str, Any]) -> Mechanism:
-    """Make the mechanism that a Spec (JSON) and its in-memory parts describe."""
-    return cls._from_spec(spec, held)

@@ -94,17 +94,16 @@ class FiniteLaw(Mechanism):
         *,
         certify: bool | None = None,
         progress: Callable[[int], object] | None = None,
-        embedding: Embedding | None = None,
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
         if is_law(law):
-            space = law.space if space is None and embedding is None else space
+            space = law.space if space is None else space
             law = law.matrix() if len(law.space) <= CERTIFIED else law.row
-        if space is None and embedding is None:
+        if space is None:
             raise InputTypeError("space is missing: give the words of the law")
         own = {"law": rows_of(law), "certified": certify, "progress": progress}
-        made = cls._new(space, embedding, None, own, common)
+        made = cls._new(space, None, own, common)
         made._given = law
         return made
 

@@ -21,7 +21,7 @@ class HyperbolicLaplace(Mechanism):
     Parameters
     ----------
     space : Embedding
-        An embedding with ``metric="poincare"``. ``embedding=`` is an alias.
+        An embedding with ``metric="poincare"``.
     epsilon : float
         The provable ε per unit of hyperbolic distance, above n - 1 for base='volume' and above n
         for base='ball', n being the dimension. (Tem on the same embedding takes every ε.)
@@ -62,20 +62,17 @@ class HyperbolicLaplace(Mechanism):
         *,
         base: str = "volume",
         sampler: str = "exact",
-        embedding: Embedding | None = None,
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
         own = {"base": base, "sampler": sampler}
-        return cls._new(space, embedding, epsilon, own, common)
+        return cls._new(space, epsilon, own, common)
 
     @classmethod
     def from_paper(
         cls,
         space: Embedding | None = None,
         nominal: float | None = None,
-        *,
-        embedding: Embedding | None = None,
         **common: Unpack[Common],
     ) -> Self:
         """Make ICDM'19's mechanism at the paper's nominal ε, with ``base='ball'``.
@@ -91,7 +88,7 @@ class HyperbolicLaplace(Mechanism):
         **common
             As for the constructor.
         """
-        return cls._new(space, embedding, nominal, {"paper": True}, common)
+        return cls._new(space, nominal, {"paper": True}, common)
 
     @classmethod
     def smallest_epsilon(cls, space: Embedding | WordGraph) -> float:

@@ -24,7 +24,6 @@ class Mahalanobis(Mechanism):
     ----------
     space : Embedding, optional
         Words and vectors with the Euclidean metric; by default the English embedding.
-        ``embedding=`` is an alias.
     epsilon : float
         The provable ε per unit of Euclidean distance, positive.
     mixing : float, optional
@@ -56,12 +55,11 @@ class Mahalanobis(Mechanism):
         epsilon: float | None = None,
         *,
         mixing: float = 0.2,
-        embedding: Embedding | None = None,
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
         own = {"mixing": mixing}
-        return cls._new(space, embedding, epsilon, own, common)
+        return cls._new(space, epsilon, own, common)
 
     @classmethod
     def from_paper(
@@ -70,7 +68,6 @@ class Mahalanobis(Mechanism):
         nominal: float | None = None,
         *,
         mixing: float = 0.2,
-        embedding: Embedding | None = None,
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism at the paper's nominal ε, per unit of the Mahalanobis norm.
@@ -87,7 +84,7 @@ class Mahalanobis(Mechanism):
             As for the constructor.
         """
         own = {"mixing": mixing, "paper": True}
-        return cls._new(space, embedding, nominal, own, common)
+        return cls._new(space, nominal, own, common)
 
     @property
     def nominal(self) -> float:

@@ -29,7 +29,6 @@ class MultivariateLaplace(Mechanism):
     ----------
     space : Embedding, optional
         Words and vectors with the Euclidean metric; by default the English embedding.
-        ``embedding=`` is an alias.
     epsilon : float
         ε per unit of Euclidean distance, positive.
     search : str, optional
@@ -65,12 +64,11 @@ class MultivariateLaplace(Mechanism):
         *,
         search: str = "exact",
         ef: int | None = None,
-        embedding: Embedding | None = None,
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
         own = {"search": search, "ef": ef}
-        return cls._new(space, embedding, epsilon, own, common)
+        return cls._new(space, epsilon, own, common)
 
     @property
     def search(self) -> str:

@@ -23,7 +23,7 @@ class NeighborResponse(Mechanism):
     Parameters
     ----------
     space : Embedding or WordGraph, optional
-        Words and metric; the default English embedding if left out. ``embedding=`` is an alias.
+        Words and metric; the default English embedding if left out.
     epsilon : float
         ε for any two words, positive. If words have different numbers of outputs, a part of ε
         covers that difference.
@@ -61,11 +61,10 @@ class NeighborResponse(Mechanism):
         *,
         cover: Cover | SupportsIndex | None = None,
         balance: float | None = None,
-        embedding: Embedding | None = None,
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        return cls._new(space, embedding, epsilon, {"cover": cover, "balance": balance}, common)
+        return cls._new(space, epsilon, {"cover": cover, "balance": balance}, common)
 
     @property
     def cover(self) -> Cover:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-_LAWS: tuple[type[Mechanism], ...] = (FiniteLaw,)
-KINDS = MECHANISMS | {kind.name: kind for kind in _LAWS}
+KINDS: dict[str, type[Mechanism]] = {**MECHANISMS, FiniteLaw.name: FiniteLaw}
 """Every mechanism that a Spec can describe, by its name."""
 
 

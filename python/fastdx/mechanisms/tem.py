@@ -42,7 +42,7 @@ class Tem(Mechanism):
     Parameters
     ----------
     space : Embedding or WordGraph, optional
-        Words and metric; by default the English embedding. ``embedding=`` is an alias.
+        Words and metric; by default the English embedding.
     epsilon : float
         ε per unit of distance, positive.
     gamma : float, optional
@@ -91,12 +91,11 @@ class Tem(Mechanism):
         cover: Cover | SupportsIndex | None = None,
         balance: float | None = None,
         sampler: str = "exact",
-        embedding: Embedding | None = None,
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
         own = {"gamma": gamma, "beta": beta, "cover": cover, "balance": balance, "sampler": sampler}
-        return cls._new(space, embedding, epsilon, own, common)
+        return cls._new(space, epsilon, own, common)
 
     @classmethod
     def certified(
@@ -109,7 +108,6 @@ class Tem(Mechanism):
         cover: Cover | SupportsIndex | None = None,
         balance: float | None = None,
         progress: Callable[[int], object] | None = None,
-        embedding: Embedding | None = None,
         **common: Unpack[Common],
     ) -> Self:
         """Make a Tem whose *certified* ε is the given one.
@@ -146,7 +144,7 @@ class Tem(Mechanism):
             "certified": True,
             "progress": progress,
         }
-        return cls._new(space, embedding, epsilon, own, common)
+        return cls._new(space, epsilon, own, common)
 
     @classmethod
     def recommended(

@@ -24,7 +24,6 @@ class Vickrey(Mechanism):
     ----------
     space : Embedding, optional
         Words and vectors with the Euclidean metric; by default the English embedding.
-        ``embedding=`` is an alias.
     epsilon : float
         The provable ε per unit of Euclidean distance, positive.
     tuning : float, optional
@@ -59,12 +58,11 @@ class Vickrey(Mechanism):
         *,
         tuning: float = 0.75,
         mixing: float = 0.0,
-        embedding: Embedding | None = None,
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
         own = {"tuning": tuning, "mixing": mixing}
-        return cls._new(space, embedding, epsilon, own, common)
+        return cls._new(space, epsilon, own, common)
 
     @property
     def tuning(self) -> float:

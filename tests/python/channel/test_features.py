@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 import fastdx
 from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.bayes import shares_behind
-from fastdx.channel.features import TextFeatures, directions
+from fastdx.channel.features import TextFeatures, directions, shares_behind
 from helpers.laws import behind, law_of
 
 WORDS = ["the", "a", "tea", "cup", "law", "of"]
@@ -269,7 +268,7 @@ class TestScikitLearn:
 
     def make(self, space: Embedding, **parameters: Any) -> Any:
         pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-        from fastdx.sklearn import PosteriorFeatures
+        from fastdx.engines.sklearn import PosteriorFeatures
 
         return PosteriorFeatures(Channel.of(Tem(space, 1.0)), PI, **parameters)
 
@@ -313,7 +312,7 @@ class TestScikitLearn:
         pytest.importorskip("sklearn", reason="scikit-learn is not installed")
         from sklearn.base import clone
 
-        from fastdx.sklearn import ChannelNB
+        from fastdx.engines.sklearn import ChannelNB
 
         m = Tem(space, 1.5, seed=3)
         texts, labels = ["cup of tea", "the law of a law"] * 30, ["drinks", "courts"] * 30

@@ -14,7 +14,7 @@ pytest.importorskip("datasets", reason="datasets is not installed: pip install '
 import datasets
 
 import fastdx
-from fastdx.datasets import privatize
+from fastdx.engines.datasets import privatize
 from helpers.swapped import SECRET, SWAPPED, TEXTS, WANTED
 
 

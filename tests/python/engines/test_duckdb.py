@@ -11,7 +11,7 @@ pytest.importorskip("duckdb", reason="DuckDB is not installed: pip install 'fast
 
 import duckdb
 
-from fastdx.duckdb import register
+from fastdx.engines.duckdb import register
 from helpers.swapped import SECRET, TEXTS, WANTED
 
 

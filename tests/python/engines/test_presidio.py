@@ -16,7 +16,7 @@ from presidio_anonymizer import AnonymizerEngine
 from presidio_anonymizer.entities import OperatorConfig, RecognizerResult
 
 import fastdx
-from fastdx.presidio import FastdxOperator
+from fastdx.engines.presidio import FastdxOperator
 
 TEXT = "Dear king, your tea is ready."
 FOUND = [RecognizerResult("PERSON", 5, 9, 0.9), RecognizerResult("DRINK", 16, 19, 0.9)]

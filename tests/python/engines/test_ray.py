@@ -15,9 +15,9 @@ pytest.importorskip("ray", reason="Ray is not installed: pip install 'fastdx[ray
 
 import ray
 
-import fastdx.ray
-from fastdx._engines.batches import PrivateColumns
-from fastdx.ray import privatize
+import fastdx.engines.ray
+from fastdx.engines._recipe import PrivateColumns
+from fastdx.engines.ray import privatize
 from helpers.swapped import SECRET, TEXTS, WANTED
 
 
@@ -74,7 +74,7 @@ def test_an_actor_that_dies_is_not_asked_again(
                 os.kill(os.getpid(), signal.SIGKILL)
             return new
 
-    monkeypatch.setattr(fastdx.ray, "PrivateColumns", Killed)
+    monkeypatch.setattr(fastdx.engines.ray, "PrivateColumns", Killed)
     rows = [{"id": i, "text": "coffee and tea"} for i in range(40)]
     private = privatize(ray.data.from_items(rows, override_num_blocks=2), "text", epsilon=1.0)
     with pytest.raises(ray.exceptions.RayError):

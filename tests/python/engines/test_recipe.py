@@ -18,8 +18,7 @@ import pyarrow as pa
 import pytest
 
 import fastdx
-from fastdx._engines.batches import PrivateColumns
-from fastdx._engines.recipe import Recipe, no_text
+from fastdx.engines._recipe import PrivateColumns, Recipe, no_text
 from helpers.swapped import SECRET, TEXTS, WANTED
 
 
@@ -123,12 +122,12 @@ def test_a_few_short_texts_in_a_forked_process(
 
 
 def _datasets(given: dict[str, Any]) -> Callable[[Any], Any]:
-    private = import_module("fastdx.datasets").privatize("text", **given)
+    private = import_module("fastdx.engines.datasets").privatize("text", **given)
     return lambda texts: private({"text": texts})["text"]
 
 
 def _duckdb(given: dict[str, Any]) -> Callable[[Any], Any]:
-    connection = import_module("fastdx.duckdb").register(
+    connection = import_module("fastdx.engines.duckdb").register(
         import_module("duckdb").connect(), "private", **given
     )
     query = "SELECT private(t) FROM (SELECT unnest($1) AS t)"
@@ -136,21 +135,22 @@ def _duckdb(given: dict[str, Any]) -> Callable[[Any], Any]:
 
 
 def _presidio(given: dict[str, Any]) -> Callable[[Any], Any]:
-    operator = import_module("fastdx.presidio").FastdxOperator()
+    operator = import_module("fastdx.engines.presidio").FastdxOperator()
     operator.validate(given)
     return lambda texts: [text and operator.operate(text, given) for text in texts]
 
 
 def _ray(given: dict[str, Any]) -> Callable[[Any], Any]:
     made: Any = SimpleNamespace(map_batches=lambda kind, **o: kind(*o["fn_constructor_args"]))
-    private = import_module("fastdx.ray").privatize(made, "text", **given)
+    private = import_module("fastdx.engines.ray").privatize(made, "text", **given)
     return lambda texts: private(pa.table({"text": texts}))["text"].to_pylist()
 
 
 def _sklearn(given: dict[str, Any]) -> Callable[[Any], Any]:
     own = {name: given[name] for name in ("epsilon", "mechanism", "index") if name in given}
     rest = {name: value for name, value in given.items() if name not in own}
-    return import_module("fastdx.sklearn").Privatizer(**own, parameters=rest).fit(TEXTS).transform
+    kind = import_module("fastdx.engines.sklearn").Privatizer
+    return kind(**own, parameters=rest).fit(TEXTS).transform
 
 
 def _spacy(given: dict[str, Any]) -> Callable[[Any], Any]:
@@ -163,7 +163,7 @@ def _spacy(given: dict[str, Any]) -> Callable[[Any], Any]:
 
 
 def _spark(given: dict[str, Any]) -> None:
-    import_module("fastdx.spark").privatize(None, "text", **given)
+    import_module("fastdx.engines.spark").privatize(None, "text", **given)
 
 
 DOORS = {

@@ -25,7 +25,7 @@ from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 import fastdx
-from fastdx.sklearn import Privatizer
+from fastdx.engines.sklearn import Privatizer
 from helpers.swapped import TEXTS, WANTED
 
 

@@ -12,7 +12,7 @@ pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'fastdx
 
 import spacy
 
-import fastdx.spacy
+import fastdx.engines.spacy
 from helpers import ROOT
 from helpers.swapped import TEXTS, WANTED
 
@@ -78,5 +78,5 @@ def test_the_package_tells_spacy_of_the_component() -> None:
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     points = project["project"]["entry-points"]["spacy_factories"]
-    assert points == {"fastdx": "fastdx.spacy:make"}
-    assert callable(fastdx.spacy.make)
+    assert points == {"fastdx": "fastdx.engines.spacy:make"}
+    assert callable(fastdx.engines.spacy.make)

@@ -11,7 +11,7 @@ import pytest
 import fastdx
 from fastdx import Cover, Embedding, FiniteLaw, Mechanism, Tem, from_spec
 from fastdx._core import spec_keys
-from fastdx._engines.recipe import Recipe
+from fastdx.engines._recipe import Recipe
 from fastdx.exceptions import InputTypeError, ParameterError
 from helpers import ROOT
 from helpers.command import python, run

@@ -60,9 +60,10 @@ def test_lectures_name_what_the_code_has(lecture: Path) -> None:
 
 
 IN_TREE = "src|python|tests|tools|examples|benches|experiments|service|data|docs|fuzz"
-OTHERS = {"_core", "cli", "channel", "lab", "spark"}  # files, and variables of examples
+OTHERS = {"_core", "cli", "channel", "engines", "lab"}  # files, and variables of examples
 FOUND = {m.name for m in pkgutil.iter_modules(fastdx.__path__)}
-MODULES = "|".join({*FOUND - OTHERS, *(f"lab.{name}" for name in fastdx.lab.__all__)})
+ROOMS = {f"{room}.{name}" for room in ("engines", "lab") for name in getattr(fastdx, room).__all__}
+MODULES = "|".join({*FOUND - OTHERS, *ROOMS})
 
 
 def stale_names(text: str) -> list[str]:

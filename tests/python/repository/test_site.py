@@ -52,7 +52,7 @@ ALONE = ("--host-resolver-rules=MAP * ~NOTFOUND", "--allow-file-access-from-file
         ("docker", "reference/glossary.html"),
         ("posterior", "reference/api/fastdx.calibration.html"),  # of max_posterior
         ("Tem", "reference/api/fastdx.mechanisms.html"),
-        ("privatize_frame", "reference/api/fastdx.columns.html"),
+        ("privatize_frame", "reference/api/fastdx.mechanisms.html"),
     ],
 )
 def test_the_search_finds_a_word(tmp_path: Path, word: str, page: str) -> None:

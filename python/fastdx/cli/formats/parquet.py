@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 from fastdx._core import field_steps
 from fastdx._shared.card import with_card
+from fastdx._shared.columns import own_schema
 from fastdx.cli.formats.base import (
     Batch,
     Choice,
@@ -20,7 +21,6 @@ from fastdx.cli.formats.base import (
 )
 from fastdx.cli.formats.opening import Opener
 from fastdx.cli.messages import CommandError
-from fastdx.columns import own_schema
 from fastdx.exceptions import InputTypeError, UnknownWordError
 
 ROWS = 4096

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
@@ -186,7 +186,7 @@ def sentence_attack(
     >>> from fastdx.channel import NgramPrior
     >>> e = Embedding(["hot", "cold", "fire", "ice"], [[0.0], [0.1], [2.0], [3.0]])
     >>> model = NgramPrior.train(e, ["hot fire", "cold ice"] * 200)
-    >>> found = sentence_attack(Tem(e, 6.0), ["hot fire", "cold ice"] * 100, model)
+    >>> found = sentence_attack(Tem(e, 1.5), ["hot fire", "cold ice"] * 100, model)
     >>> found.sentence.mean > found.alone.mean
     True
     """
@@ -238,11 +238,7 @@ def _checked(channel: Channel, mechanism: Mechanism) -> Channel:
     return channel
 
 
-class _PerRun(Protocol):
-    def __call__(self, out: _Ids, /) -> _Ids: ...
-
-
-def _per_run(release: PrivateTexts, named: _PerRun) -> _Places:
+def _per_run(release: PrivateTexts, named: Callable[[_Ids], _Ids]) -> _Places:
     """Return the word named at each place, run by run; -1 where no known word was released."""
     found = np.full(len(release.shown), -1, dtype=np.int64)
     ends = np.cumsum(release.lengths)

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._core import Embedding, likeliest_inputs
+from fastdx._shared.checks import at_least, check_type, inside
 from fastdx.channel.guesses import best_guess, prior_of
 from fastdx.channel.receiver import Prior
-from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
 _Ids = NDArray[np.uint32]
@@ -96,8 +97,7 @@ def reidentification(
     >>> reidentification(cover).success[1] < reidentification(plain).success[1]
     True
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InputTypeError(f"mechanism must be a Mechanism, not {type(mechanism).__name__}")
+    check_type("mechanism", mechanism, Mechanism)
     numbers = [guesses] if isinstance(guesses, SupportsIndex) else list(guesses)
     wanted = sorted({int(g.__index__()) for g in numbers})
     count = len(mechanism.space)
@@ -109,10 +109,8 @@ def reidentification(
         found = best_guess(mechanism, pi, most, progress)
         success = {g: float(found.success[min(g, most) - 1]) for g in wanted}
         return Reidentification(success, success, success, True, *found[1:])
-    if draws < 2:
-        raise ParameterError(f"draws must be at least 2, got {draws}")
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
+    at_least("draws", draws, 2)
+    inside("confidence", confidence)
     table = LikelyInputs.of(mechanism, pi, most, draws=draws // 2)
     tested = np.repeat(np.arange(count, dtype=np.uint32), draws - draws // 2)
     out = mechanism.privatize_ids(tested)
@@ -159,10 +157,8 @@ class LikelyInputs:
 
         Parameters
         ----------
-        mechanism : Mechanism
-            Any mechanism.
-        prior : array_like of float, shape (V,), 'rank', or a model of language, optional
-            How often each word is written, as for `reidentification`.
+        mechanism, prior
+            As for `reidentification`.
         most : int, optional
             The most words per output.
         draws : int, optional
@@ -178,15 +174,13 @@ class LikelyInputs:
         >>> LikelyInputs.of(Tem(e, 4.0), most=2).words[0].tolist()  # behind an "a": a, then b
         [0, 1]
         """
-        if most < 1:
-            raise ParameterError(f"most must be at least 1, got {most}")
+        at_least("most", most, 1)
         pi = prior_of(mechanism, prior)
         most = min(most, len(pi))
         if mechanism.has_law:
             words, joint, _ = likeliest_inputs(mechanism, pi, most, progress)
             return cls(words, joint, pi)
-        if draws < 1:
-            raise ParameterError(f"draws must be at least 1, got {draws}")
+        at_least("draws", draws, 1)
         count = len(pi)
         inputs = np.repeat(np.arange(count, dtype=np.uint32), draws)
         out = mechanism.privatize_ids(inputs)
@@ -247,12 +241,10 @@ def mean_similarity(
 
     Parameters
     ----------
-    mechanism : Mechanism
-        Any mechanism.
+    mechanism, prior
+        As for `reidentification`.
     judge : Embedding
         Another embedding than the mechanism's; words that it lacks are left out.
-    prior : array_like of float, shape (V,), 'rank', or a model of language, optional
-        How often each word is written; by default all words are equally likely.
     draws : int, optional
         The number of words that are drawn from the prior and replaced.
 

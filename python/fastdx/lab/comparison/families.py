@@ -12,6 +12,7 @@ from math import isnan, nan
 from typing import Any
 
 from fastdx._core import Cover, Embedding, WordGraph
+from fastdx._shared.checks import inside
 from fastdx._shared.rounded import up
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.receiver import Prior
@@ -284,17 +285,8 @@ def compare(
         Instead of `epsilon`: the bits that a release tells about a word under `prior`. Each
         mechanism gets the largest ε, within 0.5%, at which it tells at most that. A mechanism
         without a law has no such ε.
-    texts : iterable of str, optional
-        Texts that are privatised and that the strongest attacker reads. The model must not have
-        seen them.
-    model : NgramPrior, optional
-        The attacker's model of the language; needed for `texts`.
-    judge : Embedding, optional
-        Measures the similarity of words and replacements.
-    prior : array_like of float, shape (V,), 'rank', or a model of language, optional
-        How often each word is written.
-    draws : int, optional
-        Words drawn to measure the similarity.
+    texts, model, judge, prior, draws : optional
+        As for `frontier`; by default words are written by 'rank'.
     progress : callable, optional
         Called with the name of each mechanism before the work on it.
 
@@ -322,8 +314,8 @@ def compare(
     if bits is not None and not 0 < bits < float("inf"):
         raise ParameterError(f"bits must be above 0 and finite, got {bits}")
     attacked = None if texts is None else list(texts)
-    if named is not None and not 0 < named < 1:
-        raise ParameterError(f"named must be above 0 and below 1, got {named}")
+    if named is not None:
+        inside("named", named)
     most = named if named is not None else bits
 
     def consequence(at: Mechanism) -> float:

@@ -11,12 +11,11 @@ from typing import Any, cast
 import numpy as np
 
 from fastdx._core import Cover, Embedding, WordGraph
-from fastdx.calibration.leakage import check_texts, named_in_sentences
 from fastdx.calibration.measures import near_losses
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.calibration.table import Table
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.guesses import prior_of
+from fastdx.channel.guesses import check_texts, named_in_sentences, prior_of
 from fastdx.channel.receiver import Prior
 from fastdx.exceptions import ParameterError
 from fastdx.lab import audit
@@ -139,7 +138,7 @@ def frontier(
         rows.append(row)
     if not rows:
         raise ParameterError("mechanisms must be at least one, got none")
-    return Table(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
+    return Table.of_rows(rows)
 
 
 def _unit(mechanism: Mechanism) -> str:
@@ -238,10 +237,8 @@ def choose_cover(
     max_named : float, optional
         A bound on the share of content words of `texts` that the strongest attacker names, taken at
         the upper end of its interval: see `sentence_attack`. The draws are the same at every ε.
-    texts : iterable of str, optional
-        Texts for `max_named`. The model must not have seen them.
-    model : NgramPrior, optional
-        The attacker's model of the language, for `max_named`.
+    texts, model : optional
+        For `max_named`, as for `frontier`.
     prior : array_like of float, shape (V,), 'rank', or a model of language, optional
         How often each word is written; covers are balanced by these frequencies too.
     ks, weights : sequence, optional
@@ -301,6 +298,6 @@ def choose_cover(
             made.append(tem)
     if not rows:
         raise ParameterError(f"no cover keeps {promise}={most} at any ε")
-    table = Table(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
+    table = Table.of_rows(rows)
     best = int((table["similarity"] - table["chance"]).argmax())
     return CoverChoice(made[best], int(rows[best]["k"]), float(rows[best]["weight"]), table)

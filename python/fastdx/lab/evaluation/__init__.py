@@ -10,7 +10,7 @@ from importlib.util import find_spec
 if find_spec("sklearn") is None:
     raise ImportError("fastdx.lab.evaluation needs scikit-learn: pip install 'fastdx[evaluate]'")
 
-from fastdx._shared.intervals import Interval, of_share, over_texts
+from fastdx._shared.intervals import Interval, of_share, over_texts, over_trials
 from fastdx.lab.evaluation.attribution import (
     Attributed,
     Attribution,
@@ -21,7 +21,6 @@ from fastdx.lab.evaluation.attribution import (
 from fastdx.lab.evaluation.auditor import NextWord, UserAudit, audit_users, runs_of
 from fastdx.lab.evaluation.classifiers import MeanVectors, text_classifier, vector_classifier
 from fastdx.lab.evaluation.context import ContextModel
-from fastdx.lab.evaluation.intervals import over_trials
 from fastdx.lab.evaluation.membership import membership_inference
 from fastdx.lab.evaluation.repeats import frequency_attack, likelihood_attack
 from fastdx.lab.evaluation.results import Evaluation, Judged, Measure

@@ -15,6 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 
 from fastdx._core import Embedding, WordGraph, nearest_documents
+from fastdx._shared.checks import at_least, inside, share
 from fastdx.bags import bag_tokens
 from fastdx.exceptions import ParameterError
 
@@ -112,10 +113,8 @@ class Attribution(Generic[Label]):
     ) -> None:
         """Learn from the known texts."""
         for name, number in (("rounds", rounds), ("grams", grams), ("features", features)):
-            if number < 1:
-                raise ParameterError(f"{name} must be at least 1, got {number}")
-        if not 0 < fraction <= 1:
-            raise ParameterError(f"fraction must be above 0 and at most 1, got {fraction}")
+            at_least(name, number, 1)
+        share("fraction", fraction)
         for name, given, allowed in (("known", known, KNOWN), ("weights", weights, WEIGHTS)):
             if given not in allowed:
                 raise ParameterError(f"{name} must be one of {', '.join(allowed)}; got {given!r}")
@@ -264,9 +263,8 @@ def choose_attribution(
     """
     if len(texts) != len(authors):
         raise ParameterError(f"authors must be one for each text, {len(texts)}")
-    for name, given in (("held", held), ("sure", sure)):
-        if not 0 < given < 1:
-            raise ParameterError(f"{name} must be above 0 and below 1, got {given}")
+    inside("held", held)
+    inside("sure", sure)
     order = np.random.default_rng(seed).permutation(len(texts)).tolist()
     count = min(round(held * len(texts)), most)
     if not 0 < count < len(texts):
@@ -280,7 +278,7 @@ def choose_attribution(
                              rounds=rounds, seed=seed, **settings)  # fmt: skip
         return attack.attribute([texts[i] for i in asked])
 
-    def share(settings: dict[str, Any]) -> float:
+    def right_by(settings: dict[str, Any]) -> float:
         found = named(settings).authors
         right = float(np.mean([a == b for a, b in zip(found, truth, strict=True)]))
         tried.append((settings, right))
@@ -288,7 +286,7 @@ def choose_attribution(
 
     best: dict[str, Any] = {"known": "together", "weights": "log", "grams": 4, "lower": False,
                             "features": 20_000, "fraction": 0.4}  # fmt: skip
-    most_right = share(best)
+    most_right = right_by(best)
     steps: list[list[dict[str, Any]]] = [
         [{"known": k, "weights": w} for k in KNOWN for w in WEIGHTS],
         [{"grams": n} for n in (3, 5)],
@@ -302,7 +300,7 @@ def choose_attribution(
             settings = {**before, **change}
             if settings == before:
                 continue
-            right = share(settings)
+            right = right_by(settings)
             if right > most_right:
                 best, most_right = settings, right
     found = named(best)

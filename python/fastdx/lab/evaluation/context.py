@@ -137,7 +137,7 @@ class ContextModel:
     >>> from fastdx.channel import NgramPrior
     >>> from fastdx.lab.evaluation import ContextModel
     >>> e = Embedding(["hot", "cold", "fire", "ice"], [[0.0], [1.0], [2.0], [3.0]])
-    >>> public, m = ["hot fire", "cold ice"] * 200, Tem(e, 2.0, seed=1)
+    >>> public, m = ["hot fire", "cold ice"] * 200, Tem(e, 1.0, seed=1)
     >>> inputs, model = LikelyInputs.of(m), NgramPrior.train(e, public)
     >>> context = ContextModel(m, public, inputs, model)
     >>> found = sentence_attack(m, public[:200], model, context=context)
@@ -244,11 +244,11 @@ class ContextModel:
     def _loss(self, runs: _Runs, out: _Ids) -> float:
         """Return the mean of -ln of the probability that the attacker gives to the written word."""
         total, number = 0.0, 0
-        for part in runs.batches(out, 50):
-            words, known = self._candidates(part.out)
-            logits = known + self._weights.scores(self._features(*self._around(part.runs)), words)
+        for outs, written in runs.batches(out, 50):
+            words, known = self._candidates(np.concatenate(outs))
+            logits = known + self._weights.scores(self._features(*self._around(outs)), words)
             logits -= np.logaddexp.reduce(logits, axis=1, keepdims=True)
-            right = words == part.written[:, None]
+            right = words == written[:, None]
             total -= float(logits[right & (known > FAR)].sum())
             number += int((right & (known > FAR)).sum())
         return total / max(number, 1)
@@ -319,15 +319,6 @@ def _seen(table: LikelyInputs, vectors: _Floats) -> _Floats:
     return seen
 
 
-@dataclass
-class _Part:
-    """Some runs: their outputs, joined and separate, and the written words."""
-
-    out: _Ids
-    runs: list[_Ids]
-    written: _Ids
-
-
 class _Runs:
     """Runs of words that can be privatised again and again."""
 
@@ -342,9 +333,9 @@ class _Runs:
     def split(self, out: _Ids) -> list[_Ids]:
         return np.split(out, self.ends[:-1])
 
-    def batches(self, out: _Ids, size: int) -> Iterable[_Part]:
-        """Yield parts of `size` runs."""
+    def batches(self, out: _Ids, size: int) -> Iterable[tuple[list[_Ids], _Ids]]:
+        """Yield the outputs of `size` runs at a time, and the words written in all of them."""
         outs, written = self.split(out), self.split(self.written)
         for first in range(0, len(outs), size):
-            runs = outs[first : first + size]
-            yield _Part(np.concatenate(runs), runs, np.concatenate(written[first : first + size]))
+            some = slice(first, first + size)
+            yield outs[some], np.concatenate(written[some])

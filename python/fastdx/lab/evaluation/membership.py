@@ -71,12 +71,8 @@ def membership_inference(
         The probability that a member is ranked above another text (area under the ROC curve): 0.5
         is chance.
     """
-    given = {
-        "members": members,
-        "others": others,
-        "shadow_members": shadow_members,
-        "shadow_others": shadow_others,
-    }
+    given = {"members": members, "others": others, "shadow_members": shadow_members,
+             "shadow_others": shadow_others}  # fmt: skip
     for name, pair in given.items():
         if not len(pair[0]) or len(pair[0]) != len(pair[1]):
             raise ParameterError(f"{name} must be texts and as many labels, at least one")

@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fastdx.exceptions import ParameterError
+from fastdx._shared.checks import at_least
 from fastdx.lab.attacks import LikelyInputs
 from fastdx.mechanisms import Mechanism
 
 
 def _outputs(mechanism: Mechanism, words: Sequence[str], times: int) -> list[list[str]]:
     """Return the outputs of each word, which is repeated in a text of its own."""
-    if times < 1:
-        raise ParameterError(f"times must be at least 1, got {times}")
+    at_least("times", times, 1)
     return [t.split() for t in mechanism.privatize([" ".join([word] * times) for word in words])]
 
 
@@ -41,10 +40,10 @@ def frequency_attack(mechanism: Mechanism, words: Sequence[str], times: int) -> 
 
     Examples
     --------
-    >>> from fastdx import Tem
+    >>> from fastdx import Embedding, Tem
     >>> from fastdx.lab.evaluation import frequency_attack
-    >>> # All words come back at this ε.
-    >>> frequency_attack(Tem(epsilon=100.0, seed=1), ["coffee", "tea"], 5).tolist()
+    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [2.0]])
+    >>> frequency_attack(Tem(e, 0.5, seed=1), ["a", "c"], 1000).tolist()
     [True, True]
     """
     outputs = _outputs(mechanism, words, times)

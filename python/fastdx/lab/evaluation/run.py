@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from fastdx._core import __version__
 from fastdx._shared import LEAST_TEXTS
-from fastdx._shared.intervals import Interval, of_share
+from fastdx._shared.intervals import Interval, of_share, over_trials
 from fastdx.channel import Bits, Channel, NgramPrior
+from fastdx.channel.receiver import entropy
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.lab.attacks import LikelyInputs, reidentification
 from fastdx.lab.evaluation import context
-from fastdx.lab.evaluation.intervals import over_trials
 from fastdx.lab.evaluation.repeats import frequency_attack, likelihood_attack
 from fastdx.lab.evaluation.results import (
     KINDS,
@@ -33,8 +33,6 @@ from fastdx.lab.evaluation.results import (
 )
 from fastdx.lab.evaluation.trial import USERS, Subject, Texts, Trial, splits
 from fastdx.mechanisms import Mechanism
-
-"""The least number of texts, so that every quarter has some."""
 
 Values = dict[str, list[float]]
 
@@ -232,8 +230,7 @@ def _word(
         named = Interval(counted.success[1], counted.low[1], counted.high[1])
     measure = Measure(WORD.name, WORD.kind, name, named, None, float(frequencies.max()),
                       WORD.chance_is, WORD.meaning)  # fmt: skip
-    entropy = float(-(frequencies[frequencies > 0] * np.log2(frequencies[frequencies > 0])).sum())
-    return Subject(name, mechanism, inputs, channel), measure, (bits, entropy)
+    return Subject(name, mechanism, inputs, channel), measure, (bits, entropy(frequencies))
 
 
 def _repeated(subject: Subject, number: int, seed: int) -> list[Measure]:

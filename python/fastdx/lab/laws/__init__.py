@@ -14,15 +14,18 @@ that holds (``proved``). docs/mechanisms.md has a table with sources.
 
 from fastdx.lab.laws.base import Law, Price
 from fastdx.lab.laws.diffractor import greedy_order, one_diffractor
-from fastdx.lab.laws.exponential import santext, santext_plus
+from fastdx.lab.laws.exponential import (
+    randomized_response,
+    santext,
+    santext_plus,
+    syntf,
+)
 from fastdx.lab.laws.line import truncated_laplace, vickrey
 from fastdx.lab.laws.loss import largest_loss
 from fastdx.lab.laws.plane import of_noise
 from fastdx.lab.laws.programme import blahut_arimoto, optimal, spanner
 from fastdx.lab.laws.ranks import rank_based, with_neighbors, words_blending_boxes
-from fastdx.lab.laws.ratings import syntf
 from fastdx.lab.laws.registry import NAMES, Published, by_name
-from fastdx.lab.laws.response import randomized_response
 from fastdx.lab.laws.sets import custext
 
 __all__ = [

@@ -51,9 +51,14 @@ class Price:
         unit = f"{self.metric} distance" if self.metric else "any two words"
         if self.groups is None:
             return unit
-        count, alone = len(set(self.groups[self.groups >= 0])), int((self.groups < 0).sum())
+        count, alone = self._sizes()
         bare = f", {alone} words NOT PROTECTED" if alone else ""
         return f"{unit} within each of {count} groups{bare}"
+
+    def _sizes(self) -> tuple[int, int]:
+        """Return the number of groups, and that of words without one."""
+        groups = np.asarray(self.groups)
+        return len(np.unique(groups[groups >= 0])), int((groups < 0).sum())
 
     def __str__(self) -> str:
         """Return the statement as a sentence."""
@@ -62,7 +67,7 @@ class Price:
         unit = f"per unit of {self.metric} distance" if self.metric else "for any two words"
         among = ""
         if self.groups is not None:
-            count, alone = len(set(self.groups[self.groups >= 0])), int((self.groups < 0).sum())
+            count, alone = self._sizes()
             among = f" within each of {count} groups of words; which group it is, is RELEASED"
             among += f", and {alone} words are NOT PROTECTED" if alone else ""
         return f"ε = {up(self.epsilon)} {unit}{among}. {self.why}"
@@ -166,27 +171,6 @@ def check_line(space: Space) -> NDArray[np.float64]:
     if space.metric not in ("euclidean", "manhattan", "chebyshev"):
         raise ParameterError(f"space must have the metric of a line, got {space.metric!r}")
     return np.asarray(space.vectors[:, 0], np.float64)
-
-
-def positive(name: str, value: float) -> float:
-    """Return the number; refuse one that is not finite and above 0."""
-    if not (np.isfinite(value) and value > 0):
-        raise ParameterError(f"{name} must be finite and positive, got {value}")
-    return float(value)
-
-
-def between(name: str, value: float, low: float, high: float) -> float:
-    """Return the number; refuse one outside [low, high]."""
-    if not low <= value <= high:
-        raise ParameterError(f"{name} must be from {low:g} to {high:g}, got {value}")
-    return float(value)
-
-
-def counted(name: str, value: int, low: int, high: int) -> int:
-    """Return the number; refuse one that is no whole number from low to high."""
-    if not low <= value <= high or value != int(value):
-        raise ParameterError(f"{name} must be a whole number from {low} to {high}, got {value}")
-    return int(value)
 
 
 def distribution(name: str, values: ArrayLike | None, count: int) -> NDArray[np.float64]:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, LawRows
+from fastdx._shared.checks import counted, positive
 from fastdx.exceptions import ParameterError
-from fastdx.lab.laws.base import LOWEST, Law, Price, Space, check_space, counted, positive
+from fastdx.lab.laws.base import LOWEST, Law, Price, Space, check_space
 
 NEIGHBORS = 64
 """The number of nearest words of each word that `greedy_order` looks up in advance."""

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._core import Embedding
+from fastdx._shared.checks import between, positive
 from fastdx._shared.rounded import down
 from fastdx.exceptions import ParameterError
-from fastdx.lab.laws.base import LOWEST, Law, Price, between, check_line, distance_rows, positive
+from fastdx.lab.laws.base import LOWEST, Law, Price, check_line, distance_rows
 
 POINTS = 24
 """Quadrature points per piece; on a piece of length at most 1/ε the result is exact to rounding."""

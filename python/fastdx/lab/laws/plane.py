@@ -272,12 +272,7 @@ class _Plane:
             v = np.where(seen[:, None], np.arcsinh(ends / p[:, None]), 0.0)
             angle = np.where(seen[:, None], np.arctan(ends / p[:, None]), 0.0)
         turned = angle[:, 1] - angle[:, 0]
-        # The integrand is even in v, so both branches are taken as v ≥ 0.
-        edge = np.concatenate([np.arange(count)] * 2)
-        low = np.concatenate([np.maximum(v[:, 0], 0), np.maximum(-v[:, 1], 0)])
-        high = np.concatenate([np.maximum(v[:, 1], 0), np.maximum(-v[:, 0], 0)])
-        kept = high > low
-        edge, low, high = edge[kept], low[kept], high[kept]
+        edge, low, high = _branches(np.arange(count), v)
         k = self.rate * p[edge]
         from_x = k * np.cosh(low)
         near = np.full(count, np.inf)
@@ -304,12 +299,8 @@ class _Plane:
             )
         if len(direct):
             v = np.arcsinh(ends[direct] / p[direct, None])
-            edge = np.concatenate([direct, direct])
-            low = np.concatenate([np.maximum(v[:, 0], 0), np.maximum(-v[:, 1], 0)])
-            high = np.concatenate([np.maximum(v[:, 1], 0), np.maximum(-v[:, 0], 0)])
-            kept = high > low
-            edge = edge[kept]
-            pieces = _pieces(edge, self.rate * p[edge], low[kept], high[kept])
+            edge, low, high = _branches(direct, v)
+            pieces = _pieces(edge, self.rate * p[edge], low, high)
             found, bounds = _within(pieces)
             values[direct] = np.bincount(pieces.edge, found, len(p))[direct]
             wrong[direct] = np.bincount(pieces.edge, bounds, len(p))[direct]
@@ -354,6 +345,14 @@ def _shorter(x: Numbers) -> Numbers:
 def _up_to(x: Numbers) -> Numbers:
     """Return an upper bound on 1 - S."""
     return np.asarray(np.minimum(x**2 / 2, 1.0))
+
+
+def _branches(edge: NDArray[np.intp], v: Numbers) -> tuple[NDArray[np.intp], Numbers, Numbers]:
+    """Return both branches of edges as v ≥ 0, because the integrand is even in v."""
+    low = np.concatenate([np.maximum(v[:, 0], 0), np.maximum(-v[:, 1], 0)])
+    high = np.concatenate([np.maximum(v[:, 1], 0), np.maximum(-v[:, 0], 0)])
+    kept = high > low
+    return np.concatenate([edge, edge])[kept], low[kept], high[kept]
 
 
 def _pieces(edge: NDArray[np.intp], k: Numbers, low: Numbers, high: Numbers) -> _Pieces:

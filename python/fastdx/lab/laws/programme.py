@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastdx._shared.checks import counted, positive
 from fastdx.exceptions import FastdxError, InputTypeError, ParameterError, TooLargeError
 from fastdx.lab.laws.base import (
     LOWEST,
@@ -14,11 +15,9 @@ from fastdx.lab.laws.base import (
     Price,
     Space,
     check_space,
-    counted,
     distance_matrix,
     distance_rows,
     distribution,
-    positive,
     softmax,
 )
 from fastdx.lab.laws.loss import largest_loss

@@ -6,17 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._core import LawRows, nearest_words
-from fastdx.lab.laws.base import (
-    Law,
-    Price,
-    Space,
-    check_size,
-    check_space,
-    counted,
-    distance_rows,
-    positive,
-    softmax,
-)
+from fastdx._shared.checks import counted, positive
+from fastdx.lab.laws.base import Law, Price, Space, check_size, check_space, distance_rows, softmax
 
 
 def rank_based(space: Space, epsilon: float) -> Law:

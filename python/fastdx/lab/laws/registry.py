@@ -9,15 +9,19 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from fastdx._core import Embedding
+from fastdx._shared.checks import between, counted, positive
 from fastdx.exceptions import ParameterError
-from fastdx.lab.laws.base import Law, Space, between, check_line, check_space, counted, positive
+from fastdx.lab.laws.base import Law, Space, check_line, check_space, distance_matrix
 from fastdx.lab.laws.diffractor import greedy_order, one_diffractor
-from fastdx.lab.laws.exponential import santext, santext_plus
+from fastdx.lab.laws.exponential import (
+    randomized_response,
+    santext,
+    santext_plus,
+    syntf,
+)
 from fastdx.lab.laws.line import truncated_laplace, vickrey
 from fastdx.lab.laws.programme import blahut_arimoto, check_count, optimal
 from fastdx.lab.laws.ranks import rank_based, with_neighbors, words_blending_boxes
-from fastdx.lab.laws.ratings import distance_ratings, syntf
-from fastdx.lab.laws.response import randomized_response
 from fastdx.lab.laws.sets import custext
 
 Make = Callable[[float], Law]
@@ -87,30 +91,13 @@ def _neighbours(space: Space, rate: float) -> Make:
     return lambda epsilon: with_neighbors(santext(space, epsilon), rate * epsilon)
 
 
-def _syntf(space: Space, _: float) -> Make:
-    ratings = distance_ratings(space)
-    return lambda epsilon: syntf(space, epsilon, ratings)
-
-
-def _blahut(space: Space, rounds: float) -> Make:
-    return lambda epsilon: blahut_arimoto(space, epsilon, iterations=int(rounds))
-
-
-def _vickrey(space: Space, t: float) -> Make:
-    return lambda epsilon: vickrey(cast(Embedding, space), epsilon, t)
-
-
 def _optimal(space: Space, gap: float) -> Make:
     check_count(len(space))
     return lambda epsilon: optimal(space, epsilon, gap=gap)
 
 
-def _plain(function: Callable[[Space, float], Law]) -> Callable[[Space, float], Make]:
-    return lambda space, _: partial(function, space)
-
-
 NAMES: dict[str, Published] = {
-    "santext": Published(santext, _plain(santext), "all words"),
+    "santext": Published(santext, lambda space, _: partial(santext, space), "all words"),
     "santext-plus": Published(
         santext_plus, _santext_plus, "the rarest words are sensitive, 1 of 5 others is replaced",
         "share of the words that are sensitive", 0.5,
@@ -129,11 +116,14 @@ NAMES: dict[str, Published] = {
         one_diffractor, partial(_diffractor, method="tem"), "one greedy line",
         "places beyond which words are alike", 5,
     ),
-    "vickrey-line": Published(vickrey, _vickrey, "one dimension", "t", 0.5),
+    "vickrey-line": Published(
+        vickrey, lambda space, t: partial(vickrey, cast(Embedding, space), t=t), "one dimension",
+        "t", 0.5,
+    ),
     "truncated-laplace": Published(
         truncated_laplace, _truncated, "one dimension, the authors' bound", epsilons=(0.01, 0.499),
     ),
-    "rank-based": Published(rank_based, _plain(rank_based), "all words"),
+    "rank-based": Published(rank_based, lambda space, _: partial(rank_based, space), "all words"),
     "words-blending-boxes": Published(
         words_blending_boxes, _blending, "20 candidates", "words left out", 4,
     ),
@@ -141,17 +131,22 @@ NAMES: dict[str, Published] = {
         with_neighbors, _neighbours, "SanText, then neighbours", "rate of a rank, in ε", 0.04,
     ),
     "randomised-response": Published(
-        randomized_response, _plain(randomized_response), "all words",
+        randomized_response, lambda space, _: partial(randomized_response, space), "all words",
     ),
     "blahut-arimoto": Published(
-        blahut_arimoto, _blahut, "all words alike likely", "rounds", 30,
+        blahut_arimoto,
+        lambda space, rounds: partial(blahut_arimoto, space, iterations=int(rounds)),
+        "all words alike likely", "rounds", 30,
     ),
     "optimal": Published(
         optimal, _optimal,
         "the distance as the loss, all words alike likely; at most 300 words",
         "part of the loss that it may miss the optimum by", 0.01, (0.05, 50.0), 60,
     ),
-    "syntf": Published(syntf, _syntf, "ratings: less the distance"),
+    "syntf": Published(
+        syntf, lambda space, _: partial(syntf, space, ratings=-distance_matrix(space)),
+        "ratings: less the distance",
+    ),
 }  # fmt: skip
 """The published laws by their names on the command line."""
 

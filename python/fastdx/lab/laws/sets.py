@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from fastdx._core import LawRows, partition_words
-from fastdx.lab.laws.base import Law, Price, Space, check_space, counted, positive
+from fastdx._shared.checks import counted, positive
+from fastdx.lab.laws.base import Law, Price, Space, check_space
 
 SOURCE = (
     "S. Chen, F. Mo, Y. Wang, C. Chen, J.-Y. Nie, C. Wang, J. Cui, A Customized Text Sanitization "

@@ -13,7 +13,7 @@ from typing import Any
 
 from presidio_anonymizer.operators import Operator, OperatorType
 
-from fastdx._engines.recipe import Recipe, no_text
+from fastdx.engines._recipe import Recipe, no_text
 from fastdx.exceptions import FastdxError, ParameterError
 
 __all__ = ["FastdxOperator"]
@@ -30,7 +30,7 @@ class FastdxOperator(Operator):  # type: ignore[misc]
 
     Examples
     --------
-    >>> from fastdx.presidio import FastdxOperator
+    >>> from fastdx.engines.presidio import FastdxOperator
     >>> from presidio_anonymizer import AnonymizerEngine, OperatorConfig
     >>> from presidio_anonymizer import RecognizerResult
     >>> engine = AnonymizerEngine()

@@ -17,8 +17,7 @@ from collections.abc import Iterable, Mapping
 from traceback import walk_stack
 from typing import Any
 
-from fastdx._engines.batches import PrivateColumns
-from fastdx._engines.recipe import Recipe
+from fastdx.engines._recipe import PrivateColumns, Recipe
 from fastdx.exceptions import ParameterError
 
 __all__ = ["privatize"]
@@ -79,7 +78,7 @@ def privatize(columns: str | Iterable[str], **parameters: Any) -> Any:
 
     Examples
     --------
-    >>> from fastdx.datasets import privatize
+    >>> from fastdx.engines.datasets import privatize
     >>> private = privatize("text")
     >>> batch = private({"text": ["A cup of tea, please.", None], "stars": [5, 1]})
     >>> batch["text"][0].count(","), batch["text"][1], list(batch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 _STEPS = 300
 """Terms of the continued fraction at most; it takes about as many as √degrees."""
@@ -31,12 +32,14 @@ def quantile(confidence: float, degrees: float) -> float:
     low, high = 0.0, 1.0
     while tail(high, degrees) > beyond:
         low, high = high, 2 * high
+    return bisected(lambda t: tail(t, degrees) > beyond, low, high)
+
+
+def bisected(below: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the border between numbers that are below it and others, by 100 halvings."""
     for _ in range(100):
         middle = (low + high) / 2
-        if tail(middle, degrees) > beyond:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if below(middle) else (low, middle)
     return (low + high) / 2
 
 

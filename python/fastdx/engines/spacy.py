@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from fastdx._engines.recipe import Recipe, no_text
+from fastdx.engines._recipe import Recipe, no_text
 from fastdx.exceptions import FastdxError, UnknownWordError
 
 if TYPE_CHECKING:

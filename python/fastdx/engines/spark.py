@@ -1,22 +1,29 @@
-"""The work of `fastdx.spark` on the driver before a plan runs, and in the worker processes."""
+"""Spark: columns of DataFrames and streams, and a function for SQL (extra ``fastdx[spark]``).
+
+Spark evaluates a plan again for every action, for a task that failed, and for one that is slow.
+Each time words are drawn again, and ε is spent again. So write the result once, before any shuffle,
+and read the written files: `checkpoint`.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastdx._core import privatize_arrow
-from fastdx._engines.recipe import Recipe, no_text
-from fastdx._shared.card import KEY
+from fastdx._shared.card import KEY, card_of
+from fastdx.engines._recipe import Recipe, column_names, no_text
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    import pyarrow
     from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["checkpoint", "privatize", "register"]
 
 PART = r"`(?:[^`]|``)*`|[^`.]+"
 """A part of a column's name: in backquotes, of which two are one, or without any."""
@@ -43,7 +50,133 @@ NARROW = {
 """Nodes of a physical plan that keep rows in their task; a global sort has an exchange below it."""
 
 
-def find_text(df: DataFrame, name: str) -> tuple[int, tuple[str, ...]]:
+def privatize(
+    df: DataFrame, columns: str | Iterable[str], *, ship: bool = True, **parameters: Any
+) -> DataFrame:
+    """Replace the words of columns; all others stay as they are, UNPROTECTED.
+
+    Nothing runs before an action. Every worker process maps the index once and uses one thread.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        A DataFrame or a stream.
+    columns : str or iterable of str
+        Columns of strings or of arrays of strings, named as in Spark: ``user.comment`` is a field
+        within, `` `a.b` `` a column whose name has a point; ``spark.sql.caseSensitive`` holds.
+    ship : bool, optional
+        True (default): Spark copies the index to every machine (``SparkContext.addFile``). False:
+        all machines find it at this very path.
+    **parameters
+        The mechanism: see ``docs/engines.md``.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Of the same columns and types. The metadata of each replaced column hold the channel card
+        under ``fastdx.channel``, that of a field within it under ``fastdx.channel.field``. A
+        mechanism with a seed or without a law has no card.
+
+    Raises
+    ------
+    ParameterError
+        A parameter outside its domain; no such column, or several.
+    InputTypeError
+        A column that is not text.
+    MissingFileError, CorruptFileError
+        The index. Where a worker finds another file, its task fails.
+    """
+    recipe = Recipe.of(**parameters)
+    places = list(dict.fromkeys(_find_text(df, name) for name in column_names(columns)))
+    schema = _schema_with_card(df.schema, places, card_of(recipe.mechanism()))
+    mechanism = _on_workers(df.sparkSession, recipe, ship)
+
+    # `checkpoint` finds this function in plans by its name.
+    def fastdx_privatize(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        for batch in batches:
+            yield _privatize_fields(mechanism(), batch, places)
+
+    # Spark takes points in the names of columns for fields, so it gets other names.
+    plain = df.toDF(*(f"c{i}" for i in range(len(df.columns))))
+    return plain.mapInArrow(fastdx_privatize, schema)
+
+
+def register(
+    spark: SparkSession, name: str, *, ship: bool = True, returns: str = "string", **parameters: Any
+) -> Any:
+    """Register a function for SQL that replaces words: every call in a query draws by itself.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+        The session.
+    name : str
+        The function's name in SQL.
+    ship, **parameters
+        As for `privatize`.
+    returns : str, optional
+        The type of argument and result: ``'string'`` (default) or ``'array<string>'``.
+
+    Returns
+    -------
+    function
+        The same for columns: ``function(df["text"])``.
+    """
+    mechanism = _on_workers(spark, Recipe.of(**parameters), ship)
+
+    def private(column: Any) -> Any:
+        with no_text():
+            return mechanism().privatize(column)
+
+    return spark.udf.register(name, _scalar_function(private, returns))
+
+
+def checkpoint(df: DataFrame, path: str, format: str = "parquet", **options: Any) -> DataFrame:
+    """Write a DataFrame once, and return what was written: one draw for all that reads it.
+
+    Where Spark loses a part of a shuffle, it computes only that part again, and one result would
+    hold rows of two draws. So nothing that may shuffle is allowed between the draws and the files:
+    shuffle, join and sort what is returned.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        What `privatize` returned, or a query with a function of `register`; columns selected, rows
+        filtered.
+    path : str
+        A folder that does not exist yet. Only the committed files in it may be given away: a task
+        that ran twice drew twice, and Spark deletes what the lost attempts wrote.
+    format : str, optional
+        Of the files. Its writer must not shuffle either.
+    **options
+        For Spark's writer and reader.
+
+    Raises
+    ------
+    ParameterError
+        The plan of `df` may shuffle rows after words were drawn.
+    InputTypeError
+        A stream: ``writeStream`` writes each of its rows once. A DataFrame of Spark Connect, which
+        does not show its plan.
+    """
+    if df.isStreaming:
+        raise InputTypeError("df is a stream: write it by df.writeStream")
+    java = getattr(df, "_jdf", None)
+    if java is None:
+        raise InputTypeError(
+            "df is of Spark Connect, which does not show its plan: write what privatize returned "
+            "by df.write, and read that"
+        )
+    if (wide := _wide_above_draw(java.queryExecution().executedPlan())) is not None:
+        raise ParameterError(
+            f"df must not be shuffled once words are drawn, and its plan has {wide!r} above the "
+            "draws: checkpoint what privatize returned, then do the rest with what was written"
+        )
+    df.write.format(format).options(**options).mode("errorifexists").save(path)
+    return df.sparkSession.read.format(format).options(**options).schema(df.schema).load(path)
+
+
+def _find_text(df: DataFrame, name: str) -> tuple[int, tuple[str, ...]]:
     """Find a column of text, or a field within one, before any task runs.
 
     Parameters
@@ -88,7 +221,7 @@ def find_text(df: DataFrame, name: str) -> tuple[int, tuple[str, ...]]:
     return numbers[0], tuple(fields[1:])
 
 
-def schema_with_card(schema: Any, places: list[Any], card: str | None) -> Any:
+def _schema_with_card(schema: Any, places: list[Any], card: str | None) -> Any:
     """Return a schema whose columns at these places have a card, and no older one.
 
     A field within a column has its card in the metadata of the column. Spark compares the types of
@@ -107,8 +240,8 @@ def schema_with_card(schema: Any, places: list[Any], card: str | None) -> Any:
     return StructType(fields)
 
 
-def privatize_fields(mechanism: Mechanism, batch: Any, places: list[Any]) -> Any:
-    """Replace the words of columns of a ``pyarrow.RecordBatch``, found by `find_text`."""
+def _privatize_fields(mechanism: Mechanism, batch: Any, places: list[Any]) -> Any:
+    """Replace the words of columns of a ``pyarrow.RecordBatch``, found by `_find_text`."""
     import pyarrow
 
     with no_text():
@@ -119,7 +252,7 @@ def privatize_fields(mechanism: Mechanism, batch: Any, places: list[Any]) -> Any
     return batch
 
 
-def wide_above_draw(plan: Any, wide: str | None = None) -> str | None:
+def _wide_above_draw(plan: Any, wide: str | None = None) -> str | None:
     """Find what may move rows between tasks after words were drawn.
 
     Spark takes functions of Python as ones that return the same again. Where it loses some outputs
@@ -156,11 +289,11 @@ def wide_above_draw(plan: Any, wide: str | None = None) -> str | None:
         below = _items(plan.children())
     nodes = [(child, wide) for child in below]
     nodes += [(child, "Subquery") for child in _items(plan.subqueries())]
-    return next((found for node in nodes if (found := wide_above_draw(*node))), None)
+    return next((found for node in nodes if (found := _wide_above_draw(*node))), None)
 
 
 def _draws(plan: Any, name: str) -> bool:
-    """Return whether a node draws: `fastdx.spark.privatize`, or a random function of Python."""
+    """Return whether a node draws: by `privatize`, or a random function of Python."""
     if name.endswith("MapInArrow"):
         return bool(plan.func().name() == "fastdx_privatize")
     return name.endswith("EvalPython") and any(
@@ -173,7 +306,7 @@ def _items(sequence: Any) -> list[Any]:
     return [sequence.apply(i) for i in range(sequence.size())]
 
 
-def scalar_function(function: Any, returns: str) -> Any:
+def _scalar_function(function: Any, returns: str) -> Any:
     """Make a function of a column one that Spark calls with batches, and takes as random."""
     from pyspark.sql import functions
 
@@ -190,7 +323,7 @@ def scalar_function(function: Any, returns: str) -> Any:
     return made(function, returns).asNondeterministic()
 
 
-def on_workers(spark: SparkSession, recipe: Recipe, ship: bool) -> Callable[[], Mechanism]:
+def _on_workers(spark: SparkSession, recipe: Recipe, ship: bool) -> Callable[[], Mechanism]:
     """Return what makes the mechanism in a worker; with `ship`, Spark copies the index there."""
     if not ship or recipe.index is None:
         return recipe.mechanism

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fastdx._engines.recipe import Recipe, no_text
+from fastdx.engines._recipe import Recipe, no_text
 
 if TYPE_CHECKING:
     import duckdb
@@ -51,7 +51,7 @@ def register(
     Examples
     --------
     >>> import duckdb
-    >>> from fastdx.duckdb import register
+    >>> from fastdx.engines.duckdb import register
     >>> connection = register(duckdb.connect(), "private")
     >>> connection.execute("SELECT private('A cup of tea, please.')").fetchone()[0].count(",")
     1

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fastdx._engines.batches import PrivateColumns, column_names
-from fastdx._engines.recipe import Recipe
+from fastdx.engines._recipe import PrivateColumns, Recipe, column_names
 
 if TYPE_CHECKING:
     from ray.data import Dataset

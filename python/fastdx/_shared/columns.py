@@ -7,13 +7,12 @@ imports no library that the caller has not imported.
 from __future__ import annotations
 
 import difflib
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from math import isnan
 from typing import Any
 
 from fastdx._core import MechanismCore, privatize_arrow
 from fastdx._shared.card import card_of, with_card
+from fastdx._shared.missing import is_missing, loaded
 from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["privatize_column", "privatize_frame"]
@@ -25,43 +24,15 @@ JSON = (
 )
 
 
-def _loaded(name: str) -> Any:
-    """Return a library if the caller has imported it."""
-    return sys.modules.get(name)
-
-
 def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR0911, a case a kind
     """Privatise a column of any kind; `Mechanism.privatize` calls it for all but lists of str.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Any mechanism.
-    column : object
-        A pandas Series or Index, a polars Series, a pyarrow Array, ChunkedArray or Scalar, a DuckDB
-        relation of one column, anything with Arrow's C interface, or nested lists of str.
-
-    Returns
-    -------
-    object
-        A column of the same kind; missing values stay missing.
-
-    Raises
-    ------
-    InputTypeError
-        The column is of another kind, or a value is no text.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.columns import privatize_column
-    >>> tem = Tem(Embedding(["tea", "coffee"], [[0.0], [1.0]]), 1.0)
-    >>> [(None if t is None else len(t.split())) for t in privatize_column(tem, ["tea tea", None])]
-    [2, None]
+    Of pandas, polars, Arrow and DuckDB (one column), of what has Arrow's C interface, or lists in
+    lists of str. It stays of its kind, and missing values stay missing.
     """
     if is_missing(column):
         return column
-    pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
+    pandas, polars, arrow = loaded("pandas"), loaded("polars"), loaded("pyarrow")
     if pandas is not None and isinstance(column, (pandas.Series, pandas.Index)):
         return _pandas(mechanism, column, pandas)
     if polars is not None and isinstance(column, polars.Series):
@@ -70,7 +41,7 @@ def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR
         return _arrow(mechanism, arrow.array([column.as_py()], column.type), arrow)[0]
     if arrow is not None and isinstance(column, (arrow.Array, arrow.ChunkedArray)):
         return _arrow(mechanism, column, arrow)
-    if (duckdb := _loaded("duckdb")) is not None and isinstance(column, duckdb.DuckDBPyRelation):
+    if (duckdb := loaded("duckdb")) is not None and isinstance(column, duckdb.DuckDBPyRelation):
         if len(column.columns) != 1:
             raise InputTypeError(
                 f"text is a relation of {len(column.columns)} columns: use privatize_frame"
@@ -79,14 +50,6 @@ def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR
     if hasattr(column, "__arrow_c_stream__") or hasattr(column, "__arrow_c_array__"):
         return privatize_arrow(mechanism, column)[0]
     return _nested(mechanism, column)
-
-
-def is_missing(value: Any) -> bool:
-    """Return whether a value is None, NaN, pandas.NA or NaT."""
-    if value is None or (isinstance(value, float) and isnan(value)):
-        return True
-    pandas = _loaded("pandas")
-    return pandas is not None and (value is pandas.NA or value is pandas.NaT)
 
 
 def _nested(mechanism: MechanismCore, given: Any) -> Any:
@@ -202,45 +165,12 @@ def _is_json(kind: Any, path: list[str]) -> bool:
 def privatize_frame(
     mechanism: MechanismCore, frame: Any, columns: str | int | Iterable[str | int]
 ) -> Any:
-    """Privatise columns of a frame; `Mechanism.privatize_frame` calls it.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Any mechanism.
-    frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch, or DuckDB relation
-        The frame; its other columns are released unchanged.
-    columns : str, int, or iterable of these
-        The names of the columns of text (numbers where pandas has numbers). A name with points
-        names a field within structs of Arrow, polars or DuckDB, unless a column has this name.
-
-    Returns
-    -------
-    object
-        A new frame of the same kind; for a DuckDB relation a pyarrow.Table.
-
-    Raises
-    ------
-    ParameterError
-        No column is named, or the frame lacks one.
-    InputTypeError
-        The frame is of another kind or lazy, or a value is no text.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.columns import privatize_frame
-    >>> tem = Tem(Embedding(["tea", "coffee"], [[0.0], [1.0]]), 1.0)
-    >>> table = pyarrow.table({"id": [1], "order": ["tea please"]})
-    >>> privatize_frame(tem, table, "order").column_names
-    ['id', 'order']
-    """
+    """Privatise columns of a frame; see `Mechanism.privatize_frame`."""
     names: list[Any] = (list(dict.fromkeys(columns)) if isinstance(columns, Iterable)
                         and not isinstance(columns, str) else [columns])  # fmt: skip
     if not names:
         raise ParameterError("columns must be at least one, got none")
-    pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
+    pandas, polars, arrow = loaded("pandas"), loaded("polars"), loaded("pyarrow")
     if pandas is not None and isinstance(frame, pandas.DataFrame):
         if isinstance(frame.columns, pandas.MultiIndex):
             raise InputTypeError("frame has a MultiIndex of columns: flatten their names first")
@@ -255,7 +185,7 @@ def privatize_frame(
         for first, path in _paths(names, frame.columns):
             frame = frame.with_columns(_polars(mechanism, frame[first], polars, path))
         return frame
-    if (duckdb := _loaded("duckdb")) is not None and isinstance(frame, duckdb.DuckDBPyRelation):
+    if (duckdb := loaded("duckdb")) is not None and isinstance(frame, duckdb.DuckDBPyRelation):
         for first, path in _paths(names, frame.columns):
             if _is_json(frame.types[frame.columns.index(first)], path):
                 raise InputTypeError(JSON)

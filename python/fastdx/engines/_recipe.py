@@ -11,7 +11,7 @@ import hashlib
 import os
 import pickle
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -19,11 +19,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fastdx._core import Embedding, WordGraph, open_space
 from fastdx.exceptions import CorruptFileError, MissingFileError, ParameterError, UnknownWordError
 from fastdx.mechanisms import MECHANISMS, Mechanism, Tem, from_spec
 
-__all__ = ["Recipe", "no_text"]
+__all__ = ["PrivateColumns", "Recipe", "column_names", "no_text", "privatize_values"]
 
 FRONT = 4096
 """The number of first bytes of a fastdx file, with its header and the checksums of all sections."""
@@ -214,3 +216,49 @@ def no_text() -> Iterator[None]:
     except UnknownWordError as error:
         error.word = None
         raise
+
+
+def column_names(columns: str | Iterable[str]) -> list[str]:
+    """Return the names of columns as a list that is not empty."""
+    names = [columns] if isinstance(columns, str) else list(columns)
+    if not names:
+        raise ParameterError("columns must be at least one, got none")
+    return names
+
+
+def privatize_values(mechanism: Mechanism, values: Any) -> Any:
+    """Privatise a column; a numpy array stays a numpy array."""
+    if not isinstance(values, np.ndarray):
+        return mechanism.privatize(values)
+    new = np.empty(values.shape, dtype=object)
+    new[...] = mechanism.privatize(values.tolist())
+    return new
+
+
+class PrivateColumns:
+    """Replaces the words of columns of batches: mappings of names to lists or arrays, or frames.
+
+    Parameters
+    ----------
+    columns : str or iterable of str
+        Columns of text; in frames of Arrow and polars also fields of structs.
+    recipe : Recipe
+        The mechanism, which each process makes once.
+    """
+
+    def __init__(self, columns: str | Iterable[str], recipe: Recipe) -> None:
+        """Store the parameters."""
+        self.names, self.recipe = column_names(columns), recipe
+
+    def __call__(self, batch: Any) -> Any:
+        """Return the batch, in its form, with the new columns in their places."""
+        mechanism = self.recipe.mechanism()
+        with no_text():
+            if not isinstance(batch, Mapping):
+                return mechanism.privatize_frame(batch, self.names)
+            new = dict(batch.items())
+            for name in self.names:
+                if name not in new:
+                    raise ParameterError(f"columns must be of the batch, which has no {name!r}")
+                new[name] = privatize_values(mechanism, new[name])
+            return new

@@ -16,12 +16,10 @@ from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastdx._core import Guarantee
-from fastdx._engines.batches import privatize_values
-from fastdx._engines.recipe import Recipe, no_text
+from fastdx._shared.missing import is_missing
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.bayes import columns_of, shares_behind
-from fastdx.channel.features import TextFeatures, laws
-from fastdx.columns import is_missing
+from fastdx.channel.features import TextFeatures, columns_of, laws, shares_behind
+from fastdx.engines._recipe import Recipe, no_text, privatize_values
 from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["ChannelNB", "PosteriorFeatures", "Privatizer"]
@@ -121,7 +119,7 @@ class Privatizer(_Private, OneToOneFeatureMixin, TransformerMixin, _TakesTexts):
 
     Examples
     --------
-    >>> from fastdx.sklearn import Privatizer
+    >>> from fastdx.engines.sklearn import Privatizer
     >>> private = Privatizer().fit_transform(["A cup of tea, please.", None])
     >>> private[0].count(","), private[1]
     (1, None)
@@ -189,7 +187,7 @@ class PosteriorFeatures(TransformerMixin, _TakesTexts):  # type: ignore[misc]
     --------
     >>> from fastdx import Embedding, Tem
     >>> from fastdx.channel import Channel
-    >>> from fastdx.sklearn import PosteriorFeatures
+    >>> from fastdx.engines.sklearn import PosteriorFeatures
     >>> e = Embedding(["tea", "coffee", "law"], [[0.0], [1.0], [9.0]])
     >>> channel = Channel.of(Tem(e, 2.0))
     >>> PosteriorFeatures(channel, [1, 1, 1]).fit_transform(["tea tea", "law"]).round(2).tolist()
@@ -311,7 +309,7 @@ class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
     --------
     >>> from fastdx import Embedding, Tem
     >>> from fastdx.channel import Channel
-    >>> from fastdx.sklearn import ChannelNB
+    >>> from fastdx.engines.sklearn import ChannelNB
     >>> e = Embedding(["tea", "coffee", "law"], [[0.0], [1.0], [9.0]])
     >>> judge = ChannelNB(Channel.of(Tem(e, 2.0)))
     >>> judge.fit(["tea coffee", "law law"], ["drinks", "courts"]).predict(["coffee"]).tolist()
