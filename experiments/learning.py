@@ -28,7 +28,7 @@ from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Mechanism
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.features import TextFeatures
-from fastdx.sklearn import ChannelNB
+from fastdx.engines.sklearn import ChannelNB
 
 WORDS, DIM = 4000, 300
 LEVELS = (2.0, 3.0)

@@ -70,7 +70,7 @@ def mechanisms(path: str, only: Iterable[str] = ()) -> dict[str, Mechanism]:
     CommandError
         A policy is wrong; the message names the file, the policy and the key.
     """
-    from fastdx._engines.recipe import is_index  # which imports much
+    from fastdx.engines._recipe import is_index  # which imports much
 
     _, named = _read(path)
     # Policies on one index file share its memory.
