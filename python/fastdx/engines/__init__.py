@@ -5,6 +5,10 @@ A module is imported when it is asked for, and needs its engine: the extra of th
 
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fastdx.engines import datasets, duckdb, presidio, ray, sklearn, spacy, spark
 
 __all__ = ["datasets", "duckdb", "presidio", "ray", "sklearn", "spacy", "spark"]
 

@@ -6,6 +6,20 @@ The rest of fastdx does not use it, except for the commands ``calibrate``, ``com
 
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fastdx.lab import (
+        attacks,
+        audit,
+        comparison,
+        evaluation,
+        hyperbolic,
+        laws,
+        noise,
+        plots,
+        report,
+    )
 
 __all__ = [
     "attacks",
