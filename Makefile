@@ -81,7 +81,7 @@ test-service: $(STAMP) ## builds and tests the service alone; its page where the
 .PHONY: test-engines
 test-engines: $(STAMP) $(VENV)/.engines ## tests with Spark, Ray, spaCy, Presidio (a gigabyte to install; Spark needs Java)
 	$(COMPILED) $(BIN)/python -m pytest tests/python/engines docs/engines \
-		$(patsubst %,python/fastdx/%.py,spark ray spacy presidio duckdb datasets sklearn)
+		$(patsubst %,python/fastdx/engines/%.py,spark ray spacy presidio duckdb datasets sklearn)
 
 # Their packages beside those of requirements-dev.txt, as files: the environment stays as it is, so anything else may go on.
 .PHONY: fetch-engines
