@@ -1,4 +1,4 @@
-"""What several experiments share: words, covers, the search for an ε, and measures."""
+"""Shared by several experiments: words, covers, the search for an ε, and measures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as missing in columns; nothing is imported that the caller has not imported."""
+"""Missing values in columns; nothing is imported that the caller has not imported."""
 
 from __future__ import annotations
 

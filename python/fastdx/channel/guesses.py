@@ -32,7 +32,7 @@ def prior_of(mechanism: Mechanism, prior: Prior) -> _Numbers:
 
 
 class BestGuess(NamedTuple):
-    """What one output tells the best guesser."""
+    """The information of one output for the best guesser."""
 
     success: _Numbers
     """The probability that the word is among the first 1, 2, … guesses."""

@@ -349,7 +349,7 @@ class MechanismOptions(NamedTuple):
 
     @property
     def policy(self) -> str | None:
-        """What is as recommended and what is not, if the recommended policy is meant."""
+        """Which parts are as recommended and which are not, if the recommended policy is meant."""
         return _recommended(self.spec) if self.recommended else None
 
     def make(self, *, pieces: bool = False) -> Mechanism:

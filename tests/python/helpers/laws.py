@@ -42,7 +42,7 @@ def zipf(count: int) -> Numbers:
 
 
 def bits_of(prior: Numbers, law: Any) -> float:
-    """What an output tells of a word."""
+    """The information that an output gives about a word."""
     joint = (prior / prior.sum())[:, None] * law
     kept = joint > 0
     apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)

@@ -1,4 +1,4 @@
-"""What a release states, in the files that state it."""
+"""The statements of a release, in the files that hold them."""
 
 import re
 import subprocess

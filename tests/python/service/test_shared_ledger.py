@@ -26,7 +26,7 @@ KEYS = {"common": "c" * 16, "small": "s" * 16, "served": "o" * 16}
 
 
 def own_charges(count: int) -> list[list[tuple[str, float, str]]]:
-    """What each process charges: an account of all, a small one, and its own."""
+    """Each process charges an account of all, a small one, and its own."""
     return [
         [(account, amount, f"own {i} {account} {n}") for n in range(count)
          for account, amount in (("common", EPSILON), ("small", 0.1), (f"own {i}", 0.1))]
