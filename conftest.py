@@ -25,6 +25,10 @@ LIBRARIES = {
 """What fastdx.engines.NAME, docs/engines/NAME.md and fastdx.lab.evaluation.context need."""
 
 
+# A process that is forked while another thread is in a routine of OpenBLAS may hang. numpy reads
+# this when it is first imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # By default Spark's workers run the python3 on PATH.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 # Spark's default for Parquet is snappy, which loads a library of musl where musl is installed

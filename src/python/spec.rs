@@ -79,7 +79,8 @@ impl<'py> Described<'py> {
         Ok(new)
     }
 
-    /// Parses a Spec as JSON, with the parts in memory by name: space, cover, remap, law, progress.
+    /// Parses a Spec as JSON, with the parts in memory by name: space, cover, remap, law; also progress,
+    /// and known_keys for tests.
     pub(super) fn of_json(spec: &str, held: &Bound<'py, PyDict>) -> PyResult<Self> {
         Self::of_spec(parsed(spec)?, held)
     }
@@ -116,6 +117,7 @@ impl<'py> Described<'py> {
             new.spec.law = meant.or(new.spec.law.take());
         }
         new.progress = given("progress")?;
+        new.parts.known_keys = given("known_keys")?.is_some();
         Ok(new)
     }
 

@@ -55,6 +55,8 @@ pub struct Parts {
     pub remap: Option<Arc<Cover>>,
     /// The law of a [`FiniteLaw`].
     pub law: Option<Arc<dyn Rows>>,
+    /// The seed of the description is of [`Randomness::known_keys`]: for tests.
+    pub known_keys: bool,
 }
 
 /// Open index files: descriptions that name the same file share it.
@@ -173,7 +175,10 @@ impl Spec {
             // A law determines its own ε.
             epsilon: spec.epsilon.unwrap_or(f64::NAN),
             exclude: &never,
-            randomness: Randomness::new(spec.seed),
+            randomness: match spec.seed {
+                Some(seed) if parts.known_keys => Randomness::known_keys(seed),
+                seed => Randomness::new(seed),
+            },
             control,
             cover: None,
         };

@@ -1,8 +1,14 @@
 """Draws against a law: χ², with the rate of false alarms of all tests."""
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
+
+from fastdx import Mechanism
+
+AnyMechanism = TypeVar("AnyMechanism", bound=Mechanism)
 
 ALARM = 1e-7
 """The probability that one comparison of a true law with draws fails."""
@@ -41,3 +47,10 @@ def assert_alike(one: ArrayLike, other: ArrayLike) -> None:
     rare = table.sum(axis=0) < 2 * LEAST
     table = np.column_stack([table[:, ~rare], table[:, rare].sum(axis=1)])
     assert (p := stats.chi2_contingency(table[:, table.any(axis=0)]).pvalue) > ALARM, p
+
+
+def as_users_draw(mechanism: AnyMechanism) -> AnyMechanism:
+    """A seeded mechanism with the same keys that draws as one without a seed: by its fast paths."""
+    assert mechanism.seed is not None
+    held = {**mechanism._held(), "known_keys": True}
+    return type(mechanism)._from_spec(mechanism._given_spec(), held)

@@ -19,6 +19,7 @@ from fastdx._core import binomial_bounds
 from fastdx.lab import audit, laws
 from helpers import SHARED, liars
 from helpers.bounds import slack
+from helpers.draws import as_users_draw
 from helpers.laws import distances_of, law_of, ratios_of
 from helpers.spaces import line, numbered
 
@@ -147,7 +148,7 @@ class TestLiars:
         pairs = [("w40", "w41"), ("w0", "w40"), ("w0", "w1")]
         liar = liars.WrongBottom(e, 2.0, 1.0, 1)
         assert audit.likelihood_ratio(liar.sample, pairs, e, 2.0).violated
-        honest = Tem(e, 2.0, gamma=1.0, seed=1)
+        honest = as_users_draw(Tem(e, 2.0, gamma=1.0, seed=1))
         assert not audit.likelihood_ratio(honest.sample, pairs, e, 2.0).violated
 
     def test_missing_neighbours(self) -> None:
@@ -156,7 +157,7 @@ class TestLiars:
         report = audit.likelihood_ratio(liar.sample, pairs_of(e), e, 3.0)
         assert report.violated and report.epsilon_lower_bound > 3.0
         assert "REFUTED" in str(report)
-        honest = Tem(e, 3.0, gamma=2.0, seed=2)
+        honest = as_users_draw(Tem(e, 3.0, gamma=2.0, seed=2))
         report = audit.likelihood_ratio(honest.sample, pairs_of(e), e, 3.0)
         assert not report.violated and "not refuted" in str(report)
 
@@ -175,7 +176,7 @@ class TestLiars:
         e = vocabulary(8, 5, 7)
         liar = liars.ExponentialRadius(e, 1.0, seed=4)
         assert audit.likelihood_ratio(liar.sample, pairs_of(e), e, 1.0).violated
-        honest = MultivariateLaplace(e, 1.0, seed=4)
+        honest = as_users_draw(MultivariateLaplace(e, 1.0, seed=4))
         assert not audit.likelihood_ratio(honest.sample, pairs_of(e), e, 1.0).violated
 
     def test_unknown_words_released_raw(self) -> None:
@@ -299,7 +300,7 @@ def test_our_mechanisms_on_random_vocabularies(
         return (MultivariateLaplace if kind == "laplace" else Tem)(e, epsilon, seed=seed)
 
     e = vocabulary(words, dim, seed, "poincare" if kind in ("volume", "ball") else "euclidean")
-    mechanism, more = made(seed), slack(made(None).guarantee)
+    mechanism, more = as_users_draw(made(seed)), slack(made(None).guarantee)
     space = mechanism.space
     pairs = [("w0", f"w{i}") for i in range(1, min(words, 5))]
     draws = 10_000 * LONG

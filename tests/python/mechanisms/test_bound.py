@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fastdx import MultivariateLaplace, Tem
 from helpers.bounds import allowed, assert_bound
+from helpers.draws import as_users_draw
 from helpers.liars import LIES, Lie, tell, twice_epsilon
 from helpers.spaces import numbered
 
@@ -25,14 +26,16 @@ epsilons = st.sampled_from([1e-3, 0.3, 1.0, 4.0, 1e3])
        st.sampled_from(["euclidean", "manhattan", "chebyshev"]))  # fmt: skip
 def test_tem(rows: list[list[float]], epsilon: float, gamma: float | None, metric: str) -> None:
     e = numbered(rows, metric)
-    assert_bound(Tem(e, epsilon, gamma=gamma, seed=1), Tem(e, epsilon, gamma=gamma).guarantee)
+    seeded = as_users_draw(Tem(e, epsilon, gamma=gamma, seed=1))
+    assert_bound(seeded, Tem(e, epsilon, gamma=gamma).guarantee)
 
 
 @settings(max_examples=40)
 @given(vectors, epsilons)
 def test_multivariate_laplace(rows: list[list[float]], epsilon: float) -> None:
     e = numbered(rows)
-    assert_bound(MultivariateLaplace(e, epsilon, seed=1), MultivariateLaplace(e, epsilon).guarantee)
+    seeded = as_users_draw(MultivariateLaplace(e, epsilon, seed=1))
+    assert_bound(seeded, MultivariateLaplace(e, epsilon).guarantee)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from fastdx.lab.comparison.families import VARIANTS
 from fastdx.lab.laws import Law, largest_loss
 from fastdx.mechanisms import MECHANISMS
 from helpers.bounds import slack
-from helpers.draws import assert_follows
+from helpers.draws import as_users_draw, assert_follows
 from helpers.laws import distances_of, law_of
 from helpers.spaces import line, normal, numbered
 
@@ -133,8 +133,10 @@ def test_what_is_drawn_is_the_law(name: str) -> None:
     else:
         m = from_spec({**made.spec, "seed": 21}, **made._held())
     law = law_of(made)
-    for word in (0, 20):
-        assert_follows(np.bincount(m.sample(f"w{word}", 400_000), minlength=25), law[word])
+    for drawing in (m, as_users_draw(m)):
+        for word in (0, 20):
+            drawn = drawing.sample(f"w{word}", 400_000)
+            assert_follows(np.bincount(drawn, minlength=25), law[word])
 
 
 SPACE = normal(6, 1, 1)

@@ -13,7 +13,7 @@ from fastdx import Embedding, FiniteLaw
 from fastdx._shared.rounded import down, up
 from fastdx.lab import audit
 from helpers.bounds import allowed
-from helpers.draws import assert_follows
+from helpers.draws import as_users_draw, assert_follows
 from helpers.laws import distances_of, ratios_of
 from helpers.spaces import line, numbered
 
@@ -37,9 +37,10 @@ GIVEN = {"array": LAW, "sparse": sparse.csr_matrix(LAW), "coo": sparse.coo_matri
 def test_what_is_given_is_what_is_drawn(kind: str) -> None:
     m = FiniteLaw(E, GIVEN[kind], seed=5)
     rounding = 1e-7 if kind == "float32" else 1e-15
+    users = as_users_draw(m)
     for i, word in enumerate(E.words[:5]):
         np.testing.assert_allclose(m.probabilities(word), LAW[i], rtol=rounding)
-        drawn = np.bincount(m.sample(word, 500_000), minlength=40)
+        drawn = np.bincount(users.sample(word, 500_000), minlength=40)
         assert_follows(drawn, m.probabilities(word))
     copy = pickle.loads(pickle.dumps(m))
     assert repr(copy) == repr(m) and copy.epsilon == m.epsilon

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 import fastdx
-from fastdx import Embedding, NeighborResponse
+from fastdx import Embedding, NeighborResponse, Tem
 from fastdx.lab.noise import multivariate_laplace
 from helpers.command import python
+from helpers.draws import as_users_draw
+from helpers.spaces import normal
 
 IDS = np.zeros(3000, dtype=np.uint32)
 
@@ -51,6 +53,14 @@ def test_a_seed_repeats_objects_not_calls(small: Embedding, mechanism: type) -> 
     assert (first, second) == (draw(b), draw(b))
     assert first != draw(mechanism(small, 0.5, seed=8))
     assert "FOR TESTS ONLY" in repr(a) and "TESTS" not in repr(mechanism(small, 0.5))
+
+
+def test_users_paths_draw_other_words_from_the_same_keys() -> None:
+    """Else tests of these paths would test the simple draw in silence."""
+    e = normal(300, 3, 1)
+    for seeded in (Tem(e, 2.0, seed=7), Tem(e, 2.0, cover=10, seed=7)):
+        users, again = (as_users_draw(seeded).privatize_ids(IDS) for _ in range(2))
+        assert (users == again).all() and (users != seeded.privatize_ids(IDS)).any()
 
 
 SCRIPT = """

@@ -5,7 +5,7 @@ import pytest
 
 from fastdx import Embedding, Mahalanobis, MultivariateLaplace, Vickrey
 from fastdx.lab import audit, laws
-from helpers.draws import assert_alike, assert_follows
+from helpers.draws import as_users_draw, assert_alike, assert_follows
 from helpers.spaces import numbered
 
 DRAWS = 300_000
@@ -19,7 +19,7 @@ def line() -> Embedding:
 @pytest.mark.parametrize("tuning", [0.0, 0.3, 0.75, 1.0])
 def test_in_one_dimension_it_is_the_integral(tuning: float) -> None:
     e = numbered([0.0, 0.4, 1.0, 2.5, 2.6, 6.0])
-    drawn = Vickrey(e, 1.5, tuning=tuning, seed=11)
+    drawn = as_users_draw(Vickrey(e, 1.5, tuning=tuning, seed=11))
     law = laws.vickrey(e, 1.5, t=tuning)
     for word in (0, 2, 5):
         assert_follows(np.bincount(drawn.sample(e.words[word], DRAWS), minlength=6), law.row(word))
@@ -31,7 +31,8 @@ def test_in_many_dimensions_it_is_the_choice_of_the_paper(mixing: float) -> None
     rng = np.random.default_rng(5)
     e = numbered(rng.normal(size=(12, 3)) * [1, 2, 0.5])
     t, epsilon, vectors = 0.6, 2.0, e.vectors.astype(float)
-    drawn = Vickrey(e, epsilon, tuning=t, mixing=mixing, seed=1).sample("w3", DRAWS)
+    m = as_users_draw(Vickrey(e, epsilon, tuning=t, mixing=mixing, seed=1))
+    drawn = m.sample("w3", DRAWS)
     # The noise: Gamma(3, 1/e) along a uniform direction, times A's factor.
     sigma = np.cov(vectors.T, bias=True)
     a = mixing * sigma * 3 / np.trace(sigma) + (1 - mixing) * np.eye(3)
