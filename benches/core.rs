@@ -7,9 +7,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use fastdx::hyperbolic::noise::{Base, HyperbolicLaplace};
 use fastdx::noise;
-use fastdx::spec::{Parts, Spaces};
+use fastdx::noise::hyperbolic::noise::{Base, HyperbolicLaplace};
+use fastdx::policy::{Parts, Spaces};
 use fastdx::text::{Policy, TextPrivatizer, words};
 use fastdx::transport::bags::{Bag, distance};
 use fastdx::{Control, Embedding, Mechanism, MultivariateLaplace, Randomness, Spec, Tem};

@@ -14,9 +14,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use fastdx::parallel::pool_of;
-use fastdx::random::Key;
-use fastdx::spec::{Parts, Spaces};
+use fastdx::policy::{Parts, Spaces};
+use fastdx::support::parallel::pool_of;
+use fastdx::support::random::Key;
 use fastdx::text::{Policy, TextPrivatizer, word_ids, words};
 use fastdx::{
     Control, Embedding, Guarantee, Mechanism, MetricSpace, Randomness, Result, Spec, Tem,

@@ -9,32 +9,36 @@
 //! | TEM'21: truncated exponential mechanism | [`mechanism::tem`] |
 //! | WSDM'20: MADLIB, multivariate Laplace | [`mechanism::multivariate_laplace`], [`noise`] |
 //! | POST'19: Earth Mover's privacy | [`transport::bags`] |
-//! | ICDM'19: hyperbolic noise | [`mechanism::hyperbolic_laplace`], [`hyperbolic`] |
+//! | ICDM'19: hyperbolic noise | [`mechanism::hyperbolic_laplace`], [`noise::hyperbolic`] |
 //! | Xu et al. 2020: Mahalanobis noise | [`mechanism::mahalanobis`] |
 //!
-//! | idea | here |
-//! |---|---|
-//! | words and their ids | [`vocabulary`] |
-//! | a metric on words | [`space`]; on vectors: [`metric`]; in a hierarchy: [`graph`] |
-//! | vectors for words, and their files | [`embedding`], [`embedding::format`] |
-//! | the nearest word of a point | [`search`] |
-//! | noise, then the nearest word | [`mechanism::noisy_nearest`] |
-//! | a file with what was computed for its words | [`index`] |
-//! | the words that an output stands for | [`cover`] |
-//! | exact neighbour lists | [`neighbors`] |
-//! | Earth Mover's distances, exactly | [`transport`] |
-//! | the ε that a Tem really has | [`audit`] |
-//! | what ε does to words | [`calibration`] |
-//! | a law as integers, drawn exactly | [`law`] |
-//! | what a release tells, exactly | [`channel`] |
-//! | which words follow which | [`prior`] |
-//! | what is proved | [`guarantee`] |
-//! | text in, text out | [`text`] |
-//! | JSON records, copied but for their texts | [`records`] |
-//! | a mechanism as data, from which every face builds it | [`spec`] |
-//! | numbers and dates by their own metrics | [`numbers`] |
-//! | keys, streams, exact uniform integers | [`random`] |
-//! | threads, Ctrl-C, progress | [`parallel`] |
+//! The rooms, from the ground up; each stands on those above it:
+//!
+//! | room | idea | here |
+//! |---|---|---|
+//! | [`support`] | keys, streams, exact uniform integers | [`support::random`] |
+//! | | threads, Ctrl-C, progress | [`support::parallel`] |
+//! | [`distance`] | a metric on vectors | [`distance::metric`] |
+//! | | the nearest word of a point | [`distance::search`] |
+//! | | exact neighbour lists | [`distance::neighbors`] |
+//! | [`words`] | words and their ids | [`words::vocabulary`] |
+//! | | a metric on words; in a hierarchy | [`words::space`], [`words::graph`] |
+//! | | vectors for words, and their files | [`words::embedding`], [`words::embedding::format`] |
+//! | | a file with what was computed for its words | [`words::index`] |
+//! | [`cover`] | the words that an output stands for | [`Cover`] |
+//! | [`law`] | a law as integers, drawn exactly | [`law::SLACK`] |
+//! | [`mechanism`] | a word in, a word out | [`Tem`], [`FiniteLaw`] |
+//! | | noise, then the nearest word | [`mechanism::noisy_nearest`] |
+//! | [`guarantee`] | what is proved | [`Guarantee`] |
+//! | | the ε that a Tem really has | [`guarantee::proved::audit`] |
+//! | | what ε does to words | [`guarantee::measured::calibration`] |
+//! | [`numbers`] | numbers and dates by their own metrics | [`numbers::Number`], [`numbers::Date`] |
+//! | [`text`] | text in, text out | [`text::TextPrivatizer`] |
+//! | | JSON records, copied but for their texts | [`text::records`] |
+//! | [`transport`] | Earth Mover's distances, exactly | [`transport::bags`] |
+//! | [`channel`] | what a release tells, exactly | [`channel::Channel`] |
+//! | | which words follow which | [`channel::prior`] |
+//! | [`policy`] | a mechanism as data, from which every face builds it | [`Spec`] |
 //!
 //! ```
 //! use std::sync::Arc;
@@ -62,50 +66,28 @@
     )
 )]
 
-mod arithmetic;
-pub mod audit;
-mod buffer;
-pub mod calibration;
 pub mod channel;
 pub mod cover;
-pub mod embedding;
-mod error;
-mod file;
-mod fork;
-pub mod graph;
+pub mod distance;
 pub mod guarantee;
-mod gzip;
-pub mod hyperbolic;
-pub mod index;
 pub mod law;
 pub mod mechanism;
-pub mod metric;
-mod names;
-pub mod neighbors;
 pub mod noise;
 pub mod numbers;
-pub mod parallel;
-mod prefetch;
-pub mod prior;
+pub mod policy;
 #[cfg(feature = "python")]
 mod python;
-pub mod random;
-pub mod records;
-pub mod search;
-mod simd;
-pub mod space;
-pub mod spec;
+pub mod support;
 #[cfg(test)]
 mod testing;
 pub mod text;
 pub mod transport;
-pub mod vocabulary;
-mod word_cache;
+pub mod words;
 
+pub use channel::prior::NgramPrior;
 pub use cover::Cover;
-pub use embedding::Embedding;
-pub use error::{Error, Hidden, Result};
-pub use graph::WordGraph;
+pub use distance::metric::Metric;
+pub use distance::neighbors::NeighborLists;
 pub use guarantee::Guarantee;
 pub use mechanism::finite_law::FiniteLaw;
 pub use mechanism::hyperbolic_laplace::HyperbolicLaplace;
@@ -113,14 +95,14 @@ pub use mechanism::multivariate_laplace::MultivariateLaplace;
 pub use mechanism::neighbor_response::NeighborResponse;
 pub use mechanism::tem::Tem;
 pub use mechanism::{Mechanism, WordMechanism};
-pub use metric::Metric;
-pub use neighbors::NeighborLists;
-pub use parallel::Control;
-pub use prior::NgramPrior;
-pub use random::Randomness;
-pub use space::{MetricSpace, WordMetric};
-pub use spec::Spec;
-pub use vocabulary::Vocabulary;
+pub use policy::Spec;
+pub use support::error::{Error, Hidden, Result};
+pub use support::parallel::Control;
+pub use support::random::Randomness;
+pub use words::embedding::Embedding;
+pub use words::graph::WordGraph;
+pub use words::space::{MetricSpace, WordMetric};
+pub use words::vocabulary::Vocabulary;
 
 /// Checks at compile time that types shared between threads are `Send` and `Sync`.
 const _: () = {

@@ -37,7 +37,7 @@ INCLUDED = {
     "DECISIONS.md": "project/decisions.md",
     "SECURITY.md": "project/security.md",
     "src/mechanism/tem/README.md": "project/how-a-tem-draws.md",
-    "src/search/README.md": "project/how-the-search-is-exact.md",
+    "src/distance/search/README.md": "project/how-the-search-is-exact.md",
 }
 """Documents outside docs/ with their places on the site."""
 
@@ -52,7 +52,7 @@ MORE = (
 
 API = "reference/api"
 MECHANISMS = "fastdx.mechanisms"
-FORMAT = Path("src/embedding/format/native.rs")
+FORMAT = Path("src/words/embedding/format/native.rs")
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 PRE = re.compile(r"<pre[^>]*>.*?</pre>", re.S)
 PROMPT = re.compile(r'<span class="gp">(?:&gt;&gt;&gt;|\.\.\.|\$) ?</span>')

@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use fastdx::embedding::format::native;
-use fastdx::search::Search;
+use fastdx::distance::search::Search;
+use fastdx::words::embedding::format::native;
 use fastdx::{Embedding, Mechanism, MetricSpace, MultivariateLaplace, Randomness, Tem, WordGraph};
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64;

@@ -4,7 +4,7 @@
 
 #![no_main]
 
-use fastdx::records::{Block, Document, Fields, Limits, RecordError};
+use fastdx::text::records::{Block, Document, Fields, Limits, RecordError};
 use libfuzzer_sys::fuzz_target;
 
 const LIMITS: Limits = Limits {

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use fastdx::embedding::format::{Options, load};
+use fastdx::words::embedding::format::{Options, load};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

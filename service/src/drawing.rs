@@ -6,7 +6,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fastdx::parallel::stay_on_this_thread;
+use fastdx::support::parallel::stay_on_this_thread;
 use tokio::sync::oneshot;
 
 use crate::work::caught;

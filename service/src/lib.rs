@@ -2,7 +2,7 @@
 //!
 //! | idea | here |
 //! |---|---|
-//! | the file of policies | [`fastdx::spec::Policies`] |
+//! | the file of policies | [`fastdx::policy::Policies`] |
 //! | a policy: a mechanism, and how it is applied to text | [`policy`] |
 //! | what a client sends, and what it gets | [`body`] |
 //! | the most that a request may ask for | [`limits`] |

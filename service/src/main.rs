@@ -9,7 +9,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use clap::Parser;
 use fastdx::guarantee::Unchanged;
-use fastdx::spec::{self, Kind, Spec};
+use fastdx::policy::{self, Kind, Spec};
 use fastdx_serve::answers::Answers;
 use fastdx_serve::drawing::DrawingThreads;
 use fastdx_serve::keys::Keys;
@@ -196,15 +196,15 @@ fn seconds(name: &str, given: f64) -> Result<Duration, String> {
     }
 }
 
-fn read(flags: &Flags) -> Result<spec::Policies, String> {
+fn read(flags: &Flags) -> Result<policy::Policies, String> {
     match (&flags.config, flags.epsilon) {
-        (Some(path), _) => spec::Policies::read(path).map_err(|error| error.to_string()),
+        (Some(path), _) => policy::Policies::read(path).map_err(|error| error.to_string()),
         (None, epsilon) => {
             let spec = epsilon.map_or_else(Spec::recommended, |e| Spec::new(Kind::Tem, e));
-            Ok(spec::Policies::of(spec::Policy {
+            Ok(policy::Policies::of(policy::Policy {
                 spec,
                 allow_unchanged: flags.allow_unchanged,
-                ..spec::Policy::default()
+                ..policy::Policy::default()
             }))
         }
     }

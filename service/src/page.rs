@@ -1,7 +1,7 @@
 //! The page at `/` and its data: laws of words, and summaries of a policy's effect on words.
 
 use bytes::Bytes;
-use fastdx::calibration::Measures;
+use fastdx::guarantee::measured::calibration::Measures;
 use fastdx::numbers::{Figure, Form};
 use fastdx::text::normalize;
 use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};

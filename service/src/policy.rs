@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use fastdx::calibration::Measures;
 use fastdx::channel::word_bits;
+use fastdx::guarantee::measured::calibration::Measures;
 use fastdx::guarantee::{Unchanged, WordBits};
-use fastdx::spec::{Parts, Policies as Config, Policy as Offered, Spaces, Spec};
+use fastdx::policy::{Parts, Policies as Config, Policy as Offered, Spaces, Spec};
 use fastdx::text::{Consistent, Counts, Oov, Replacements, TextPrivatizer, look_up, normalize};
 use fastdx::{Control, Guarantee, Tem};
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use fastdx::Control;
-use fastdx::calibration::Measures;
+use fastdx::guarantee::measured::calibration::Measures;
 use hyper::body::Incoming;
 use hyper::header::{
     ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,

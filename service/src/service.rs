@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use fastdx::parallel::stay_on_this_thread;
+use fastdx::support::parallel::stay_on_this_thread;
 use fastdx::text::{Consistent, padded};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body as _, Incoming};
@@ -110,7 +110,7 @@ impl Service {
     ///
     /// # Errors
     /// A message.
-    pub fn make(&self, config: &fastdx::spec::Policies) -> Result<Policies, String> {
+    pub fn make(&self, config: &fastdx::policy::Policies) -> Result<Policies, String> {
         let policies = Policies::make(config, self.policies.load().as_deref())?;
         self.affordable(&policies)?;
         Ok(policies)

@@ -4,9 +4,9 @@
 use rayon::prelude::*;
 
 use super::source::Source;
-use crate::error::Result;
 use crate::guarantee::Bits;
-use crate::parallel::{Control, install};
+use crate::support::error::Result;
+use crate::support::parallel::{Control, install};
 
 /// The results of a pass over all laws.
 pub(super) struct Survey {

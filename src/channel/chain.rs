@@ -13,9 +13,9 @@
 
 use super::lanes::{LaneVec, Lanes, TOKENS_PER_TILE, add_scaled, any, dot, inverse};
 use super::probabilities::{Logs, Plain, Probabilities, Short, x_ln_x};
-use crate::prior::{NgramPrior, Triples};
+use crate::channel::prior::{NgramPrior, Triples};
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{Avx2, Avx512};
+use crate::support::simd::{Avx2, Avx512};
 
 /// α after a word, scaled to sum to 1.
 #[derive(Clone)]

@@ -10,8 +10,8 @@
 use std::collections::HashMap;
 
 use super::read::Observed;
-use crate::error::{Error, Result};
-use crate::prior::NgramPrior;
+use crate::channel::prior::NgramPrior;
+use crate::support::error::{Error, Result};
 
 /// Maximum number of sentences that are enumerated.
 pub(super) const MAX_ENUMERATED: usize = 1 << 20;

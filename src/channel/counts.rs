@@ -14,10 +14,10 @@ use rayon::prelude::*;
 
 use super::Channel;
 use super::read::{Observed, TextOrTokens, ids_of_each};
-use crate::error::{Error, Result};
-use crate::parallel::{Control, install};
+use crate::support::error::{Error, Result};
+use crate::support::parallel::{Control, install};
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{Avx2, Avx512};
+use crate::support::simd::{Avx2, Avx512};
 
 /// Number of rounds without a gain on the held-out outputs after which the search stops.
 const PATIENCE: usize = 3;

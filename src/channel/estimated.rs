@@ -12,9 +12,9 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
 use crate::guarantee::Bits;
 use crate::mechanism::Mechanism;
+use crate::support::error::{Error, Result};
 
 /// Counts of each output drawn for each word.
 #[derive(Clone, Debug)]

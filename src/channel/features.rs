@@ -5,8 +5,8 @@ use rayon::prelude::*;
 
 use super::Channel;
 use super::read::{Observed, TextOrTokens, ids_of_each};
-use crate::error::{Error, Result};
-use crate::parallel::{Control, install};
+use crate::support::error::{Error, Result};
+use crate::support::parallel::{Control, install};
 
 /// Laws that are computed together.
 const LAWS_PER_BLOCK: usize = 32;

@@ -5,8 +5,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::Channel;
-use crate::error::{Error, Result};
-use crate::parallel::{Control, install};
+use crate::support::error::{Error, Result};
+use crate::support::parallel::{Control, install};
 use crate::text::{MASK, Oov, ends_sentence, id_of, normalize};
 
 /// The text of an unknown word in a text drawn from a posterior: nothing else is known of it.

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::estimated::Estimated;
-use crate::calibration::sums::sums;
 use crate::cover::Cover;
-use crate::error::{Error, Result};
+use crate::guarantee::measured::calibration::sums::sums;
 use crate::mechanism::neighbor_response::NeighborResponse;
 use crate::mechanism::remapped::Remapped;
 use crate::mechanism::tem::Tem;
 use crate::mechanism::tem::columns::LawRows;
 use crate::mechanism::{Mechanism, WordMechanism};
-use crate::parallel::{Control, install};
-use crate::space::rows_together;
+use crate::support::error::{Error, Result};
+use crate::support::parallel::{Control, install};
+use crate::words::space::rows_together;
 
 /// Pr\[y|w\] of one output y and every word w.
 pub(super) type Column = Arc<[f64]>;

@@ -7,10 +7,10 @@ use std::path::Path;
 use super::Channel;
 use super::bits::Survey;
 use super::source::Source;
-use crate::error::{Error, Result};
-use crate::file::{Kind, Sections, map, write_atomically, write_sections};
 use crate::mechanism::WordMechanism;
-use crate::parallel::Control;
+use crate::support::error::{Error, Result};
+use crate::support::file::{Kind, Sections, map, write_atomically, write_sections};
+use crate::support::parallel::Control;
 
 const VERSION: u64 = 1;
 /// Number of words whose normalisers are recomputed when a file is read.

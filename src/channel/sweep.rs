@@ -2,7 +2,7 @@
 
 use super::chain::{Backward, Chain, Forward};
 use super::lanes::{LaneVec, Lanes, TOKENS_PER_TILE};
-use crate::error::Result;
+use crate::support::error::Result;
 
 /// Bytes of states above which a pass saves memory at the cost of time.
 const STATE_BYTES: usize = if cfg!(test) { 4 << 10 } else { 192 << 20 };

@@ -9,16 +9,16 @@ use rand::{Rng, RngExt};
 
 use super::*;
 use crate::Cover;
-use crate::embedding::Embedding;
+use crate::channel::prior::NgramPrior;
+use crate::distance::metric::Metric;
 use crate::mechanism::finite_law::FiniteLaw;
 use crate::mechanism::neighbor_response::NeighborResponse;
 use crate::mechanism::remapped::Remapped;
 use crate::mechanism::tem::{Tem, Truncation};
 use crate::mechanism::{Mechanism, multivariate_laplace::MultivariateLaplace};
-use crate::metric::Metric;
-use crate::prior::NgramPrior;
 use crate::testing::assert_law;
 use crate::text::{Consistent, Oov, Policy};
+use crate::words::embedding::Embedding;
 
 const LETTERS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 

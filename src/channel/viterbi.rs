@@ -8,8 +8,8 @@
 
 use super::chain::Chain;
 use super::sweep::{Likelihoods, block_of};
-use crate::error::Result;
-use crate::prior::Triples;
+use crate::channel::prior::Triples;
+use crate::support::error::Result;
 
 /// ln of the best path to each state: tokens first, then contexts.
 #[derive(Clone)]

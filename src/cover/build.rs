@@ -5,11 +5,11 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::Cover;
-use crate::error::{Error, Result};
-use crate::neighbors::Grid;
-use crate::parallel::{Control, install};
-use crate::search::BATCH;
-use crate::space::{MetricSpace, rows_together};
+use crate::distance::neighbors::Grid;
+use crate::distance::search::BATCH;
+use crate::support::error::{Error, Result};
+use crate::support::parallel::{Control, install};
+use crate::words::space::{MetricSpace, rows_together};
 
 /// Options that every method of building a cover takes.
 #[derive(Clone, Debug)]
@@ -503,10 +503,10 @@ pub(crate) fn finish(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::embedding::Embedding;
-    use crate::metric::Metric;
-    use crate::random::Randomness;
-    use crate::vocabulary::Vocabulary;
+    use crate::distance::metric::Metric;
+    use crate::support::random::Randomness;
+    use crate::words::embedding::Embedding;
+    use crate::words::vocabulary::Vocabulary;
     use rand::RngExt;
 
     /// Words of which every fifth has the vector of the one before.

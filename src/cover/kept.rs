@@ -13,8 +13,8 @@
 use std::sync::Arc;
 
 use super::{Build, Cover};
-use crate::fork::Once;
-use crate::space::MetricSpace;
+use crate::support::fork::Once;
+use crate::words::space::MetricSpace;
 
 /// The cover, once it was read: every mechanism of the process shares it.
 static SHARED: Once<Arc<Cover>> = Once::new();
@@ -90,9 +90,9 @@ mod tests {
     use super::*;
     use crate::Vocabulary;
     use crate::cover::Balance;
-    use crate::embedding::Embedding;
     use crate::mechanism::tem::recommended::{BALANCE, COVER};
-    use crate::parallel::Control;
+    use crate::support::parallel::Control;
+    use crate::words::embedding::Embedding;
 
     fn offensive(space: &Embedding) -> Vec<u32> {
         let words = crate::cover::offensive();

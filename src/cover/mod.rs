@@ -16,12 +16,12 @@ mod stored;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::error::{Error, Result};
 use crate::law::Law;
-use crate::prefetch::prefetch;
+use crate::support::error::{Error, Result};
+use crate::support::prefetch::prefetch;
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{Avx2, Avx512Foundation};
-use crate::space::MetricSpace;
+use crate::support::simd::{Avx2, Avx512Foundation};
+use crate::words::space::MetricSpace;
 
 pub(crate) use build::{Allowed, each_block, finish};
 pub use build::{Balance, Build};
@@ -350,7 +350,7 @@ impl Cover {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Writing to a Vec cannot fail.
-        let _ = crate::file::write_sections(&mut bytes, &self.sections(&self.meta()));
+        let _ = crate::support::file::write_sections(&mut bytes, &self.sections(&self.meta()));
         bytes
     }
 
@@ -604,7 +604,7 @@ impl Cover {
 
     /// Draws an output uniformly.
     pub(crate) fn draw_uniformly(&self, rng: &mut impl rand::Rng) -> u32 {
-        self.id(crate::random::uniform_below(
+        self.id(crate::support::random::uniform_below(
             rng,
             self.released.len() as u32,
         ))

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::path::Path;
 
 use super::Cover;
-use crate::buffer::Backing;
-use crate::error::{Error, Result};
-use crate::file::{Kind, Sections, map, write_atomically, write_sections};
+use crate::support::buffer::Backing;
+use crate::support::error::{Error, Result};
+use crate::support::file::{Kind, Sections, map, write_atomically, write_sections};
 
 impl Cover {
     /// The numbers of its meta section, for [`sections`](Self::sections).

@@ -13,10 +13,10 @@
 use rand::Rng;
 
 use crate::law::Law;
-use crate::prefetch::prefetch;
-use crate::random::{continued, uniform_below, uniform_below_u128};
+use crate::support::prefetch::prefetch;
+use crate::support::random::{continued, uniform_below, uniform_below_u128};
 #[cfg(target_arch = "x86_64")]
-use crate::simd::Avx512;
+use crate::support::simd::Avx512;
 
 /// The alias table of one law.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
-use crate::error::Result;
-use crate::parallel::Control;
-use crate::random::Key;
+use crate::support::error::Result;
+use crate::support::parallel::Control;
+use crate::support::random::Key;
 
 /// Most draws of one word between two checks for Ctrl-C.
 const DRAWS_PER_CHUNK: usize = 1 << 14;

@@ -14,18 +14,18 @@ use std::sync::Arc;
 
 use rand::rngs::ChaCha12Rng;
 
-use crate::embedding::Embedding;
-use crate::error::{Error, Result, check_epsilon};
+use crate::distance::metric::Metric;
 use crate::guarantee::Guarantee;
-use crate::hyperbolic::noise::{Base, HyperbolicLaplace as Law};
-use crate::hyperbolic::walk::Walk;
-use crate::hyperbolic::{LAMBDA, clamp, mobius_add};
 use crate::mechanism::noisy_nearest::{Noise, NoisyNearest, floating_point};
-use crate::metric::Metric;
-use crate::names::named;
-use crate::parallel::Control;
-use crate::random::Randomness;
-use crate::space::MetricSpace;
+use crate::noise::hyperbolic::noise::{Base, HyperbolicLaplace as Law};
+use crate::noise::hyperbolic::walk::Walk;
+use crate::noise::hyperbolic::{LAMBDA, clamp, mobius_add};
+use crate::support::error::{Error, Result, check_epsilon};
+use crate::support::names::named;
+use crate::support::parallel::Control;
+use crate::support::random::Randomness;
+use crate::words::embedding::Embedding;
+use crate::words::space::MetricSpace;
 
 /// The sampling method of the noise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

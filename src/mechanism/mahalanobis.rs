@@ -19,14 +19,14 @@ use std::sync::Arc;
 use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
-use crate::embedding::Embedding;
-use crate::error::{Error, Result, check_epsilon};
 use crate::guarantee::Guarantee;
 use crate::mechanism::multivariate_laplace::{add_vectors, check_euclidean};
 use crate::mechanism::noisy_nearest::{Noise, NoisyNearest, floating_point};
 use crate::noise::MultivariateLaplace;
-use crate::parallel::{Control, install};
-use crate::random::Randomness;
+use crate::support::error::{Error, Result, check_epsilon};
+use crate::support::parallel::{Control, install};
+use crate::support::random::Randomness;
+use crate::words::embedding::Embedding;
 
 /// The mechanism on a Euclidean embedding.
 pub type Mahalanobis = NoisyNearest<EllipticalNoise>;

@@ -18,12 +18,12 @@ use std::sync::Arc;
 
 use rand::rngs::ChaCha12Rng;
 
-use crate::error::Result;
 use crate::guarantee::{Guarantee, Unchanged};
-use crate::parallel::Control;
-use crate::random::{Key, Randomness, uniform_below};
-use crate::space::MetricSpace;
-use crate::vocabulary::Vocabulary;
+use crate::support::error::Result;
+use crate::support::parallel::Control;
+use crate::support::random::{Key, Randomness, uniform_below};
+use crate::words::space::MetricSpace;
+use crate::words::vocabulary::Vocabulary;
 
 /// A mechanism that replaces words of a vocabulary by words of the same vocabulary: the required
 /// methods.

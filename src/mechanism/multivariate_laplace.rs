@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 use rand::rngs::ChaCha12Rng;
 
-use crate::embedding::Embedding;
-use crate::error::{Error, Result, check_epsilon};
+use crate::distance::metric::Metric;
 use crate::guarantee::Guarantee;
 use crate::mechanism::WordMechanism;
 use crate::mechanism::noisy_nearest::{Noise, NoisyNearest, floating_point};
-use crate::metric::Metric;
 use crate::noise;
-use crate::parallel::Control;
-use crate::random::Randomness;
+use crate::support::error::{Error, Result, check_epsilon};
+use crate::support::parallel::Control;
+use crate::support::random::Randomness;
+use crate::words::embedding::Embedding;
 
 /// The multivariate Laplace mechanism on a Euclidean embedding.
 ///

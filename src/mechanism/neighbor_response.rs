@@ -15,12 +15,12 @@ use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
 use crate::cover::Cover;
-use crate::error::{Error, Result, check_epsilon};
 use crate::guarantee::Guarantee;
 use crate::mechanism::{Mechanism, WordMechanism};
-use crate::parallel::{Control, install};
-use crate::random::{Key, Randomness, uniform_below_u128};
-use crate::space::MetricSpace;
+use crate::support::error::{Error, Result, check_epsilon};
+use crate::support::parallel::{Control, install};
+use crate::support::random::{Key, Randomness, uniform_below_u128};
+use crate::words::space::MetricSpace;
 
 /// The integer weight of a likely output. Other outputs have this times e^-s, rounded up.
 const LIKELY: u128 = 1 << 80;

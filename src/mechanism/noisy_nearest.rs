@@ -11,16 +11,16 @@ use std::sync::Arc;
 use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
-use crate::embedding::Embedding;
-use crate::error::{Error, Result};
+use crate::distance::search::hnsw::{self, Hnsw, HnswScratch};
+use crate::distance::search::{BATCH, Search, exact::Scratch};
 use crate::guarantee::Guarantee;
 use crate::mechanism::{Mechanism, WordMechanism};
-use crate::parallel::{Control, install};
-use crate::random::{Key, Randomness, uniform_below};
-use crate::search::hnsw::{self, Hnsw, HnswScratch};
-use crate::search::{BATCH, Search, exact::Scratch};
-use crate::space::MetricSpace;
-use crate::vocabulary::Vocabulary;
+use crate::support::error::{Error, Result};
+use crate::support::parallel::{Control, install};
+use crate::support::random::{Key, Randomness, uniform_below};
+use crate::words::embedding::Embedding;
+use crate::words::space::MetricSpace;
+use crate::words::vocabulary::Vocabulary;
 
 /// Draws random points around the words of an embedding.
 pub trait Noise: Clone + std::fmt::Debug + Send + Sync + 'static {

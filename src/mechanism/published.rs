@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::distance::neighbors::Order;
 use crate::mechanism::finite_law::{Alike, LawByRank, Rows};
-use crate::neighbors::Order;
-use crate::parallel::Control;
-use crate::space::MetricSpace;
+use crate::support::error::{Error, Result};
+use crate::support::parallel::Control;
+use crate::words::space::MetricSpace;
 
 /// The word itself has one probability, every other output another ([`Alike`]).
 pub fn alike(own: f64, other: f64) -> Arc<dyn Rows> {

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::distance::search::BATCH;
+use crate::distance::search::exact::Scratch;
+use crate::distance::search::hnsw::{Hnsw, HnswScratch};
 use crate::mechanism::noisy_nearest::{Noise, NoisyNearest};
-use crate::parallel::{Control, install};
-use crate::search::BATCH;
-use crate::search::exact::Scratch;
-use crate::search::hnsw::{Hnsw, HnswScratch};
+use crate::support::error::{Error, Result};
+use crate::support::parallel::{Control, install};
 
 /// How closely an approximate search agrees with the exact one on the same noisy points.
 #[derive(Clone, Debug, PartialEq)]

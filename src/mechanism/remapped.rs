@@ -9,12 +9,12 @@ use std::sync::Arc;
 use rand::rngs::ChaCha12Rng;
 
 use crate::cover::Cover;
-use crate::error::{Error, Result};
 use crate::guarantee::Guarantee;
 use crate::mechanism::{Mechanism, WordMechanism};
-use crate::parallel::Control;
-use crate::random::{Key, Randomness, uniform_below};
-use crate::space::MetricSpace;
+use crate::support::error::{Error, Result};
+use crate::support::parallel::Control;
+use crate::support::random::{Key, Randomness, uniform_below};
+use crate::words::space::MetricSpace;
 
 /// The random streams of the remapping count down from here; no mechanism uses them.
 const LAST_STREAM: u64 = u64::MAX - 1;

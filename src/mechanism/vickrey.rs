@@ -15,15 +15,15 @@ use std::sync::Arc;
 use rand::RngExt;
 use rand::rngs::ChaCha12Rng;
 
-use crate::embedding::Embedding;
-use crate::error::{Error, Result, check_epsilon};
 use crate::guarantee::Guarantee;
 use crate::mechanism::mahalanobis::EllipticalNoise;
 use crate::mechanism::multivariate_laplace::check_euclidean;
 use crate::mechanism::noisy_nearest::{Choice, NoisyNearest};
 use crate::noise;
-use crate::parallel::Control;
-use crate::random::Randomness;
+use crate::support::error::{Error, Result, check_epsilon};
+use crate::support::parallel::Control;
+use crate::support::random::Randomness;
+use crate::words::embedding::Embedding;
 
 /// The Vickrey mechanism with round noise.
 ///

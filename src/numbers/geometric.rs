@@ -36,9 +36,9 @@
 
 use rand::Rng;
 
-use crate::arithmetic::exp_minus;
-use crate::error::{Error, Result};
 use crate::law::Law;
+use crate::support::arithmetic::exp_minus;
+use crate::support::error::{Error, Result};
 
 /// log₂ of the largest weight.
 const LOG2_LARGEST: u32 = 63;
@@ -267,7 +267,7 @@ impl Geometric {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Randomness;
+    use crate::support::random::Randomness;
 
     const EPSILONS: [f64; 9] = [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0];
 

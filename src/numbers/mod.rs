@@ -28,9 +28,9 @@ use rand::Rng;
 use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
-use crate::error::{Error, Result, check_epsilon};
-use crate::names::named;
-use crate::random::Key;
+use crate::support::error::{Error, Result, check_epsilon};
+use crate::support::names::named;
+use crate::support::random::Key;
 pub use calendar::Civil;
 pub use date_form::DateForm;
 pub use find::{Figure, Figures};

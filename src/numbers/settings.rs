@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::calendar::Civil;
 use super::{Date, DateUnit, Number, NumberSettings, Scale};
-use crate::error::{Error, Result};
+use crate::support::error::{Error, Result};
 
 fn wrong(name: &'static str, expected: &str, value: &Value) -> Error {
     let got = match value {

@@ -13,7 +13,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyString};
 
 use super::errors::wrong_type;
 use crate::Error;
-use crate::spec::Exclude;
+use crate::policy::Exclude;
 
 /// A non-negative integer.
 pub(super) fn count(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<usize> {

@@ -19,7 +19,7 @@ use super::capsules::{InputColumn, PyArrowArray, PyArrowChunks};
 use super::errors::wrong_type;
 use super::mechanism::PyMechanism;
 use super::text::dict_of;
-use crate::parallel::Control;
+use crate::support::parallel::Control;
 use crate::text::{Counts, Replacements, TextPrivatizer};
 use crate::{Error, Result};
 

@@ -9,8 +9,9 @@ use super::mechanism::PyMechanism;
 use super::mechanisms::tem::tem;
 use super::run::run_with;
 use super::space::Space;
-use crate::audit;
-use crate::{Error, Mechanism, calibration};
+use crate::guarantee::measured::calibration;
+use crate::guarantee::proved::audit;
+use crate::{Error, Mechanism};
 
 #[pyfunction]
 #[pyo3(signature = (mechanism, progress = None))]

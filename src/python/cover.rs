@@ -426,7 +426,7 @@ impl PyCover {
         let space = Space::of(space)?;
         let words = space.space();
         let build = Build {
-            exclude: crate::spec::exclusion(words.vocabulary(), crate::cover::offensive()),
+            exclude: crate::policy::exclusion(words.vocabulary(), crate::cover::offensive()),
             ..Build::default()
         };
         let made = run(py, true, |control| {

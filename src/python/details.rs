@@ -3,12 +3,12 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::distance::search::Search;
 use crate::mechanism::finite_law::FiniteLaw;
 use crate::mechanism::mahalanobis::Mahalanobis;
 use crate::mechanism::tem::Truncation;
 use crate::mechanism::vickrey::{EllipticalVickrey, Vickrey};
-use crate::search::Search;
-use crate::spec::Kind;
+use crate::policy::Kind;
 use crate::{
     HyperbolicLaplace, Mechanism, MultivariateLaplace, NeighborLists, NeighborResponse, Tem,
 };

@@ -14,9 +14,9 @@ use super::errors::{warn_repeated, warn_unreadable};
 use super::lookup;
 use super::run::{run, run_with};
 use super::source::Origin;
-use crate::embedding::format::{self, native};
-use crate::search::HnswParameters;
-use crate::spec::IndexSource;
+use crate::distance::search::HnswParameters;
+use crate::policy::IndexSource;
+use crate::words::embedding::format::{self, native};
 use crate::{Embedding, Error, Vocabulary};
 
 /// Words with their vectors and a metric on them.

@@ -14,7 +14,7 @@ use super::errors::{format_error, warn_unreadable};
 use super::lookup;
 use super::run::run;
 use super::source::Origin;
-use crate::graph::{Edges, WordGraph};
+use crate::words::graph::{Edges, WordGraph};
 use crate::{Error, WordMetric};
 
 /// Edges from a file, an iterable of pairs, or an array of strings of shape (m, 2).

@@ -1,13 +1,13 @@
 //! Unpacks gzip data for the command, outside of the interpreter.
 
-use crate::fork::Lock;
+use crate::support::fork::Lock;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-use crate::gzip::{Damaged, Gunzip};
+use crate::support::gzip::{Damaged, Gunzip};
 
 /// Unpacks the data that it is fed.
 #[pyclass(frozen, name = "Gunzip", module = "fastdx._core")]

@@ -5,10 +5,10 @@ use pyo3::prelude::*;
 
 use super::arguments::{count, matrix, real, seed as seed_of, shape_text, shaped};
 use super::run::run;
-use crate::hyperbolic::noise::HyperbolicLaplace as Noise;
-use crate::hyperbolic::walk::Walk;
-use crate::hyperbolic::{self, LAMBDA};
 use crate::mechanism::hyperbolic_laplace::NoiseSampler;
+use crate::noise::hyperbolic::noise::HyperbolicLaplace as Noise;
+use crate::noise::hyperbolic::walk::Walk;
+use crate::noise::hyperbolic::{self, LAMBDA};
 use crate::{Error, Randomness};
 
 /// Hyperbolic Laplace noise: points of the Poincaré ball, independent rows.

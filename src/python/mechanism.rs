@@ -22,12 +22,12 @@ use super::spec::{Described, parsed, shown_consistent};
 use super::text::{PyReplacements, dict_of};
 use super::warned::Warned;
 use crate::channel::word_bits;
-use crate::fork::Once;
 use crate::guarantee::{Unchanged, WordBits};
 use crate::mechanism::remapped::Remapped;
 use crate::numbers::{Date, Number};
-use crate::parallel::Control;
-use crate::spec::{Built, Kind, Spaces, Spec};
+use crate::policy::{Built, Kind, Spaces, Spec};
+use crate::support::fork::Once;
+use crate::support::parallel::Control;
 use crate::text::{Counts, PositionUnit, TextPrivatizer, byte_ranges, padded, spans_in};
 use crate::{Error, Mechanism, Result};
 

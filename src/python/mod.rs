@@ -43,8 +43,8 @@ use crate::mechanism::tem::recommended;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("MOST_UNCHANGED", Unchanged::REFUSED_MEAN)?;
-    m.add("CARD", crate::spec::CARD)?;
-    m.add("TOKENIZER", crate::spec::TOKENIZER)?;
+    m.add("CARD", crate::policy::CARD)?;
+    m.add("TOKENIZER", crate::policy::TOKENIZER)?;
     m.add("RECOMMENDED_EPSILON", recommended::EPSILON)?;
     m.add("RECOMMENDED_COVER", recommended::COVER)?;
     m.add("RECOMMENDED_BALANCE", recommended::BALANCE)?;

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use super::arguments::{Text, count, seed, shaped};
 use super::run::run;
 use crate::numbers::{Date, Figures, Geometric, Number};
-use crate::random::Randomness;
+use crate::support::random::Randomness;
 use crate::{Error, Result};
 
 /// Numbers of a call above which it goes to the pool.

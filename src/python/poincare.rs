@@ -1,14 +1,14 @@
 //! `fastdx._core.PoincareTraining`: the core of `fastdx.poincare`.
 
-use crate::fork::Lock;
+use crate::support::fork::Lock;
 
 use pyo3::prelude::*;
 
 use super::arguments::{as_strs, count, matrix_f32, real, seed as seed_of, strings, word_ids};
 use super::embedding::PyEmbedding;
 use super::run::run;
-use crate::embedding::poincare::{Training, TrainingParameters, reconstruction};
-use crate::random::Key;
+use crate::support::random::Key;
+use crate::words::embedding::poincare::{Training, TrainingParameters, reconstruction};
 use crate::{Embedding, Error, Metric, Randomness, Vocabulary};
 
 /// A run of Poincaré training. See ``fastdx.poincare.train``.

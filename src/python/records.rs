@@ -1,6 +1,6 @@
 //! JSON records for the command: found, drawn and written outside of the interpreter.
 
-use crate::fork::Lock;
+use crate::support::fork::Lock;
 
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
@@ -12,7 +12,7 @@ use super::arguments::{as_strs, strings};
 use super::mechanism::PyMechanism;
 use super::text::dict_of;
 use crate::Hidden;
-use crate::records::{self, Block, Document, Fields, Limits, Problem, RecordError, Step};
+use crate::text::records::{self, Block, Document, Fields, Limits, Problem, RecordError, Step};
 
 create_exception!(
     fastdx._core,

@@ -11,7 +11,7 @@ use super::errors::wrong_type;
 use super::law_rows::PyLawRows;
 use crate::Error;
 use crate::mechanism::finite_law::Rows;
-use crate::spec::fingerprint_of_rows;
+use crate::policy::fingerprint_of_rows;
 
 fn shape_error(words: usize, got: String) -> PyErr {
     Error::Shape {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-use crate::parallel::{Control, pool_of};
+use crate::support::parallel::{Control, pool_of};
 use crate::{Error, Result};
 
 /// Time between two checks for Ctrl-C in a long call.

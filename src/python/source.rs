@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::run::run;
 use super::space::Space;
-use crate::index::{Checks, Index};
-use crate::spec::{IndexSource, Spaces, Spec};
+use crate::policy::{IndexSource, Spaces, Spec};
+use crate::words::index::{Checks, Index};
 use crate::{Embedding, Error, Result, WordGraph, WordMetric};
 
 /// A file that changed less than this before the check may change again without a new time stamp: a

@@ -11,7 +11,7 @@ use super::errors::wrong_type;
 use super::graph::PyWordGraph;
 use super::run::run;
 use super::source::Origin;
-use crate::index::Index;
+use crate::words::index::Index;
 use crate::{Cover, Embedding, MetricSpace, WordMetric};
 
 /// Words and a metric on them, as Python objects.

@@ -16,10 +16,10 @@ use super::rows::rows_of;
 use super::space::Space;
 use super::text::consistency;
 use crate::cover::Cover;
-use crate::parallel::Control;
-use crate::spec::{
+use crate::policy::{
     CoverSource, Exclude, IndexSource, KEYS, Kind, Parts, Reference, Spaces, Spec, Type,
 };
+use crate::support::parallel::Control;
 use crate::text::Consistent;
 use crate::{Error, Result};
 
@@ -257,7 +257,7 @@ pub(super) fn read_spec(path: PathBuf) -> PyResult<String> {
 pub(super) fn read_policies(
     path: PathBuf,
 ) -> PyResult<(Option<String>, Vec<(String, String, bool, bool)>)> {
-    let read = crate::spec::Policies::read(&path)?;
+    let read = crate::policy::Policies::read(&path)?;
     let each = read.policies.into_iter().map(|(name, policy)| {
         let spec = policy.spec.to_json();
         (name, spec, policy.spans_only, policy.allow_unchanged)

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::errors::{warn, warn_unchanged, warn_unknown};
 use super::mechanism::PyMechanism;
-use crate::calibration;
+use crate::guarantee::measured::calibration;
 use crate::text::Counts;
 
 /// With fewer words than this, unknown ones say nothing about the language of the texts.

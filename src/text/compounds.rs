@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::tokenize::{Class, class, is_space, normalize, words};
-use crate::vocabulary::{Beginning, Vocabulary};
+use crate::words::vocabulary::{Beginning, Vocabulary};
 
 /// Maximum number of joined parts in which a vocabulary's word is searched.
 const MAX_PARTS: usize = 16;

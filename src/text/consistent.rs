@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Consistent, Drawn, Fate, Oov, TextPrivatizer, normalize};
-use crate::error::{Error, Result};
 use crate::mechanism::Mechanism;
 use crate::numbers::Figure;
-use crate::parallel::Control;
+use crate::support::error::{Error, Result};
+use crate::support::parallel::Control;
 
 /// The replacements drawn so far: kept at most for one call, or for one text that arrives in parts.
 /// It holds the original words.

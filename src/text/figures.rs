@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::{Fate, Policy, TextPrivatizer, normalize};
 use crate::guarantee::Guarantee;
 use crate::numbers::{Civil, Date, Figure, Figures, Form, Number, Scale};
-use crate::random::Key;
+use crate::support::random::Key;
 
 /// The stream of a call that numbers and dates draw from; no mechanism uses it.
 const FIGURE_STREAM: u64 = u64::MAX - 1;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{compounds_of, known_words, look_up, normalize, without_symbols};
-use crate::vocabulary::Vocabulary;
+use crate::words::vocabulary::Vocabulary;
 
 /// The id under which a mechanism replaces a word as written, if the vocabulary has it.
 pub fn id_of(vocabulary: &Vocabulary, word: &str) -> Option<u32> {

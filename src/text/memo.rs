@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::Fate;
-use crate::prefetch::prefetch;
+use crate::support::prefetch::prefetch;
 
 /// Number of slots; each remembers the last word that fell on it.
 const SLOTS: usize = 1 << 15;

@@ -17,6 +17,7 @@ mod memo;
 mod pad;
 mod places;
 mod policy;
+pub mod records;
 mod release;
 mod spans;
 mod tokenize;
@@ -45,14 +46,14 @@ pub use release::{unreadable, unreadable_beside};
 use tokenize::without_symbols;
 pub use tokenize::{BETWEEN, Words, normalize, words};
 
-use crate::calibration::{self, Unchanged};
-use crate::error::{Error, Hidden, Result};
-use crate::fork::Once;
 use crate::guarantee::Guarantee;
+use crate::guarantee::measured::calibration::{self, Unchanged};
 use crate::mechanism::{self, Mechanism};
 use crate::numbers::Figure;
-use crate::parallel::{Control, both, install, map_all, map_all_with};
-use crate::vocabulary::{Beginning, Vocabulary, WordTable};
+use crate::support::error::{Error, Hidden, Result};
+use crate::support::fork::Once;
+use crate::support::parallel::{Control, both, install, map_all, map_all_with};
+use crate::words::vocabulary::{Beginning, Vocabulary, WordTable};
 
 /// Bytes of text that are processed at a time.
 const BLOCK: usize = 8 << 20;

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Result};
-use crate::names::named;
+use crate::support::error::{Error, Result};
+use crate::support::names::named;
 
 /// The unit in which positions in a text are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::Fate;
-use crate::names::named;
 use crate::numbers::Figures;
+use crate::support::names::named;
 
 /// The handling of a word that is not in the vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -18,7 +18,7 @@ use super::byte_span::ByteSpan;
 use super::tokenize::is_space;
 use super::{compounds_of, id_of, known_words, look_up, normalize};
 use crate::numbers::Figures;
-use crate::vocabulary::Vocabulary;
+use crate::words::vocabulary::Vocabulary;
 
 /// The ids of the words that the tokeniser does not read back as themselves, ascending. Where no
 /// word can be read back, the words are those of no text, and none is returned.

@@ -3,9 +3,9 @@
 use super::byte_span::ByteSpan;
 use super::figures::{Replacing, figure_fate};
 use super::{Consistent, Counts, Fate, Replacements, TextPrivatizer, into_string};
-use crate::error::{Error, Result};
 use crate::numbers::Figure;
-use crate::parallel::Control;
+use crate::support::error::{Error, Result};
+use crate::support::parallel::Control;
 
 impl TextPrivatizer {
     /// Privatises words that somebody else has found: each is one word, whatever it holds. Numbers and dates are

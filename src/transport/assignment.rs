@@ -13,8 +13,8 @@
 
 use super::cost::Costs;
 use super::kernel::Number;
-use crate::error::Result;
-use crate::parallel::Control;
+use crate::support::error::Result;
+use crate::support::parallel::Control;
 
 /// Bids per free row in the augmenting row reduction.
 const BIDS: usize = 3;

@@ -12,10 +12,10 @@ use std::cell::Cell;
 use statrs::function::gamma::gamma_lr;
 
 use super::{Costs, Workspace};
-use crate::arithmetic::gcd;
-use crate::error::{Error, Result};
-use crate::parallel::Control;
-use crate::space::MetricSpace;
+use crate::support::arithmetic::gcd;
+use crate::support::error::{Error, Result};
+use crate::support::parallel::Control;
+use crate::words::space::MetricSpace;
 
 /// Words and how often each occurs in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -297,7 +297,7 @@ impl BagSolver {
 /// [`Error::Parameter`] for a dimension or size of 0, a product of both above 10⁸, an ε that is not
 /// positive and finite, or a distance that is negative or NaN.
 pub fn utility_bound(n: usize, epsilon: f64, size: usize, distance: f64) -> Result<f64> {
-    crate::error::check_epsilon(epsilon)?;
+    crate::support::error::check_epsilon(epsilon)?;
     let shape = n
         .checked_mul(size)
         .filter(|s| (1..=100_000_000).contains(s));

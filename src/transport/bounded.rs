@@ -23,9 +23,9 @@
 use super::assignment::{ShortestPaths, Start};
 use super::cost::Costs;
 use super::kernel::{each_at_most, least_scaled};
-use crate::error::Result;
-use crate::parallel::Control;
-use crate::space::MetricSpace;
+use crate::support::error::Result;
+use crate::support::parallel::Control;
+use crate::words::space::MetricSpace;
 
 /// Pairs count as near the bound within this many errors of the largest distance.
 const NEAR: f64 = 16.0;

@@ -1,8 +1,8 @@
 //! The matrix of costs: given, or computed as distances between words.
 
 use super::kernel::Number;
-use crate::error::{Error, Result};
-use crate::space::MetricSpace;
+use crate::support::error::{Error, Result};
+use crate::words::space::MetricSpace;
 
 /// Costs of every row and column.
 #[derive(Clone, Debug, Default)]

@@ -4,10 +4,10 @@ use rayon::prelude::*;
 
 use super::bags::{Bag, BagSolver};
 use super::cost::Costs;
-use crate::error::{Error, Result};
-use crate::metric::Metric;
-use crate::parallel::{Control, install};
-use crate::space::MetricSpace;
+use crate::distance::metric::Metric;
+use crate::support::error::{Error, Result};
+use crate::support::parallel::{Control, install};
+use crate::words::space::MetricSpace;
 
 /// Maximum bytes of a table of word distances.
 const TABLE_BYTES: usize = 512 << 20;

@@ -489,7 +489,7 @@ fn each_at_most_body(
 #[inline]
 pub(super) fn has_avx512() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return crate::simd::Avx512::detect().is_some();
+    return crate::support::simd::Avx512::detect().is_some();
     #[cfg(not(target_arch = "x86_64"))]
     false
 }

@@ -15,9 +15,9 @@ mod dual_bound;
 mod kernel;
 mod transportation;
 
-use crate::error::{Error, Result};
-use crate::parallel::Control;
-use crate::space::MetricSpace;
+use crate::support::error::{Error, Result};
+use crate::support::parallel::Control;
+use crate::words::space::MetricSpace;
 use assignment::Start;
 pub use cost::CostMatrix;
 use cost::Costs;

@@ -12,8 +12,8 @@
 
 use super::cost::Costs;
 use super::kernel::Number;
-use crate::error::Result;
-use crate::parallel::Control;
+use crate::support::error::Result;
+use crate::support::parallel::Control;
 
 const NONE: u32 = u32::MAX;
 /// A cell enters the basis if its cost is below its dual potentials by more than this share of the

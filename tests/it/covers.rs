@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::common::{assert_law, counts, embedding, from_vectors};
 use fastdx::cover::{Balance, Build};
-use fastdx::embedding::format::native;
-use fastdx::graph::Edges;
 use fastdx::mechanism::tem::{Sampler, Truncation};
+use fastdx::words::embedding::format::native;
+use fastdx::words::graph::Edges;
 use fastdx::{
     Control, Cover, Embedding, Error, Mechanism, Metric, MetricSpace, Randomness, Tem, WordGraph,
     WordMechanism, WordMetric,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::embedding;
-use fastdx::embedding::format::{Options, load, native};
+use fastdx::words::embedding::format::{Options, load, native};
 use fastdx::{Embedding, Error, Metric};
 use proptest::prelude::*;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use fastdx::graph::{Edges, WordGraph};
 use fastdx::mechanism::tem::Truncation;
+use fastdx::words::graph::{Edges, WordGraph};
 use fastdx::{Mechanism, MetricSpace, Randomness, Tem, WordMetric};
 use proptest::prelude::*;
 

@@ -1,11 +1,11 @@
 //! Approximate search by hnsw_rs: built deterministically, every word found, measured.
 
 use crate::common::{assert_law, counts, embedding, from_vectors};
-use fastdx::embedding::format::native;
-use fastdx::hyperbolic::noise::Base;
+use fastdx::distance::search::{HnswParameters, Search};
 use fastdx::mechanism::hyperbolic_laplace::NoiseSampler;
 use fastdx::mechanism::quality;
-use fastdx::search::{HnswParameters, Search};
+use fastdx::noise::hyperbolic::noise::Base;
+use fastdx::words::embedding::format::native;
 use fastdx::{
     Control, Embedding, Error, HyperbolicLaplace, Mechanism, Metric, MetricSpace,
     MultivariateLaplace, Randomness,
@@ -46,7 +46,7 @@ fn one_seed_one_graph_for_every_metric() {
 fn one_seed_one_graph_at_any_number_of_threads() {
     let e = embedding(3000, 8, 1.0, Metric::Euclidean, 4);
     let built = |threads| {
-        let pool = fastdx::parallel::pool_of(threads).unwrap();
+        let pool = fastdx::support::parallel::pool_of(threads).unwrap();
         pool.install(|| near(&graph(&e, 8, 5)))
     };
     let one = built(1);

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use crate::common::{assert_distribution, counts, from_vectors, interval};
-use fastdx::hyperbolic::noise::{Base, HyperbolicLaplace as Noise};
-use fastdx::hyperbolic::walk::Walk;
-use fastdx::hyperbolic::{clamp, distance, exp_map, from_lorentz, log_map, mobius_add, to_lorentz};
 use fastdx::mechanism::hyperbolic_laplace::NoiseSampler;
+use fastdx::noise::hyperbolic::noise::{Base, HyperbolicLaplace as Noise};
+use fastdx::noise::hyperbolic::walk::Walk;
+use fastdx::noise::hyperbolic::{
+    clamp, distance, exp_map, from_lorentz, log_map, mobius_add, to_lorentz,
+};
 use fastdx::{
     Control, Embedding, HyperbolicLaplace, Mechanism, Metric, Randomness, WordMechanism, WordMetric,
 };

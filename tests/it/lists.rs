@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::common::{assert_law, counts, embedding, from_vectors};
-use fastdx::embedding::format::native;
+use fastdx::distance::neighbors::Grid;
 use fastdx::law;
 use fastdx::mechanism::tem::Truncation;
-use fastdx::neighbors::Grid;
+use fastdx::words::embedding::format::native;
 use fastdx::{
     Control, Embedding, Error, Mechanism, Metric, MetricSpace, NeighborLists, Randomness, Tem,
     WordMechanism,

@@ -1,6 +1,6 @@
 //! A build without the feature `hnsw`.
 
-use fastdx::search::{HnswParameters, Search};
+use fastdx::distance::search::{HnswParameters, Search};
 use fastdx::{Control, Error, Metric, MultivariateLaplace, Randomness};
 
 use crate::common::embedding;

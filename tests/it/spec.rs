@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fastdx::index::Index;
-use fastdx::spec::{CoverSource, Exclude, KEYS, Kind, Parts, Policies, Spaces, Spec};
+use fastdx::policy::{CoverSource, Exclude, KEYS, Kind, Parts, Policies, Spaces, Spec};
+use fastdx::words::index::Index;
 use fastdx::{Control, Cover, Embedding, Error, Metric, Vocabulary};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn refusal(value: Value) -> String {
     }
 }
 
-fn build(spec: &Spec) -> fastdx::spec::Built {
+fn build(spec: &Spec) -> fastdx::policy::Built {
     spec.build(Parts::default(), &mut Spaces::default(), &Control::new())
         .unwrap()
 }

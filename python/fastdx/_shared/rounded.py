@@ -1,7 +1,7 @@
 """Prints numbers as people read them: a shown bound is never on the wrong side of the true one.
 
 It is the one home of such texts in Python; JSON, pickles and Specs keep every digit. `rounded_up`
-in `src/guarantee/rounded.rs` does the same for guarantees.
+in `src/guarantee/proved/rounded.rs` does the same for guarantees.
 """
 
 from __future__ import annotations

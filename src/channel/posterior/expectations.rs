@@ -4,11 +4,11 @@
 use std::ops::Range;
 
 use super::Posterior;
-use crate::calibration::sums::sums;
 use crate::channel::probabilities::Logs;
 use crate::channel::sweep::sweep;
-use crate::error::{Error, Result};
-use crate::parallel::{Control, install};
+use crate::guarantee::measured::calibration::sums::sums;
+use crate::support::error::{Error, Result};
+use crate::support::parallel::{Control, install};
 
 /// Bytes of posteriors of single words that are kept from call to call.
 const WINDOW_BYTES: usize = 128 << 20;

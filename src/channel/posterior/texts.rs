@@ -6,9 +6,9 @@ use super::Posterior;
 use crate::channel::read::TextOrTokens;
 use crate::channel::sweep::ahead;
 use crate::channel::viterbi::viterbi;
-use crate::error::Result;
-use crate::parallel::Control;
-use crate::random::{Randomness, uniform_below_u128};
+use crate::support::error::Result;
+use crate::support::parallel::Control;
+use crate::support::random::{Randomness, uniform_below_u128};
 
 impl Posterior {
     /// Texts drawn from the posterior: as likely as they are to stand behind the release.

@@ -4,10 +4,10 @@ use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
 use crate::channel::source::Source;
-use crate::error::Result;
 use crate::guarantee::Bits;
-use crate::parallel::{Control, install};
-use crate::random::uniform_below_u128;
+use crate::support::error::Result;
+use crate::support::parallel::{Control, install};
+use crate::support::random::uniform_below_u128;
 
 /// Groups that the drawn words are dealt out to.
 const GROUPS: usize = 32;

@@ -5,11 +5,11 @@ use rayon::prelude::*;
 
 use super::mean::interval_of_mean;
 use crate::channel::source::Source;
-use crate::error::Result;
 use crate::guarantee::Bits;
 use crate::mechanism::tem::Tem;
-use crate::parallel::{Control, install};
-use crate::random::uniform_below;
+use crate::support::error::Result;
+use crate::support::parallel::{Control, install};
+use crate::support::random::uniform_below;
 
 /// How often the interval misses, at most: as three standard errors do.
 const MISS_RATE: f64 = 0.0027;

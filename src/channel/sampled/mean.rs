@@ -77,7 +77,7 @@ fn log_capital(draws: &[f64], mean: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::{Randomness, uniform_below_u128};
+    use crate::support::random::{Randomness, uniform_below_u128};
 
     /// D(p‖q) between coins.
     fn divergence(p: f64, q: f64) -> f64 {

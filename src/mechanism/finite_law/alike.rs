@@ -6,7 +6,7 @@ use rand::Rng;
 
 use super::integers::{Scale, see};
 use super::{Result, Rows};
-use crate::random::{uniform_below, uniform_below_u128};
+use crate::support::random::{uniform_below, uniform_below_u128};
 
 /// The word itself has one probability, every other output another.
 #[derive(Clone, Copy, Debug)]

@@ -12,11 +12,11 @@ use rand::Rng;
 use super::integers::{Scale, see};
 use super::tables::{Tables, WordOrder};
 use super::{Result, Rows};
-use crate::error::Error;
-use crate::fork::Once;
+use crate::distance::neighbors::Order;
 use crate::law::alias::AliasTable;
-use crate::neighbors::Order;
-use crate::space::MetricSpace;
+use crate::support::error::Error;
+use crate::support::fork::Once;
+use crate::words::space::MetricSpace;
 
 /// A law whose output of rank r has the probability `weights[r]`: rank 0 is the word itself, rank 1
 /// its nearest word, and so on, ties by id.

@@ -7,9 +7,9 @@
 use rand::Rng;
 
 use crate::law::Law;
-use crate::random::uniform_below_u128;
+use crate::support::random::uniform_below_u128;
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{Avx2, Avx512};
+use crate::support::simd::{Avx2, Avx512};
 
 /// Outputs of a block. More of them make the pass over the row faster, and each draw slower.
 pub(super) const BLOCK: usize = 64;

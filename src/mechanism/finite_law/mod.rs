@@ -6,7 +6,7 @@
 //! exactly, and `law` returns the same integers.
 //!
 //! **Guarantee**: none until the largest loss of that law is computed
-//! ([`largest_loss`](crate::audit::largest_loss)) and passed to [`FiniteLaw::with_loss`]. A paper's
+//! ([`largest_loss`](crate::guarantee::proved::audit::largest_loss)) and passed to [`FiniteLaw::with_loss`]. A paper's
 //! claim about a mechanism is not accepted as a proof.
 
 mod alike;
@@ -22,15 +22,15 @@ use rand::Rng;
 use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
 use crate::guarantee::Guarantee;
 use crate::law::Law;
+use crate::law::word_cache::CacheBudget;
 use crate::mechanism::grouped::{Chunk, Grouped, WordDraws, each_chunk};
 use crate::mechanism::{Mechanism, WordMechanism};
-use crate::parallel::{Control, install};
-use crate::random::{Key, Randomness, uniform_below};
-use crate::space::MetricSpace;
-use crate::word_cache::CacheBudget;
+use crate::support::error::{Error, Result};
+use crate::support::parallel::{Control, install};
+use crate::support::random::{Key, Randomness, uniform_below};
+use crate::words::space::MetricSpace;
 
 pub use alike::Alike;
 use alike::AlikeLaw;

@@ -14,7 +14,7 @@ use rand::Rng;
 use super::integers::Scale;
 use crate::law::Law;
 use crate::law::alias::AliasTable;
-use crate::word_cache::{CacheBudget, WordCache};
+use crate::law::word_cache::{CacheBudget, WordCache};
 
 /// From this many draws of a word in a call on, its table is built at once if there is room.
 pub(super) const MIN_TABLE_DRAWS: usize = 64;

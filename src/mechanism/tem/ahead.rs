@@ -6,8 +6,8 @@ use rand::rngs::ChaCha12Rng;
 use super::draw::DrawScratch;
 use super::row_table::{RowLaw, RowTable};
 use super::{Sampler, Tem};
-use crate::error::Result;
 use crate::mechanism::grouped::{Chunk, WordDraws};
+use crate::support::error::Result;
 
 /// Chunks whose columns are fetched together. More of them would not fit in the nearest cache
 /// beside what the other draws read.

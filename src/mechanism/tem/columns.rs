@@ -6,11 +6,11 @@
 
 use super::Tem;
 use super::law::{FLOOR_EXPONENT, LOG2_FLOOR, LOG2_LARGEST};
-use crate::arithmetic::exp_minus;
-use crate::neighbors::Grid;
+use crate::distance::neighbors::Grid;
+use crate::support::arithmetic::exp_minus;
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{Avx2, Avx512};
-use crate::space::{MetricSpace, rows_together};
+use crate::support::simd::{Avx2, Avx512};
+use crate::words::space::{MetricSpace, rows_together};
 
 /// Working memory for the laws of some words.
 #[derive(Default)]

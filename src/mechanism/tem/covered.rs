@@ -6,7 +6,7 @@
 
 use super::neighborhoods::List;
 use crate::cover::Cover;
-use crate::neighbors::{Grid, NeighborLists};
+use crate::distance::neighbors::{Grid, NeighborLists};
 
 /// The length of the lists of nearest words that suits a cover, at most that without one. With sets
 /// of 20 and 40 words, 27 and 13 words have [`MIN_OUTPUTS`] outputs on average: a quarter of this.
@@ -93,7 +93,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::neighbors::smallest;
+    use crate::distance::neighbors::smallest;
     use crate::{Embedding, Metric, MetricSpace, Vocabulary};
 
     proptest! {

@@ -17,13 +17,13 @@ use super::shells::ShellLaw;
 use super::terms::Terms;
 use super::{Sampler, Tem, gumbel};
 use crate::cover::Cover;
-use crate::error::Result;
+use crate::distance::neighbors::Grid;
 use crate::law::Law;
 use crate::law::alias::{AliasTable, Thresholds};
 use crate::mechanism::grouped::{Chunk, Grouped};
-use crate::neighbors::Grid;
-use crate::parallel::{Control, install, map_all};
-use crate::random::Key;
+use crate::support::error::Result;
+use crate::support::parallel::{Control, install, map_all};
+use crate::support::random::Key;
 
 /// Calls of up to this many words are drawn one by one; larger calls are grouped by word.
 const MAX_UNGROUPED: usize = 64;

@@ -6,7 +6,7 @@
 
 use rand::{Rng, RngExt};
 
-use crate::random::uniform_below;
+use crate::support::random::uniform_below;
 
 /// The mechanism for one input word.
 pub struct Gumbel {

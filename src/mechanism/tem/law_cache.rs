@@ -13,10 +13,10 @@ use super::rejection::ListTable;
 use super::row_table::RowTable;
 use super::shells::ShellLaw;
 use crate::cover::Cover;
-use crate::fork::Once;
-use crate::prefetch::prefetch;
-use crate::space::MetricSpace;
-use crate::word_cache::{CacheBudget, WordCache};
+use crate::law::word_cache::{CacheBudget, WordCache};
+use crate::support::fork::Once;
+use crate::support::prefetch::prefetch;
+use crate::words::space::MetricSpace;
 
 /// Eighths of the budget that rows may take while there is room, without a cover and behind one, and
 /// those of list laws. The lists themselves may take half. Where rows leave no room for lists, these

@@ -5,8 +5,8 @@ use super::level_cuts::{Bins, LAST, MOST_ERROR};
 use super::rough_distances::{LANES, ROWS, RoughDistances};
 use crate::cover::Cover;
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{Avx2, Avx512};
-use crate::space::MetricSpace;
+use crate::support::simd::{Avx2, Avx512};
+use crate::words::space::MetricSpace;
 
 /// Outputs whose bins are turned together from rows of words into rows of outputs.
 const TILE: usize = 8;
@@ -213,7 +213,7 @@ mod tests {
     use super::super::levels::LevelTable;
     use super::super::{Tem, Truncation};
     use super::*;
-    use crate::neighbors::Grid;
+    use crate::distance::neighbors::Grid;
     use crate::testing::assert_law;
     use crate::{Embedding, Mechanism, Metric, Randomness, Vocabulary};
 

@@ -20,8 +20,8 @@
 use rand::Rng;
 
 use super::level_cuts::{BINS, Bins, Group, LAST, ROUNDING, counts, levels, ordered};
-use crate::prefetch::prefetch;
-use crate::random::{continued, uniform_below, uniform_below_u128};
+use crate::support::prefetch::prefetch;
+use crate::support::random::{continued, uniform_below, uniform_below_u128};
 
 /// log₂ of the number of parts of a table.
 const LOG2_PARTS: u32 = 8;

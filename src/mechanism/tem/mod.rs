@@ -37,16 +37,16 @@ use std::sync::Arc;
 use rand::rngs::ChaCha12Rng;
 
 use crate::cover::Cover;
-use crate::error::{Error, Result, check_epsilon};
+use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::guarantee::{Certificate, Guarantee, Unchanged};
+use crate::law::word_cache::CacheBudget;
 use crate::law::{self, Law};
 use crate::mechanism::{Mechanism, WordMechanism};
-use crate::names::named;
-use crate::neighbors::{Grid, NeighborLists};
-use crate::parallel::Control;
-use crate::random::{Key, Randomness, uniform_below};
-use crate::space::MetricSpace;
-use crate::word_cache::CacheBudget;
+use crate::support::error::{Error, Result, check_epsilon};
+use crate::support::names::named;
+use crate::support::parallel::Control;
+use crate::support::random::{Key, Randomness, uniform_below};
+use crate::words::space::MetricSpace;
 
 use law_cache::LawCache;
 use neighborhoods::{Neighborhoods, Row};

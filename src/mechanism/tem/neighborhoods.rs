@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::error::Result;
-use crate::neighbors::{Grid, NeighborLists};
-use crate::parallel::Control;
-use crate::prefetch::prefetch;
-use crate::search::BATCH;
-use crate::space::MetricSpace;
-use crate::word_cache::{CacheBudget, WordCache};
+use crate::distance::neighbors::{Grid, NeighborLists};
+use crate::distance::search::BATCH;
+use crate::law::word_cache::{CacheBudget, WordCache};
+use crate::support::error::Result;
+use crate::support::parallel::Control;
+use crate::support::prefetch::prefetch;
+use crate::words::space::MetricSpace;
 
 /// The lists of one space, computed when needed.
 pub(super) struct Neighborhoods {

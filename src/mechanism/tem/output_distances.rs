@@ -2,8 +2,8 @@
 
 use super::outside::{Distances, Needed};
 use crate::cover::Cover;
-use crate::metric::{Limits, Proven};
-use crate::space::MetricSpace;
+use crate::distance::metric::{Limits, Proven};
+use crate::words::space::MetricSpace;
 
 /// The distances from a word to the outputs: to words, or to the sets of a cover's ranks.
 pub(super) struct OutputDistances<'a> {

@@ -10,10 +10,10 @@ use std::cmp::Ordering;
 use rand::Rng;
 
 use super::terms::Terms;
+use crate::distance::metric::{Limits, Proven};
+use crate::distance::neighbors::Grid;
 use crate::law::{LOG2_LARGEST, weight};
-use crate::metric::{Limits, Proven};
-use crate::neighbors::Grid;
-use crate::random::{continued, uniform_below, uniform_below_u128};
+use crate::support::random::{continued, uniform_below, uniform_below_u128};
 
 /// Tries made together, so that the data of their words is fetched from memory at the same time.
 /// With more, many would be wasted after an accepted one.
@@ -355,8 +355,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::distance::neighbors::Grid;
     use crate::law::{FLOOR_EXPONENT, LOG2_FLOOR};
-    use crate::neighbors::Grid;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]

@@ -20,8 +20,8 @@ use super::terms::Terms;
 use crate::cover::Cover;
 use crate::law::alias::AliasTable;
 use crate::law::{Law, weight};
-use crate::prefetch::prefetch;
-use crate::random::{uniform_below, uniform_below_u128};
+use crate::support::prefetch::prefetch;
+use crate::support::random::{uniform_below, uniform_below_u128};
 
 /// The law of a list's outputs and of the outputs outside, as it is built.
 #[derive(Debug, Default)]
@@ -294,9 +294,9 @@ impl ListTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::distance::metric::{Limits, Proven};
+    use crate::distance::neighbors::Grid;
     use crate::mechanism::tem::outside::Needed;
-    use crate::metric::{Limits, Proven};
-    use crate::neighbors::Grid;
     use crate::testing::assert_law;
     use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Rough distances of the whole vocabulary to some words, in blocks that stay in the cache.
 
-use crate::space::MetricSpace;
+use crate::words::space::MetricSpace;
 
 /// Words whose distances are computed together.
 pub(super) const LANES: usize = 64;

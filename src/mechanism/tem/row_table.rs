@@ -9,7 +9,7 @@ use super::outside::{Distances, exponent};
 use crate::cover::Cover;
 use crate::law::alias::AliasTable;
 use crate::law::{Law, weight};
-use crate::space::MetricSpace;
+use crate::words::space::MetricSpace;
 
 /// The table of a whole law.
 #[derive(Debug)]

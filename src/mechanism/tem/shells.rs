@@ -4,8 +4,8 @@
 use rand::Rng;
 
 use crate::law::weight;
-use crate::random::uniform_below_u128;
-use crate::space::Shells;
+use crate::support::random::uniform_below_u128;
+use crate::words::space::Shells;
 
 /// The law of one word over the distances around it, with the integers of [`law`](super::law).
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! Parameters that the laws of all words share.
 
 use crate::cover::Cover;
+use crate::distance::neighbors::Grid;
 use crate::law::FLOOR_EXPONENT;
-use crate::neighbors::Grid;
 
 /// The parameters of a law: η = ε/2, 1/η, γ, the grid, the cover, and the number of outputs (the
 /// words, without a cover).

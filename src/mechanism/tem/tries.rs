@@ -10,9 +10,9 @@ use super::outside::{Distances, Needed, Outside, Share, Try, limits};
 use super::rejection::ListTable;
 use super::terms::Terms;
 use crate::cover::Cover;
+use crate::distance::metric::Limits;
 use crate::law::Law;
-use crate::metric::Limits;
-use crate::random::uniform_below;
+use crate::support::random::uniform_below;
 
 /// `N` tries in one class of outputs.
 struct Tries<const N: usize> {
@@ -58,7 +58,7 @@ impl<const N: usize> Tries<N> {
     /// Computes where the tries fall.
     fn fall(&mut self, share: u64, outside: &Outside) {
         #[cfg(target_arch = "x86_64")]
-        if crate::simd::Avx512::detect().is_some() {
+        if crate::support::simd::Avx512::detect().is_some() {
             // SAFETY: the features were detected.
             return unsafe { self.fall_avx512(share, outside) };
         }
@@ -68,7 +68,7 @@ impl<const N: usize> Tries<N> {
     /// Computes the limits of all tries.
     fn limit(&mut self, outside: &Outside, terms: Terms) {
         #[cfg(target_arch = "x86_64")]
-        if crate::simd::Avx512::detect().is_some() {
+        if crate::support::simd::Avx512::detect().is_some() {
             // SAFETY: the features were detected.
             return unsafe { self.limit_avx512(outside, terms) };
         }
@@ -254,9 +254,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::distance::neighbors::Grid;
     use crate::law::{FLOOR_EXPONENT, LOG2_FLOOR, weight};
     use crate::mechanism::tem::outside::Class;
-    use crate::neighbors::Grid;
 
     proptest! {
         /// Bits decide alike, however the lanes are computed.

@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use super::{as_kind, remapped};
 
 use crate::mechanism::finite_law::FiniteLaw;
+use crate::policy::{Spec, certified_law};
 use crate::python::mechanism::PyMechanism;
 use crate::python::run::run_with;
-use crate::spec::{Spec, certified_law};
 
 /// Returns the same law with the losses computed from it.
 #[pyfunction]

@@ -4,6 +4,7 @@ use numpy::PyArrayDyn;
 use pyo3::prelude::*;
 
 use super::as_kind;
+use crate::distance::search::Search;
 use crate::mechanism::quality;
 use crate::python::arguments::strings;
 use crate::python::arguments::{count, matrix, shape_text, shaped};
@@ -12,7 +13,6 @@ use crate::python::lookup::known;
 use crate::python::mechanism::PyMechanism;
 use crate::python::quality::PySearchQuality;
 use crate::python::run::run;
-use crate::search::Search;
 use crate::{Error, Mechanism, MultivariateLaplace};
 
 /// Returns noisy vectors.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 
 use super::{as_kind, remapped};
-use crate::audit::{self, Extend};
+use crate::guarantee::proved::audit::{self, Extend};
 use crate::python::arguments::count;
 use crate::python::cover::PyCover;
 use crate::python::embedding::PyEmbedding;

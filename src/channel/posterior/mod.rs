@@ -1,0 +1,556 @@
+//! The posterior of all words of a text, given its release and a model of language.
+
+mod expectations;
+mod texts;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use rayon::prelude::*;
+
+use super::Channel;
+use super::chain::Chain;
+use super::consistent::{Enumerated, MAX_ENUMERATED, Messages, Problem, fits};
+use super::probabilities::Logs;
+use super::read::{Observed, Reading, TextOrTokens};
+use super::source::Column;
+use super::sweep::{Evidence, Likelihoods, sweep};
+use crate::channel::prior::{NgramPrior, words_fingerprint};
+use crate::guarantee::measured::calibration::sums::sums;
+use crate::support::error::{Error, Result};
+use crate::support::fork::Once;
+use crate::support::parallel::{Control, install};
+use crate::text::{Consistent, Oov};
+
+/// Columns of a sentence that are held at once.
+const HELD: usize = 512;
+/// Sentences that are sorted by length.
+const SENTENCES_PER_BLOCK: usize = 512;
+/// Groups of sentences that are worked on before their sums are added up.
+const GROUPS_PER_BLOCK: usize = 64;
+/// Sentences that are worked on together, one in each lane.
+const LANES: usize = 8;
+/// Fewer sentences than these are worked on one by one: idle lanes cost as much as others, and one by
+/// one they share the processors.
+const FEWEST_TOGETHER: usize = 6;
+/// Bytes of states above which sentences are worked on one by one, to save memory.
+const LANE_BYTES: usize = 8 << 20;
+
+/// The knowledge about one word after the release.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WordPosterior {
+    /// The likeliest token, V for an unknown word; or the likeliest of those that may be named.
+    pub best: u32,
+    /// Its probability.
+    pub certainty: f64,
+    /// The entropy of the word, in bits.
+    pub bits: f64,
+    /// The probability that the word is not in the vocabulary.
+    pub unknown: f64,
+    /// Whether the release shows the original word.
+    pub written: bool,
+}
+
+/// The posterior of all words of a text: exact sums over all texts that could stand behind a release.
+pub struct Posterior {
+    channel: Arc<Channel>,
+    prior: Arc<NgramPrior>,
+    reading: Reading,
+    words: Vec<WordPosterior>,
+    log_evidence: f64,
+    /// Columns that only a pass over all laws gives.
+    pinned: HashMap<u32, Column>,
+    /// The likelihood of an output for an unknown word.
+    unknown: Arc<[f64]>,
+    skipped: Vec<u32>,
+    /// Which tokens may be named as the likeliest; all without it.
+    among: Option<Vec<bool>>,
+    enumerated: Option<Enumerated>,
+    messages: Option<Messages>,
+    /// Posteriors of places that stand side by side.
+    window: Mutex<(Range<usize>, Vec<f64>)>,
+    logs: Once<Logs>,
+}
+
+impl std::fmt::Debug for Posterior {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Posterior")
+            .field("words", &self.words.len())
+            .field("exact", &self.is_exact())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Channel {
+    /// The posterior of the words behind a release. Unknown words, skipped words and consistent
+    /// replacement are what the mechanism's policy makes of them. `control` counts words.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a text that is no release of this mechanism, a model of other words;
+    /// [`Error::TooLarge`] for a long consistent text; a law that fails; [`Error::Interrupted`].
+    pub fn decode(
+        self: &Arc<Self>,
+        given: TextOrTokens,
+        prior: &Arc<NgramPrior>,
+        control: &Control,
+    ) -> Result<Posterior> {
+        self.decode_within(given, prior, MAX_ENUMERATED, None, control)
+    }
+
+    /// [`decode`](Self::decode) for a reader who names none but the words `among`: the `best` of each
+    /// place is the likeliest of these. So nobody names more words of a kind than one who names no
+    /// others.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode); [`Error::Parameter`] for an id beyond the vocabulary or no ids.
+    pub fn decode_among(
+        self: &Arc<Self>,
+        given: TextOrTokens,
+        prior: &Arc<NgramPrior>,
+        among: &[u32],
+        control: &Control,
+    ) -> Result<Posterior> {
+        self.vocabulary().check_ids(among)?;
+        if among.is_empty() {
+            return Err(Error::parameter("among", "at least one word", "none"));
+        }
+        let mut named = vec![false; self.words() + 1];
+        among.iter().for_each(|&id| named[id as usize] = true);
+        self.decode_within(given, prior, MAX_ENUMERATED, Some(named), control)
+    }
+
+    /// [`decode`](Self::decode) that enumerates at most `most` sentences of a consistent text.
+    pub(super) fn decode_within(
+        self: &Arc<Self>,
+        given: TextOrTokens,
+        prior: &Arc<NgramPrior>,
+        most: usize,
+        among: Option<Vec<bool>>,
+        control: &Control,
+    ) -> Result<Posterior> {
+        let (own, other) = (self.vocabulary(), prior.space().vocabulary());
+        if !std::ptr::eq(own, other) && words_fingerprint(own) != words_fingerprint(other) {
+            let expected = "a model of the mechanism's words";
+            return Err(Error::parameter("prior", expected, "one of others"));
+        }
+        let reading = self.read(given)?;
+        let mut outputs: Vec<u32> = reading
+            .observed
+            .iter()
+            .filter_map(|seen| match seen {
+                Observed::Output(y) => Some(*y),
+                Observed::Written(_) => None,
+            })
+            .collect();
+        outputs.sort_unstable();
+        outputs.dedup();
+        let hidden = outputs.len();
+        let pinned = match self.source.columns_by_rows() {
+            true => outputs
+                .iter()
+                .copied()
+                .zip(self.columns(&outputs, control)?)
+                .collect(),
+            false => {
+                // As many as are kept, all at once.
+                let bytes = 8 * self.words() + 64;
+                outputs.truncate(self.kept.room(bytes));
+                self.columns(&outputs, control)?;
+                HashMap::new()
+            }
+        };
+        let policy = self.text.policy();
+        let unknown: Arc<[f64]> = match policy.oov {
+            Oov::Random => self.unknown_law(),
+            _ => vec![0.0; self.words()].into(),
+        };
+        let skip = policy.skip.iter().filter_map(|word| own.id(word));
+        let mut posterior = Posterior {
+            channel: self.clone(),
+            prior: prior.clone(),
+            words: Vec::new(),
+            log_evidence: 0.0,
+            pinned,
+            unknown,
+            skipped: skip.collect(),
+            among,
+            enumerated: None,
+            messages: None,
+            window: Mutex::default(),
+            logs: Once::new(),
+            reading,
+        };
+        if policy.consistent != Consistent::Never && hidden > 0 {
+            posterior.tie(most, control)?;
+        }
+        posterior.summarise(control)?;
+        Ok(posterior)
+    }
+}
+
+/// The likelihoods of the places of some sentences.
+struct Sentences<'a> {
+    of: &'a Posterior,
+    places: &'a [Range<usize>],
+    held: HashMap<u32, Column>,
+    control: &'a Control,
+}
+
+impl Likelihoods for Sentences<'_> {
+    fn fill(&self, sentence: usize, place: usize, out: &mut Vec<f64>) -> Result<()> {
+        self.control.check()?;
+        let place = self.places[sentence].start + place;
+        self.of.fill(
+            place,
+            |y| match self.held.get(&y) {
+                Some(column) => Ok(column.clone()),
+                None => self.of.column(y, self.control),
+            },
+            out,
+        )?;
+        if let Some(factor) = self
+            .of
+            .messages
+            .as_ref()
+            .and_then(|m| m.factors.get(&place))
+        {
+            out.iter_mut().zip(factor).for_each(|(l, f)| *l *= f);
+        }
+        Ok(())
+    }
+}
+
+impl Posterior {
+    fn tokens(&self) -> usize {
+        self.prior.words() + 1
+    }
+
+    fn chain(&self) -> Chain<'_> {
+        Chain { prior: &self.prior }
+    }
+
+    fn column(&self, y: u32, control: &Control) -> Result<Column> {
+        match self.pinned.get(&y) {
+            Some(column) => Ok(column.clone()),
+            None => self.channel.likelihood(y, control),
+        }
+    }
+
+    /// Writes the likelihood of every token at a place by itself.
+    fn fill(
+        &self,
+        place: usize,
+        column: impl Fn(u32) -> Result<Column>,
+        out: &mut Vec<f64>,
+    ) -> Result<()> {
+        out.clear();
+        match self.reading.observed[place] {
+            Observed::Written(token) => {
+                out.resize(self.tokens(), 0.0);
+                out[token as usize] = 1.0;
+            }
+            Observed::Output(y) => {
+                out.extend_from_slice(&column(y)?);
+                out.push(self.unknown[y as usize]);
+                // Skipped words stand for themselves.
+                for &id in &self.skipped {
+                    out[id as usize] = f64::from(u8::from(id == y));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn likelihoods<'a>(
+        &'a self,
+        places: &'a [Range<usize>],
+        control: &'a Control,
+    ) -> Result<Sentences<'a>> {
+        let mut held = HashMap::new();
+        let count: usize = places.iter().map(Range::len).sum();
+        if count <= HELD && self.pinned.is_empty() {
+            let observed = places
+                .iter()
+                .flat_map(|places| &self.reading.observed[places.clone()]);
+            let mut outputs: Vec<u32> = observed
+                .filter_map(|seen| match seen {
+                    Observed::Output(y) => Some(*y),
+                    Observed::Written(_) => None,
+                })
+                .collect();
+            outputs.sort_unstable();
+            outputs.dedup();
+            let columns = self.channel.columns(&outputs, control)?;
+            held = outputs.into_iter().zip(columns).collect();
+        }
+        Ok(Sentences {
+            of: self,
+            places,
+            held,
+            control,
+        })
+    }
+
+    /// Visits every place of some sentences with its posterior, the last places first. Returns the sum
+    /// of the logarithms of their evidence, and a place that nothing explains.
+    fn pass(
+        &self,
+        sentences: &[Range<usize>],
+        control: &Control,
+        visit: &mut dyn FnMut(usize, &[f64]),
+    ) -> Result<Evidence> {
+        let likelihoods = self.likelihoods(sentences, control)?;
+        let length = |lane: usize| sentences.get(lane).map_or(0, Range::len);
+        let place = |lane: usize, at: usize| sentences[lane].start + at;
+        let chain = self.chain();
+        let found = match sentences.len() {
+            1 => sweep(&chain, [length(0)], &likelihoods, &mut |lane, at, view| {
+                visit(place(lane, at), view.marginal);
+            })?
+            .to_vec(),
+            _ => {
+                let lengths: [usize; LANES] = std::array::from_fn(length);
+                sweep(&chain, lengths, &likelihoods, &mut |lane, at, view| {
+                    visit(place(lane, at), view.marginal);
+                })?
+                .to_vec()
+            }
+        };
+        let mut all = (0.0, None);
+        for (lane, (log, wrong)) in found.into_iter().enumerate() {
+            all.0 += log;
+            all.1 = all.1.or(wrong.map(|at| place(lane, at)));
+        }
+        Ok(all)
+    }
+
+    /// Applies `work` to every sentence, in order.
+    fn sentences<T: Send>(
+        &self,
+        work: impl Fn(&Range<usize>) -> Result<T> + Sync,
+        each: impl FnMut(T) + Send,
+    ) -> Result<()> {
+        self.each(
+            self.reading.sentences.chunks(1),
+            |some| work(&some[0]),
+            each,
+        )
+    }
+
+    /// Applies `work` to all sentences, some at a time, those of about the same length together.
+    fn together<T: Send>(
+        &self,
+        work: impl Fn(&[Range<usize>]) -> Result<T> + Sync,
+        each: impl FnMut(T) + Send,
+    ) -> Result<()> {
+        let mut sentences = self.reading.sentences.clone();
+        for some in sentences.chunks_mut(SENTENCES_PER_BLOCK) {
+            some.sort_by_key(|places| std::cmp::Reverse(places.len()));
+        }
+        let fits = LANES * self.chain().bytes() <= LANE_BYTES;
+        let groups = sentences
+            .chunks(SENTENCES_PER_BLOCK)
+            .flat_map(|some| some.chunks(LANES))
+            .flat_map(|some| match fits && some.len() >= FEWEST_TOGETHER {
+                true => some.chunks(LANES),
+                false => some.chunks(1),
+            });
+        self.each(groups, work, each)
+    }
+
+    fn each<'a, T: Send>(
+        &self,
+        groups: impl Iterator<Item = &'a [Range<usize>]>,
+        work: impl Fn(&[Range<usize>]) -> Result<T> + Sync,
+        mut each: impl FnMut(T) + Send,
+    ) -> Result<()> {
+        let groups: Vec<&[Range<usize>]> = groups.collect();
+        install(self.reading.sentences.len() * self.tokens(), 0, || {
+            for some in groups.chunks(GROUPS_PER_BLOCK) {
+                let found: Vec<T> = some
+                    .par_iter()
+                    .map(|some| work(some))
+                    .collect::<Result<_>>()?;
+                found.into_iter().for_each(&mut each);
+            }
+            Ok(())
+        })?
+    }
+
+    /// Makes what consistent replacement needs.
+    fn tie(&mut self, most: usize, control: &Control) -> Result<()> {
+        let observed = self.reading.observed.clone();
+        let hidden = observed
+            .iter()
+            .filter(|seen| matches!(seen, Observed::Output(_)))
+            .count();
+        let mut drawn = vec![true; self.tokens()];
+        drawn[self.prior.words()] = false;
+        self.skipped
+            .iter()
+            .for_each(|&id| drawn[id as usize] = false);
+        let alone = |place: usize| {
+            let mut likelihood = Vec::new();
+            self.fill(place, |y| self.column(y, control), &mut likelihood)?;
+            Ok(likelihood)
+        };
+        if hidden < 2 {
+            return Ok(());
+        }
+        if fits(self.tokens(), hidden, most) {
+            let likelihoods = (0..observed.len()).map(alone).collect::<Result<Vec<_>>>()?;
+            let mut first = vec![false; observed.len()];
+            self.reading
+                .sentences
+                .iter()
+                .for_each(|s| first[s.start] = true);
+            let problem = Problem {
+                prior: &self.prior,
+                observed: &observed,
+                first: &first,
+                likelihoods: &likelihoods,
+                drawn: &drawn,
+            };
+            let found = problem.enumerate();
+            if found.weights.is_empty() {
+                return Err(self.unexplained(None));
+            }
+            self.enumerated = Some(found);
+            return Ok(());
+        }
+        self.messages = Some(Messages::new(&observed, self.tokens())?);
+        for _ in 0..Messages::ROUNDS {
+            let mut marginals = HashMap::new();
+            let mut wrong = None;
+            self.together(
+                |sentences| {
+                    let mut found = Vec::new();
+                    let evidence = self.pass(sentences, control, &mut |place, marginal| {
+                        found.push((place, marginal.to_vec()));
+                    })?;
+                    Ok((found, evidence.1))
+                },
+                |(found, place)| {
+                    marginals.extend(found);
+                    wrong = wrong.or(place);
+                },
+            )?;
+            if wrong.is_some() {
+                return Err(self.unexplained(None));
+            }
+            if let Some(mut messages) = self.messages.take() {
+                let of = |place: usize| {
+                    let mut likelihood = Vec::new();
+                    self.fill(place, |y| self.column(y, control), &mut likelihood)?;
+                    Ok(likelihood)
+                };
+                messages.update(&marginals, of, &drawn)?;
+                self.messages = Some(messages);
+            }
+        }
+        Ok(())
+    }
+
+    fn unexplained(&self, place: Option<usize>) -> Error {
+        let expected = "a release of this mechanism, of words that the model allows";
+        let got = match place {
+            Some(place) => format!("one whose word {place} nothing explains"),
+            None => "one that nothing explains".to_owned(),
+        };
+        Error::parameter("text", expected, got)
+    }
+
+    fn word(&self, place: usize, marginal: &[f64]) -> WordPosterior {
+        let each = marginal.iter().zip(0u32..);
+        let likelier = |a: (f64, u32), (&p, id): (&f64, u32)| if p > a.0 { (p, id) } else { a };
+        let (certainty, best) = match &self.among {
+            None => each.fold((0.0, 0), likelier),
+            Some(among) => {
+                let named = each.zip(among).filter(|(_, named)| **named);
+                named.map(|(each, _)| each).fold((0.0, 0), likelier)
+            }
+        };
+        WordPosterior {
+            best,
+            certainty,
+            bits: (-sums(marginal, 0).p_ln_p / std::f64::consts::LN_2).max(0.0),
+            unknown: marginal[self.prior.words()],
+            written: matches!(self.reading.observed[place], Observed::Written(_)),
+        }
+    }
+
+    fn summarise(&mut self, control: &Control) -> Result<()> {
+        if let Some(found) = &self.enumerated {
+            self.log_evidence = found.log_evidence;
+            let words = 0..self.reading.observed.len();
+            let words = words.map(|place| self.word(place, &self.written_out(found, place)));
+            self.words = words.collect();
+            return Ok(());
+        }
+        let (mut words, mut log, mut wrong) = (Vec::new(), 0.0, None::<usize>);
+        self.together(
+            |sentences| {
+                let mut found = Vec::new();
+                let (log, wrong) = self.pass(sentences, control, &mut |place, marginal| {
+                    found.push((place, self.word(place, marginal)));
+                })?;
+                control.advance(found.len());
+                Ok((found, log, wrong))
+            },
+            |(found, part, place)| {
+                words.extend(found);
+                log += part;
+                wrong = wrong.into_iter().chain(place).min();
+            },
+        )?;
+        if wrong.is_some() {
+            return Err(self.unexplained(wrong));
+        }
+        words.sort_unstable_by_key(|(place, _)| *place);
+        self.words = words.into_iter().map(|(_, word)| word).collect();
+        self.log_evidence = log;
+        if self.messages.is_some() {
+            self.log_evidence = f64::NAN;
+        }
+        Ok(())
+    }
+
+    /// The posterior of a place, of sentences that were written out.
+    fn written_out(&self, found: &Enumerated, place: usize) -> Vec<f64> {
+        let mut marginal = vec![0.0; self.tokens()];
+        let rows = found.tokens.chunks_exact(self.reading.observed.len());
+        for (row, weight) in rows.zip(&found.weights) {
+            marginal[row[place] as usize] += weight;
+        }
+        marginal
+    }
+
+    /// Whether all numbers are exact sums. They are, except for consistent texts of more than a few
+    /// words.
+    pub fn is_exact(&self) -> bool {
+        self.messages.is_none()
+    }
+
+    /// The knowledge about every word.
+    pub fn words(&self) -> &[WordPosterior] {
+        &self.words
+    }
+
+    /// The channel.
+    pub fn channel(&self) -> &Arc<Channel> {
+        &self.channel
+    }
+
+    /// ln of the probability of the release; NaN if it is not exact.
+    pub fn log_evidence(&self) -> f64 {
+        self.log_evidence
+    }
+
+    /// The expected share of the replaced words that their likeliest words are: the most that anybody
+    /// names who knows the model; NaN where no word was replaced.
+    pub fn expected_right(&self) -> f64 {
+        let replaced = || self.words.iter().filter(|word| !word.written);
+        replaced().map(|word| word.certainty).sum::<f64>() / replaced().count() as f64
+    }
+}

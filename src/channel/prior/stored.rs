@@ -1,0 +1,263 @@
+//! Models in files: sections of a file in fastdx's format, tied to the model's words.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{NgramPrior, Rows, Triples, words_fingerprint};
+use crate::support::buffer::Backing;
+use crate::support::error::{Error, Result};
+use crate::support::file::{Kind, Sections, map, write_atomically, write_sections};
+use crate::words::space::MetricSpace;
+
+pub(super) type Parsed<T> = std::result::Result<T, String>;
+
+impl NgramPrior {
+    fn write(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
+        let vocabulary = self.space.vocabulary();
+        let meta = [
+            self.order as u64,
+            vocabulary.len() as u64,
+            words_fingerprint(vocabulary),
+        ];
+        let (pairs, triples) = (&self.pairs, &self.triples);
+        let mut sections: Vec<(Kind, &[u8])> = vec![
+            (Kind::PriorMeta, bytemuck::cast_slice(&meta)),
+            (
+                Kind::PriorFrequencies,
+                bytemuck::cast_slice(&self.frequencies),
+            ),
+            (Kind::PriorUnigram, bytemuck::cast_slice(&self.unigram)),
+            (Kind::PriorPairStarts, bytemuck::cast_slice(&pairs.starts)),
+            (Kind::PriorPairWords, bytemuck::cast_slice(&pairs.words)),
+            (Kind::PriorPairWeights, bytemuck::cast_slice(&pairs.weights)),
+        ];
+        let rows = &triples.rows;
+        if self.order == 3 {
+            sections.extend([
+                (Kind::PriorFirst, bytemuck::cast_slice(&triples.first)),
+                (Kind::PriorLast, bytemuck::cast_slice(&triples.last)),
+                (Kind::PriorTripleStarts, bytemuck::cast_slice(&rows.starts)),
+                (Kind::PriorTripleWords, bytemuck::cast_slice(&rows.words)),
+                (
+                    Kind::PriorTripleWeights,
+                    bytemuck::cast_slice(&rows.weights),
+                ),
+            ] as [(Kind, &[u8]); 5]);
+        }
+        write_sections(out, &sections)
+    }
+
+    /// The bytes that [`save`](Self::save) would write.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // Writing to a Vec cannot fail.
+        let _ = self.write(&mut bytes);
+        bytes
+    }
+
+    /// Writes the model to a file: first to a temporary file beside it, which is then renamed.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn save(&self, path: &Path) -> Result<()> {
+        write_atomically(path, |out| self.write(out))
+    }
+
+    /// Reads a file that [`save`](Self::save) wrote; `space` must have the model's words in the
+    /// same order.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Corrupt`] for a damaged file or one without a model;
+    /// [`Error::Parameter`] for other words.
+    pub fn open(space: Arc<dyn MetricSpace>, path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(Error::io(path))?;
+        Self::read(space, &map(path, &file)?, path)
+    }
+
+    /// Reads the model from the bytes that [`to_bytes`](Self::to_bytes) returned.
+    ///
+    /// # Errors
+    /// The errors of [`open`](Self::open).
+    pub fn from_bytes(space: Arc<dyn MetricSpace>, bytes: &[u8]) -> Result<Self> {
+        Self::read(space, &Backing::copy(bytes), Path::new("<bytes>"))
+    }
+
+    fn read(space: Arc<dyn MetricSpace>, backing: &Backing, path: &Path) -> Result<Self> {
+        let corrupt = |reason| Error::Corrupt {
+            path: path.to_owned(),
+            reason,
+        };
+        let sections = Sections::parse(backing, true).map_err(corrupt)?;
+        let (order, words, print) = meta(&sections).map_err(corrupt)?;
+        let vocabulary = space.vocabulary();
+        if words != vocabulary.len() || print != words_fingerprint(vocabulary) {
+            let expected = format!("one with the {words} words that the model is of");
+            let got = "one with other words, or in another order";
+            return Err(Error::parameter("space", expected, got));
+        }
+        parts(space, order, &sections).map_err(corrupt)
+    }
+}
+
+fn meta(sections: &Sections) -> Parsed<(usize, usize, u64)> {
+    let meta = sections.get::<u64>(Kind::PriorMeta)?;
+    match meta.as_deref() {
+        Some(&[order @ 1..=3, words, print]) => {
+            let words = usize::try_from(words).map_err(|_| "a model of impossibly many words")?;
+            Ok((order as usize, words, print))
+        }
+        Some(_) => Err("the model's meta section holds impossible values".into()),
+        None => Err("holds no language model".into()),
+    }
+}
+
+fn array<T: bytemuck::Pod>(sections: &Sections, kind: Kind) -> Parsed<Vec<T>> {
+    let found = sections.get::<T>(kind)?;
+    let found = found.ok_or("a part of the language model is missing")?;
+    Ok(found.to_vec())
+}
+
+/// The frequencies of words and of unknown ones, if they are valid.
+pub(super) fn checked_shares(words: usize, shares: Vec<f64>) -> Parsed<Vec<f64>> {
+    let sum: f64 = shares.iter().sum();
+    let positive = shares.iter().all(|&p| p >= 0.0);
+    match shares.len() == words + 1 && positive && (sum - 1.0).abs() < 1e-9 {
+        true => Ok(shares),
+        false => Err("the frequencies of the language model are none".into()),
+    }
+}
+
+/// Rows whose starts and words are in order and in range, and whose weights sum to at most 1.
+pub(super) fn checked_rows(
+    words: usize,
+    contexts: usize,
+    (starts, seen, weights): (Vec<u32>, Vec<u32>, Vec<f32>),
+) -> Parsed<Rows> {
+    let whole = starts.len() == contexts + 1
+        && starts[0] == 0
+        && starts.is_sorted()
+        && starts[contexts] as usize == seen.len()
+        && weights.len() == seen.len()
+        && weights.iter().all(|p| (0.0..=1.0).contains(p));
+    let ascending = |row: &[u32]| {
+        row.windows(2).all(|w| w[0] < w[1]) && row.iter().all(|&w| w as usize <= words)
+    };
+    let mut each = starts.windows(2);
+    if !whole || !each.all(|w| ascending(&seen[w[0] as usize..w[1] as usize])) {
+        return Err("the rows of the language model are out of order".into());
+    }
+    let rows = Rows::new(starts, seen, weights);
+    let sums = (0..contexts).map(|c| rows.row(c).map(|(_, p)| p).sum::<f64>());
+    match sums.into_iter().all(|sum| sum < 1.0 + 1e-5) {
+        true => Ok(rows),
+        false => Err("a row of the language model sums to more than 1".into()),
+    }
+}
+
+/// Everything is checked: words out of range would cause reads out of bounds.
+fn parts(space: Arc<dyn MetricSpace>, order: usize, sections: &Sections) -> Parsed<NgramPrior> {
+    let words = space.vocabulary().len();
+    let shares = |kind| checked_shares(words, array(sections, kind)?);
+    let rows = |contexts: usize, [starts, seen, weights]: [Kind; 3]| {
+        let parts = (
+            array(sections, starts)?,
+            array(sections, seen)?,
+            array(sections, weights)?,
+        );
+        checked_rows(words, contexts, parts)
+    };
+    let pairs = rows(
+        words + 2,
+        [
+            Kind::PriorPairStarts,
+            Kind::PriorPairWords,
+            Kind::PriorPairWeights,
+        ],
+    )?;
+    let mut prior = NgramPrior {
+        frequencies: shares(Kind::PriorFrequencies)?,
+        unigram: shares(Kind::PriorUnigram)?,
+        space: space.clone(),
+        order,
+        pairs,
+        triples: Triples::empty(),
+    };
+    if order < 3 {
+        return Ok(prior);
+    }
+    let first: Vec<u32> = array(sections, Kind::PriorFirst)?;
+    let last: Vec<u32> = array(sections, Kind::PriorLast)?;
+    let contexts = first.iter().zip(&last);
+    let known = |(&u, &v): (&u32, &u32)| u as usize <= words + 1 && v as usize <= words;
+    if first.len() != last.len()
+        || !contexts.clone().all(known)
+        || !contexts.clone().zip(contexts.skip(1)).all(|(a, b)| a < b)
+    {
+        return Err("the contexts of the language model are out of order".into());
+    }
+    let rows = rows(
+        first.len(),
+        [
+            Kind::PriorTripleStarts,
+            Kind::PriorTripleWords,
+            Kind::PriorTripleWeights,
+        ],
+    )?;
+    let mut triples = Triples {
+        first,
+        last,
+        rows,
+        ..Triples::default()
+    };
+    triples.link(|u, v| prior.probability_behind(u, v));
+    prior.triples = triples;
+    Ok(prior)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::parallel::Control;
+    use crate::{Embedding, Metric, Vocabulary};
+
+    fn space(words: &[&str]) -> Arc<dyn MetricSpace> {
+        let vectors = (0..words.len()).map(|i| i as f32).collect();
+        let vocabulary = Vocabulary::new(words).unwrap();
+        Arc::new(Embedding::new(vocabulary, vectors, 1, Metric::Euclidean).unwrap())
+    }
+
+    #[test]
+    fn saved_models_are_read_back_and_damaged_ones_refused() {
+        let words = space(&["a", "b", "c"]);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("prior.fdx");
+        for order in 1..=3 {
+            let texts = ["a b c a b", "b a c. c a x"];
+            let control = Control::new();
+            let prior = NgramPrior::train(words.clone(), &texts, order, None, &control).unwrap();
+            prior.save(&path).unwrap();
+            let back = NgramPrior::open(words.clone(), &path).unwrap();
+            assert_eq!((back.order, &back.pairs), (order, &prior.pairs));
+            assert_eq!(back.triples, prior.triples);
+            assert_eq!(back.next(&["a", "b"]), prior.next(&["a", "b"]));
+            let other = NgramPrior::open(space(&["a", "c", "b"]), &path).unwrap_err();
+            assert!(other.to_string().contains("space"), "{other}");
+            let bytes = prior.to_bytes();
+            for at in (0..bytes.len()).step_by(7) {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 0x10;
+                assert!(
+                    NgramPrior::from_bytes(words.clone(), &damaged).is_err(),
+                    "{at}"
+                );
+            }
+        }
+        let cover = crate::Cover::identity(&*words, &[]).unwrap().to_bytes();
+        let foreign = NgramPrior::from_bytes(words, &cover).unwrap_err();
+        assert!(
+            foreign.to_string().contains("no language model"),
+            "{foreign}"
+        );
+    }
+}

@@ -1,0 +1,675 @@
+//! Metrics on embedding vectors, computed in f64 by direct differences.
+//!
+//! One function serves single distances and rows, so both agree bit for bit. Every formula is
+//! symmetric in its arguments bit for bit: the privacy proofs need one metric, not two roundings of
+//! it. Sums run in eight fixed lanes, so the result does not depend on the machine's vector width.
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+pub(crate) mod block;
+pub(crate) mod bounded;
+mod limits;
+pub(crate) mod quantised;
+
+pub use limits::{Limits, Proven};
+
+use std::fmt;
+
+use crate::support::names::named;
+#[cfg(target_arch = "x86_64")]
+use crate::support::prefetch::prefetch;
+#[cfg(target_arch = "x86_64")]
+use crate::support::simd::{Avx2, Avx512, Avx512Foundation};
+
+/// A metric on ℝⁿ (or a subset of it).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Metric {
+    /// ‖a - b‖₂.
+    Euclidean,
+    /// ‖a - b‖₁.
+    Manhattan,
+    /// ‖a - b‖_∞.
+    Chebyshev,
+    /// The angle between a and b, in radians (0 to π). Parallel vectors have distance 0. No vector
+    /// may be 0.
+    Angular,
+    /// Hyperbolic distance on the Poincaré ball, arcosh(1 + 2‖a-b‖²/((1-‖a‖²)(1-‖b‖²))).
+    /// Every vector must have norm below 1.
+    Poincare,
+}
+
+// In the order of their codes in index files.
+named!(
+    Metric, "metric",
+    Metric::Euclidean => "euclidean",
+    Metric::Manhattan => "manhattan",
+    Metric::Chebyshev => "chebyshev",
+    Metric::Angular => "angular",
+    Metric::Poincare => "poincare";
+    not "cosine" => " (1 - cos is no metric: it breaks the triangle inequality, and with it the \
+                     proof; 'angular', the angle itself, is one)"
+);
+
+impl Metric {
+    /// The distance between two vectors of equal length.
+    pub fn distance<A: Coordinate>(self, a: &[A], b: &[f32]) -> f64 {
+        let mut out = [0.0];
+        self.distances(a, b, &mut out);
+        out[0]
+    }
+
+    /// Writes the distances from `a` to the `out.len()` rows of `rows` (row-major, `a.len()` wide).
+    pub fn distances<A: Coordinate>(self, a: &[A], rows: &[f32], out: &mut [f64]) {
+        assert_eq!(rows.len(), a.len() * out.len());
+        #[cfg(target_arch = "x86_64")]
+        {
+            if Avx512::detect().is_some() {
+                // SAFETY: the features were detected.
+                return unsafe { distances_avx512(self, a, rows, out) };
+            }
+            if Avx2::detect().is_some() {
+                // SAFETY: the feature was detected.
+                return unsafe { distances_avx2(self, a, rows, out) };
+            }
+        }
+        distances_portable(self, a, rows, out);
+    }
+
+    /// Writes the distances from `a` to the rows of `rows` (row-major, `a.len()` wide) that `ids`
+    /// select. They equal those of [`distances`](Self::distances) bit for bit. For rows that lie
+    /// apart in memory.
+    ///
+    /// # Panics
+    /// Panics for an id beyond the rows, or if `ids` and `out` have different lengths.
+    pub(crate) fn distances_to<A: Coordinate>(
+        self,
+        a: &[A],
+        rows: &[f32],
+        ids: &[u32],
+        out: &mut [f64],
+    ) {
+        assert_eq!(ids.len(), out.len());
+        let n = a.len();
+        #[cfg(target_arch = "x86_64")]
+        if self == Metric::Euclidean && Avx512::detect().is_some() {
+            let at = |&id: &u32| -> *const f32 { rows[id as usize * n..][..n].as_ptr() };
+            let (ids, rest) = ids.as_chunks::<ROWS_PER_BATCH>();
+            let (out, out_rest) = out.as_chunks_mut::<ROWS_PER_BATCH>();
+            let mut next = ids.first().map(|ids| ids.each_ref().map(at));
+            for (i, out) in out.iter_mut().enumerate() {
+                let Some(now) = next else { break };
+                next = ids.get(i + 1).map(|ids| ids.each_ref().map(at));
+                // SAFETY: the features were detected; each pointer has n numbers.
+                unsafe {
+                    euclidean_avx512::<A, ROWS_PER_BATCH, true>(a, now, next.unwrap_or(now), out)
+                };
+            }
+            for (id, out) in rest.iter().zip(out_rest) {
+                let now = [at(id); 1];
+                // SAFETY: as above.
+                unsafe { euclidean_avx512::<A, 1, false>(a, now, now, std::array::from_mut(out)) };
+            }
+            return;
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self == Metric::Euclidean && Avx2::detect().is_some() {
+            let row = |i: usize| &rows[ids[i] as usize * n..][..n];
+            // SAFETY: the feature was detected.
+            return unsafe { avx2::euclidean(a, row, out) };
+        }
+        for (&id, out) in ids.iter().zip(out) {
+            *out = self.distance(a, &rows[id as usize * n..][..n]);
+        }
+    }
+
+    /// Writes the distances between pairs of rows of `rows` (row-major, `n` wide): `a[i]` and
+    /// `b[i]` select pair i. They equal those of [`distance`](Self::distance) bit for bit.
+    ///
+    /// # Panics
+    /// Panics for an id beyond the rows, or if `a`, `b` and `out` have different lengths.
+    pub(crate) fn pairs(self, rows: &[f32], n: usize, a: &[u32], b: &[u32], out: &mut [f64]) {
+        assert!(a.len() == b.len() && a.len() == out.len());
+        let at = |id: u32| &rows[id as usize * n..][..n];
+        #[allow(unused_mut)] // on other machines
+        let mut first = 0;
+        #[cfg(target_arch = "x86_64")]
+        if self == Metric::Euclidean && Avx512::detect().is_some() {
+            let pairs = a
+                .as_chunks::<ROWS_PER_BATCH>()
+                .0
+                .iter()
+                .zip(b.as_chunks().0);
+            for ((a, b), out) in pairs.zip(out.as_chunks_mut().0) {
+                // SAFETY: the features were detected; each slice has n numbers.
+                unsafe {
+                    pairs_avx512(
+                        n,
+                        a.map(|id| at(id).as_ptr()),
+                        b.map(|id| at(id).as_ptr()),
+                        out,
+                    )
+                };
+                first += ROWS_PER_BATCH;
+            }
+        }
+        for ((&a, &b), out) in a.iter().zip(b).zip(out).skip(first) {
+            *out = self.distance(at(a), at(b));
+        }
+    }
+
+    /// The absolute error of a computed distance beyond a relative (n/8 + 8)·2⁻⁵³, in n dimensions,
+    /// if no ‖u‖² exceeds `largest`.
+    ///
+    /// For the angle, this is the rounding of the two unit vectors. On the Poincaré ball, d = 2
+    /// arsinh(s) changes by at most twice the relative error of s. 1 - ‖u‖² contributes its own
+    /// rounding error divided by itself.
+    pub(crate) fn absolute_error(self, n: usize, largest: f64) -> f64 {
+        let rounding = (n as f64 / 8.0 + 8.0) * f64::EPSILON;
+        match self {
+            Metric::Euclidean | Metric::Manhattan | Metric::Chebyshev => 0.0,
+            Metric::Angular => 2.0 * rounding,
+            Metric::Poincare => 2.0 * rounding / (1.0 - largest),
+        }
+    }
+
+    /// The reason why `vector` is no point of this metric space, if it is none.
+    pub(crate) fn refuse<A: Coordinate>(self, vector: &[A]) -> Option<String> {
+        if let Some(i) = vector.iter().position(|x| !x.wide().is_finite()) {
+            return Some(format!("holds {} at position {i}", vector[i].wide()));
+        }
+        let norm2 = || norm2(vector);
+        match self {
+            Metric::Angular if norm2() == 0.0 => {
+                Some("is 0, which has no direction for the angular metric".into())
+            }
+            Metric::Angular if !norm2().is_normal() => {
+                Some("is too small or too large for its direction to be computed".into())
+            }
+            Metric::Poincare if norm2() >= 1.0 => Some(format!(
+                "has norm {}, and the Poincaré ball needs norms below 1",
+                norm2().sqrt()
+            )),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The type of a coordinate: f32 (a stored vector) or f64 (a noisy one).
+pub trait Coordinate: Copy + Send + Sync + 'static {
+    /// The coordinate as f64, exactly.
+    fn wide(self) -> f64;
+
+    /// Loads eight coordinates from `at` on as f64; those outside the mask are 0.
+    ///
+    /// # Safety
+    /// The machine has the features; the lanes in the mask can be read.
+    #[cfg(target_arch = "x86_64")]
+    #[doc(hidden)]
+    unsafe fn eight(at: *const Self, mask: u8) -> __m512d;
+}
+
+impl Coordinate for f32 {
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+    unsafe fn eight(at: *const Self, mask: u8) -> __m512d {
+        // SAFETY: the caller guarantees that the lanes in the mask can be read; the others are not
+        // touched.
+        _mm512_cvtps_pd(unsafe { _mm256_maskz_loadu_ps(mask, at) })
+    }
+}
+
+impl Coordinate for f64 {
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+    unsafe fn eight(at: *const Self, mask: u8) -> __m512d {
+        // SAFETY: the caller guarantees that the lanes in the mask can be read; the others are not
+        // touched.
+        unsafe { _mm512_maskz_loadu_pd(mask, at) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn distances_avx512<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &mut [f64]) {
+    if metric != Metric::Euclidean {
+        return distances_portable(metric, a, rows, out);
+    }
+    let n = a.len().max(1);
+    let groups = rows.chunks_exact(n * ROWS_PER_BATCH);
+    let rest = groups.remainder();
+    let (out, out_rest) = out.as_chunks_mut::<ROWS_PER_BATCH>();
+    for (group, out) in groups.zip(out) {
+        let of: [*const f32; ROWS_PER_BATCH] = std::array::from_fn(|t| group[t * n..].as_ptr());
+        // SAFETY: each pointer has n numbers.
+        unsafe { euclidean_avx512::<A, ROWS_PER_BATCH, false>(a, of, of, out) };
+    }
+    for (b, out) in rest.chunks_exact(n).zip(out_rest) {
+        let of = [b.as_ptr()];
+        // SAFETY: as above.
+        unsafe { euclidean_avx512::<A, 1, false>(a, of, of, std::array::from_mut(out)) };
+    }
+}
+
+/// Rows whose sums are computed side by side: a single sum would wait for its last addition.
+#[cfg(target_arch = "x86_64")]
+const ROWS_PER_BATCH: usize = 4;
+
+/// Computes ‖a - b‖₂ of some rows b; with `FETCH`, prefetches the `next` rows meanwhile.
+///
+/// # Safety
+/// Each pointer in `now` and `next` has as many numbers as `a`.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+unsafe fn euclidean_avx512<A: Coordinate, const R: usize, const FETCH: bool>(
+    a: &[A],
+    now: [*const f32; R],
+    next: [*const f32; R],
+    out: &mut [f64; R],
+) {
+    let n = a.len();
+    let whole = n / 8 * 8;
+    let mut acc = [_mm512_setzero_pd(); R];
+    // The mask is a constant in the loop, so these are plain loads with conversion.
+    let mut add = |at: usize, mask: u8| {
+        // SAFETY: the lanes in the mask lie within `a` and the rows, which have n numbers.
+        let x = unsafe { A::eight(a.as_ptr().add(at), mask) };
+        for r in 0..R {
+            if FETCH && at.is_multiple_of(16) {
+                prefetch(next[r].wrapping_add(at));
+            }
+            // SAFETY: as for `a`.
+            let d = _mm512_sub_pd(x, unsafe { f32::eight(now[r].add(at), mask) });
+            // No fused multiply-add: the sum must be that of `lanes`, bit for bit.
+            acc[r] = _mm512_add_pd(acc[r], _mm512_mul_pd(d, d));
+        }
+    };
+    for at in (0..whole).step_by(8) {
+        add(at, u8::MAX);
+    }
+    if whole < n {
+        add(whole, (1 << (n - whole)) - 1);
+    }
+    for (out, acc) in out.iter_mut().zip(acc) {
+        *out = sum_avx512(acc).sqrt();
+    }
+}
+
+/// Computes ‖a - b‖₂ of pairs of rows of n numbers.
+///
+/// # Safety
+/// Each pointer has n numbers.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+unsafe fn pairs_avx512<const R: usize>(
+    n: usize,
+    a: [*const f32; R],
+    b: [*const f32; R],
+    out: &mut [f64; R],
+) {
+    let whole = n / 8 * 8;
+    let mut acc = [_mm512_setzero_pd(); R];
+    let mut add = |at: usize, mask: u8| {
+        for r in 0..R {
+            // SAFETY: the lanes in the mask lie within the rows, which have n numbers.
+            let (x, y) = unsafe {
+                (
+                    f32::eight(a[r].add(at), mask),
+                    f32::eight(b[r].add(at), mask),
+                )
+            };
+            let d = _mm512_sub_pd(x, y);
+            // No fused multiply-add, as above.
+            acc[r] = _mm512_add_pd(acc[r], _mm512_mul_pd(d, d));
+        }
+    };
+    for at in (0..whole).step_by(8) {
+        add(at, u8::MAX);
+    }
+    if whole < n {
+        add(whole, (1 << (n - whole)) - 1);
+    }
+    for (out, acc) in out.iter_mut().zip(acc) {
+        *out = sum_avx512(acc).sqrt();
+    }
+}
+
+/// The sum of eight lanes, in the order of `sum`.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn sum_avx512(lanes: __m512d) -> f64 {
+    let four = _mm256_add_pd(
+        _mm512_castpd512_pd256(lanes),
+        _mm512_extractf64x4_pd::<1>(lanes),
+    );
+    let two = _mm_add_pd(
+        _mm256_castpd256_pd128(four),
+        _mm256_extractf128_pd::<1>(four),
+    );
+    _mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn distances_avx2<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &mut [f64]) {
+    let n = a.len();
+    if metric == Metric::Euclidean && n > 0 {
+        return avx2::euclidean(a, |i| &rows[i * n..][..n], out);
+    }
+    distances_portable(metric, a, rows, out);
+}
+
+#[inline(always)]
+fn distances_portable<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &mut [f64]) {
+    // Plain loops: a closure passed to an iterator would be compiled separately, without the
+    // caller's vector width.
+    let n = a.len().max(1);
+    match metric {
+        Metric::Euclidean => {
+            for (b, out) in rows.chunks_exact(n).zip(out) {
+                *out = squared(a, b).sqrt();
+            }
+        }
+        Metric::Manhattan => {
+            for (b, out) in rows.chunks_exact(n).zip(out) {
+                *out = sum(lanes(a, b, |sum, x, y| sum + (x - y).abs()));
+            }
+        }
+        Metric::Chebyshev => {
+            for (b, out) in rows.chunks_exact(n).zip(out) {
+                let largest = lanes(a, b, |max, x, y| f64::max(max, (x - y).abs()));
+                *out = largest.iter().fold(0.0, |m, &x| m.max(x));
+            }
+        }
+        Metric::Angular => {
+            let scale_a = norm2(a).sqrt().recip();
+            for (b, out) in rows.chunks_exact(n).zip(out) {
+                let scale_b = norm2(b).sqrt().recip();
+                // Kahan's formula: accurate at every angle, where arccos loses half the digits near
+                // 0.
+                let minus = sum(lanes(a, b, |s, x, y| {
+                    s + (x * scale_a - y * scale_b).powi(2)
+                }));
+                let plus = sum(lanes(a, b, |s, x, y| {
+                    s + (x * scale_a + y * scale_b).powi(2)
+                }));
+                *out = 2.0 * f64::atan2(minus.sqrt(), plus.sqrt());
+            }
+        }
+        Metric::Poincare => {
+            let a2 = 1.0 - norm2(a);
+            for (b, out) in rows.chunks_exact(n).zip(out) {
+                // arcosh(1 + 2s²) = 2 arsinh(s), which is accurate for small distances.
+                *out = poincare(squared(a, b), a2 * (1.0 - norm2(b)));
+            }
+        }
+    }
+}
+
+/// The hyperbolic distance on the ball, from ‖a - b‖² and (1 - ‖a‖²)(1 - ‖b‖²).
+#[inline]
+pub(crate) fn poincare(apart2: f64, inside: f64) -> f64 {
+    2.0 * (apart2 / inside).sqrt().asinh()
+}
+
+/// Compares distances from `a` to up to 64 rows with limits, in f32; sets the bits that are certain
+/// despite rounding.
+///
+/// A sum of n squared differences has a relative error of at most (n + 4)·2⁻²⁴, and 2⁻¹²⁶ per term
+/// where squares are subnormal. 2⁻¹² covers this up to n = 4000.
+pub(crate) fn compare_f32(a: &[f32], rows: &[f32], ids: &[u32], limits: &Limits) -> Proven {
+    #[cfg(target_arch = "x86_64")]
+    if Avx512Foundation::detect().is_some() {
+        // SAFETY: the feature was detected.
+        return unsafe { compare_avx512(a, rows, ids, limits) };
+    }
+    compare_by(a, rows, ids, limits, squared_f32_portable)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn compare_avx512(a: &[f32], rows: &[f32], ids: &[u32], limits: &Limits) -> Proven {
+    // Prefetch the start of every row: the rows then wait for memory together, and the machine
+    // fetches the rest.
+    for &id in ids {
+        prefetch(rows[id as usize * a.len()..].as_ptr());
+    }
+    compare_by(a, rows, ids, limits, |a, b| squared_f32_avx512(a, b))
+}
+
+#[inline(always)]
+fn compare_by(
+    a: &[f32],
+    rows: &[f32],
+    ids: &[u32],
+    limits: &Limits,
+    squared: impl Fn(&[f32], &[f32]) -> f32,
+) -> Proven {
+    let mut proven = Proven::default();
+    for (i, (&id, &far)) in ids.iter().zip(limits.far).enumerate() {
+        let row = &rows[id as usize * a.len()..][..a.len()];
+        let limit2 = squared_limit(a.len(), far);
+        let beyond = limit2.is_some_and(|limit2| squared(a, row) > limit2);
+        proven.beyond |= u64::from(beyond) << i;
+    }
+    proven
+}
+
+/// The squared limit that a sum in f32 must exceed; `None` if f32 cannot decide.
+#[inline]
+fn squared_limit(n: usize, limit: f64) -> Option<f32> {
+    let limit2 = (limit * limit * (1.0 + 1.0 / 4096.0)) as f32 + 1e-30;
+    (n <= 4000 && limit2.is_finite()).then_some(limit2)
+}
+
+/// ‖a - b‖₂² in f32.
+#[inline]
+pub(crate) fn squared_f32(a: &[f32], b: &[f32]) -> f32 {
+    #[cfg(target_arch = "x86_64")]
+    if Avx512Foundation::detect().is_some() {
+        // SAFETY: the feature was detected.
+        return unsafe { squared_f32_avx512(a, b) };
+    }
+    squared_f32_portable(a, b)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn squared_f32_avx512(a: &[f32], b: &[f32]) -> f32 {
+    let n = a.len().min(b.len());
+    let mut acc = _mm512_setzero_ps();
+    for at in (0..n).step_by(16) {
+        let mask = u16::MAX >> (16 - (n - at).min(16));
+        // SAFETY: the lanes in the mask lie within a and b.
+        let (x, y) = unsafe {
+            (
+                _mm512_maskz_loadu_ps(mask, a.as_ptr().add(at)),
+                _mm512_maskz_loadu_ps(mask, b.as_ptr().add(at)),
+            )
+        };
+        let d = _mm512_sub_ps(x, y);
+        acc = _mm512_fmadd_ps(d, d, acc);
+    }
+    _mm512_reduce_add_ps(acc)
+}
+
+fn squared_f32_portable(a: &[f32], b: &[f32]) -> f32 {
+    let mut acc = [0.0f32; 8];
+    let (a, a_rest) = a.as_chunks::<8>();
+    let (b, b_rest) = b.as_chunks::<8>();
+    for (x, y) in a.iter().zip(b) {
+        for l in 0..8 {
+            acc[l] += (x[l] - y[l]) * (x[l] - y[l]);
+        }
+    }
+    for (l, (x, y)) in a_rest.iter().zip(b_rest).enumerate() {
+        acc[l] += (x - y) * (x - y);
+    }
+    acc.iter().sum()
+}
+
+/// ‖a - b‖₂².
+#[inline(always)]
+fn squared<A: Coordinate>(a: &[A], b: &[f32]) -> f64 {
+    sum(lanes(a, b, |s, x, y| s + (x - y) * (x - y)))
+}
+
+#[inline(always)]
+pub(crate) fn norm2<A: Coordinate>(a: &[A]) -> f64 {
+    let mut acc = [0.0f64; 8];
+    let (chunks, rest) = a.as_chunks::<8>();
+    for x in chunks {
+        for l in 0..8 {
+            acc[l] += x[l].wide() * x[l].wide();
+        }
+    }
+    for (l, x) in rest.iter().enumerate() {
+        acc[l] += x.wide() * x.wide();
+    }
+    sum(acc)
+}
+
+#[inline(always)]
+fn lanes<A: Coordinate>(a: &[A], b: &[f32], step: impl Fn(f64, f64, f64) -> f64) -> [f64; 8] {
+    let mut acc = [0.0f64; 8];
+    let (a, a_rest) = a.as_chunks::<8>();
+    let (b, b_rest) = b.as_chunks::<8>();
+    for (x, y) in a.iter().zip(b) {
+        for l in 0..8 {
+            acc[l] = step(acc[l], x[l].wide(), y[l].wide());
+        }
+    }
+    for (l, (x, y)) in a_rest.iter().zip(b_rest).enumerate() {
+        acc[l] = step(acc[l], x.wide(), y.wide());
+    }
+    acc
+}
+
+#[inline(always)]
+fn sum(acc: [f64; 8]) -> f64 {
+    ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn plain(metric: Metric, a: &[f32], b: &[f32]) -> f64 {
+        let diff = || a.iter().zip(b).map(|(&x, &y)| f64::from(x) - f64::from(y));
+        let norm2 = |v: &[f32]| v.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
+        match metric {
+            Metric::Euclidean => diff().map(|d| d * d).sum::<f64>().sqrt(),
+            Metric::Manhattan => diff().map(f64::abs).sum(),
+            Metric::Chebyshev => diff().map(f64::abs).fold(0.0, f64::max),
+            Metric::Angular => {
+                let dot: f64 = a
+                    .iter()
+                    .zip(b)
+                    .map(|(&x, &y)| f64::from(x) * f64::from(y))
+                    .sum();
+                (dot / (norm2(a) * norm2(b)).sqrt()).clamp(-1.0, 1.0).acos()
+            }
+            Metric::Poincare => {
+                let s = diff().map(|d| d * d).sum::<f64>();
+                (1.0 + 2.0 * s / ((1.0 - norm2(a)) * (1.0 - norm2(b)))).acosh()
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        #[test]
+        fn is_a_metric_and_equals_the_textbook(
+            (a, b, c) in (1usize..40).prop_flat_map(|n| {
+                let v = prop::collection::vec(-0.15f32..0.15, n);
+                (v.clone(), v.clone(), v)
+            })
+        ) {
+            for metric in Metric::ALL {
+                if metric == Metric::Angular && [&a, &b, &c].iter().any(|v| metric.refuse(v).is_some()) {
+                    continue;
+                }
+                let d = |x: &[f32], y: &[f32]| metric.distance(x, y);
+                prop_assert_eq!(d(&a, &a), 0.0);
+                prop_assert_eq!(d(&a, &b).to_bits(), d(&b, &a).to_bits());
+                prop_assert!(d(&a, &c) <= (d(&a, &b) + d(&b, &c)) * (1.0 + 1e-12));
+                let mut row = vec![0.0; 3];
+                metric.distances(&a, &[a.clone(), b.clone(), c.clone()].concat(), &mut row);
+                prop_assert_eq!(row[1].to_bits(), d(&a, &b).to_bits());
+                let expected = plain(metric, &a, &b);
+                let tolerance = if metric == Metric::Angular { 3e-8 } else { 1e-7 * expected + 1e-8 };
+                prop_assert!((d(&a, &b) - expected).abs() <= tolerance, "{} {} {}", metric, d(&a, &b), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn vector_widths_agree_bit_for_bit() {
+        for n in 1..40 {
+            let number = |i: usize| ((i * 7919 % 1000) as f32 - 500.0) * 0.001_23;
+            let a: Vec<f32> = (0..n).map(number).collect();
+            let wide: Vec<f64> = a.iter().map(|&x| f64::from(x) + 1e-9).collect();
+            let rows: Vec<f32> = (0..n * 5).map(|i| number(i + 17)).collect();
+            let (mut here, mut plain) = ([0.0; 5], [0.0; 5]);
+            Metric::Euclidean.distances(&a, &rows, &mut here);
+            distances_portable(Metric::Euclidean, &a, &rows, &mut plain);
+            assert_eq!(here, plain);
+            Metric::Euclidean.distances(&wide, &rows, &mut here);
+            distances_portable(Metric::Euclidean, &wide, &rows, &mut plain);
+            assert_eq!(here, plain);
+            // Also on machines that have something wider.
+            #[cfg(target_arch = "x86_64")]
+            if Avx2::detect().is_some() {
+                // SAFETY: the feature was detected.
+                unsafe { avx2::euclidean(&wide, |i| &rows[i * n..][..n], &mut here) };
+                assert_eq!(here, plain);
+            }
+            // Rows that are apart in memory, one of them twice.
+            for ids in [&[4, 0, 2, 2, 1, 3, 0, 4, 1][..], &[3], &[]] {
+                for metric in Metric::ALL {
+                    let (mut one, mut each) = (vec![0.0; ids.len()], [0.0; 5]);
+                    metric.distances_to(&wide, &rows, ids, &mut one);
+                    metric.distances(&wide, &rows, &mut each);
+                    let expected = ids.iter().map(|&id| each[id as usize].to_bits());
+                    assert!(one.iter().map(|d| d.to_bits()).eq(expected), "{metric}");
+                    let others: Vec<u32> = ids.iter().map(|id| (2 * id + 1) % 5).collect();
+                    metric.pairs(&rows, n, ids, &others, &mut one);
+                    let at = |id: u32| &rows[id as usize * n..][..n];
+                    for ((&i, &j), d) in ids.iter().zip(&others).zip(one) {
+                        assert_eq!(d.to_bits(), metric.distance(at(i), at(j)).to_bits());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn cosine_is_refused_with_the_reason() {
+        let message = "cosine".parse::<Metric>().unwrap_err().to_string();
+        assert!(message.contains("triangle inequality") && message.contains("angular"));
+    }
+}

@@ -1,0 +1,670 @@
+//! Computes certificates from bounded distances: the same certificates, much faster.
+//!
+//! A space may have bounded distances: f32 distances within a proved relative error ρ. They are
+//! then computed once for every pair. min(η·min(d, γ), 60 ln 2) has some maximum L and changes by
+//! at most ρ·L, so ln Z is known to within ζ = ρ·L. The loss of a pair falls with d and rises with
+//! |ln Z - ln Z'|, which gives a lower and an upper bound on it. A pair cannot be the certificate's
+//! if its upper bound is below another pair's lower bound. Distances and normalisers are computed
+//! exactly for the few pairs that remain. So the certificate equals that of exact distances to the
+//! last bit.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+
+use super::{Losses, NEAR, Near, Worst, normaliser};
+use crate::guarantee::Certificate;
+use crate::law::{FLOOR_EXPONENT, weights};
+use crate::mechanism::tem::Tem;
+use crate::support::error::Result;
+use crate::support::parallel::{Control, install};
+use crate::words::space::{MetricSpace, rows_together};
+
+/// Words in a block of columns, and of rows: distances and vectors stay in the second-level cache.
+const COLUMNS: usize = 256;
+const ROWS: usize = 128;
+/// Numbers that are compared together.
+const LANES: usize = 16;
+/// Maximum rounding error of ln Z: far more than 2²⁷ words can add.
+const ROUNDING: f64 = 1e-7;
+/// Maximum number of remaining pairs; with more, exact distances of all pairs are as fast.
+const MAX_PAIRS: usize = 1 << 18;
+
+/// The results of one pass over all bounded distances.
+pub(super) struct BoundedPass<'a> {
+    tems: &'a [Tem],
+    /// The relative error ρ.
+    error: f64,
+    /// No two words are farther apart.
+    farthest: f64,
+    /// ln Z by Tem and word.
+    ln_z: Vec<Vec<f64>>,
+    /// The [`NEAR`] nearest words of each word at a distance above 0, ascending, padded with +∞.
+    near: Vec<(f32, u32)>,
+}
+
+/// Sums of one thread.
+struct Sums {
+    error: f64,
+    /// Normalisers by Tem and word.
+    z: Vec<Vec<f64>>,
+    near: Vec<(f32, u32)>,
+    /// The last distance in each word's list.
+    limits: Vec<f32>,
+    distances: Vec<f32>,
+    weights: Vec<f64>,
+}
+
+impl Sums {
+    fn new(tems: usize, count: usize) -> Self {
+        Sums {
+            error: 0.0,
+            z: vec![vec![0.0; count]; tems],
+            near: vec![(f32::INFINITY, 0); count * NEAR],
+            limits: vec![f32::INFINITY; count],
+            distances: vec![0.0; ROWS * COLUMNS],
+            weights: Vec::with_capacity(COLUMNS),
+        }
+    }
+
+    /// Adds all pairs of the words `a` with the words `b`, to both sides unless `a` is among `b`.
+    /// Returns `false` if there are no bounded distances.
+    fn add(&mut self, tems: &[Tem], a: &[u32], b: &[u32], both: bool) -> bool {
+        let space = tems[0].space();
+        let Some(error) = space.bounded_distances(a, b, &mut self.distances, COLUMNS) else {
+            return false;
+        };
+        self.error = error;
+        let first = b[0] as usize;
+        for (i, &word) in a.iter().enumerate() {
+            for (z, tem) in self.z.iter_mut().zip(tems) {
+                let row = &self.distances[i * COLUMNS..][..b.len()];
+                self.weights.clear();
+                self.weights.extend(row.iter().map(|&d| f64::from(d)));
+                let eta = tem.nominal() / 2.0;
+                z[word as usize] += weights(&mut self.weights, eta, tem.gamma());
+                if both {
+                    let columns = &mut z[first..][..b.len()];
+                    let each = columns.iter_mut().zip(&self.weights);
+                    each.for_each(|(z, weight)| *z += weight);
+                }
+            }
+            for at in (0..b.len()).step_by(LANES) {
+                let chunk = at..b.len().min(at + LANES);
+                let row = &self.distances[i * COLUMNS..][chunk.clone()];
+                let limit = self.limits[word as usize];
+                let limits = both.then(|| &self.limits[first..][chunk.clone()]);
+                if !any_below(row, limit, limits) {
+                    continue;
+                }
+                for (at, other) in chunk.zip(&b[at..]) {
+                    let d = self.distances[i * COLUMNS + at];
+                    if d > 0.0 {
+                        self.meet(word, d, *other);
+                        if both {
+                            self.meet(*other, d, word);
+                        }
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Inserts a word into another word's list, if it is near enough.
+    fn meet(&mut self, word: u32, d: f32, other: u32) {
+        let word = word as usize;
+        if d < self.limits[word] {
+            let list = &mut self.near[word * NEAR..][..NEAR];
+            let at = list.partition_point(|near| near.0 <= d);
+            list[at..].rotate_right(1);
+            list[at] = (d, other);
+            self.limits[word] = list[NEAR - 1].0;
+        }
+    }
+
+    fn merged(mut self, other: Sums) -> Sums {
+        self.error = self.error.max(other.error);
+        for (z, others) in self.z.iter_mut().zip(&other.z) {
+            z.iter_mut().zip(others).for_each(|(z, other)| *z += other);
+        }
+        for (word, list) in (0u32..).zip(other.near.chunks_exact(NEAR)) {
+            for &(d, other) in list {
+                self.meet(word, d, other);
+            }
+        }
+        self
+    }
+}
+
+/// Whether one of the distances is below `limit`, or below its own entry of `limits`.
+fn any_below(distances: &[f32], limit: f32, limits: Option<&[f32]>) -> bool {
+    let limits = limits.unwrap_or(&[0.0; LANES]);
+    let (Some(distances), Some(limits)) = (
+        distances.first_chunk::<LANES>(),
+        limits.first_chunk::<LANES>(),
+    ) else {
+        return true;
+    };
+    let mut any = false;
+    for (d, own) in distances.iter().zip(limits) {
+        any |= (*d < limit) | (d < own);
+    }
+    any
+}
+
+/// The exact distance of a pair, and the pair.
+type Exact = (f64, (u32, u32));
+
+/// A lower and an upper bound on a pair's loss.
+#[derive(Clone, Copy)]
+struct PairBounds {
+    low: f64,
+    high: f64,
+    pair: (u32, u32),
+}
+
+impl<'a> BoundedPass<'a> {
+    /// Makes the pass for Tems without covers that differ only in ε; `None` if the space has no
+    /// bounded distances. `control` counts the words.
+    pub(super) fn new(tems: &'a [Tem], control: &Control) -> Result<Option<Self>> {
+        let space = tems[0].space();
+        let count = space.vocabulary().len();
+        let ids: Vec<u32> = (0..count as u32).collect();
+        let blocks: Vec<&[u32]> = ids.chunks(COLUMNS).collect();
+        let (next, refused) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let work = |_: usize| -> Result<Option<Sums>> {
+            let mut sums = Sums::new(tems.len(), count);
+            // The longest rows of blocks come first.
+            while let Some((block, others)) = blocks
+                .get(next.fetch_add(1, Ordering::Relaxed)..)
+                .and_then(<[_]>::split_first)
+            {
+                for rows in block.chunks(ROWS) {
+                    control.check()?;
+                    let bounded = sums.add(tems, rows, block, false)
+                        && others.iter().all(|other| sums.add(tems, rows, other, true));
+                    if !bounded || refused.load(Ordering::Relaxed) {
+                        refused.store(true, Ordering::Relaxed);
+                        return Ok(None);
+                    }
+                }
+                control.advance(block.len());
+            }
+            Ok(Some(sums))
+        };
+        let found: Vec<Option<Sums>> = install(count * count, 0, || {
+            let threads = 0..rayon::current_num_threads();
+            let all = threads.into_par_iter().with_max_len(1).map(work);
+            all.collect::<Result<_>>()
+        })??;
+        let found: Option<Vec<Sums>> = found.into_iter().collect();
+        let Some(sums) = found.and_then(|all| all.into_iter().reduce(Sums::merged)) else {
+            return Ok(None);
+        };
+        let logarithms = |z: Vec<f64>| z.into_iter().map(f64::ln).collect();
+        Ok(Some(BoundedPass {
+            tems,
+            error: sums.error,
+            // Slightly larger, for its own rounding.
+            farthest: 2.0 * space.farthest() * (1.0 + 1e-6),
+            ln_z: sums.z.into_iter().map(logarithms).collect(),
+            near: sums.near,
+        }))
+    }
+
+    /// Returns the certificate of one of the Tems; `None` if too many pairs could be the worst.
+    pub(super) fn certificate(&self, tem: usize, control: &Control) -> Result<Option<Certificate>> {
+        let losses = self.losses(tem);
+        let Some(pairs) = losses.candidates(control)? else {
+            return Ok(None);
+        };
+        losses.worst(&pairs, control)
+    }
+
+    /// The bounds on the losses of one of the Tems.
+    fn losses(&self, tem: usize) -> LossBounds<'_> {
+        LossBounds {
+            bounded: self,
+            tem: &self.tems[tem],
+            ln_z: &self.ln_z[tem],
+            change: self.change(&self.tems[tem]),
+        }
+    }
+
+    /// The error ζ of ln Z.
+    fn change(&self, tem: &Tem) -> f64 {
+        let largest = tem.nominal() / 2.0 * self.farthest.min(tem.gamma());
+        self.error * largest.min(FLOOR_EXPONENT) + ROUNDING
+    }
+}
+
+/// The bounds on the losses of one Tem.
+struct LossBounds<'a> {
+    bounded: &'a BoundedPass<'a>,
+    tem: &'a Tem,
+    ln_z: &'a [f64],
+    /// The largest error of each ln Z.
+    change: f64,
+}
+
+impl LossBounds<'_> {
+    fn space(&self) -> &dyn MetricSpace {
+        self.tem.space()
+    }
+
+    /// Bounds the loss of a pair from its bounded distance.
+    fn bounds(&self, d: f64, a: u32, b: u32) -> PairBounds {
+        let eta = self.tem.nominal() / 2.0;
+        let apart = (self.ln_z[a as usize] - self.ln_z[b as usize]).abs();
+        let loss = |d: f64, apart: f64| {
+            let score = (eta * d.min(self.tem.gamma())).min(FLOOR_EXPONENT);
+            (score + apart) / d
+        };
+        let (near, far) = (
+            d / (1.0 + self.bounded.error),
+            d / (1.0 - self.bounded.error),
+        );
+        let twice = 2.0 * self.change;
+        // Slightly wider, for the rounding of these lines.
+        PairBounds {
+            low: loss(far, (apart - twice).max(0.0)) * (1.0 - 1e-12),
+            high: loss(near, apart + twice) * (1.0 + 1e-12),
+            pair: (a.min(b), a.max(b)),
+        }
+    }
+
+    /// Returns the pairs that could have the largest loss, ascending; `None` if there are too many.
+    fn candidates(&self, control: &Control) -> Result<Option<Vec<(u32, u32)>>> {
+        let lists = || (0u32..).zip(self.bounded.near.chunks_exact(NEAR));
+        let near = || {
+            lists().flat_map(|(word, list)| {
+                let list = list.iter().filter(|near| near.0.is_finite());
+                list.map(move |&(d, other)| self.bounds(f64::from(d), word, other))
+            })
+        };
+        let best = near().fold(0.0, |best, pair| f64::max(best, pair.low));
+        let Some(further) = self.further(best, control)? else {
+            return Ok(None);
+        };
+        let best = further.iter().fold(best, |best, pair| best.max(pair.low));
+        let all = near().chain(further.iter().copied());
+        let mut pairs = Vec::new();
+        for pair in all.filter(|pair| pair.high >= best) {
+            if pairs.len() == MAX_PAIRS {
+                return Ok(None);
+            }
+            pairs.push(pair.pair);
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        Ok(Some(pairs))
+    }
+
+    /// Returns the pairs that are not near and could lose more than `best`: both normalisers must
+    /// differ enough from some other. `None` if there are too many.
+    fn further(&self, best: f64, control: &Control) -> Result<Option<Vec<PairBounds>>> {
+        let eta = self.tem.nominal() / 2.0;
+        let low = self.ln_z.iter().fold(f64::INFINITY, |a, &z| a.min(z));
+        let high = self.ln_z.iter().fold(f64::NEG_INFINITY, |a, &z| a.max(z));
+        let lists = self.bounded.near.chunks_exact(NEAR);
+        let open = |(word, list): (u32, &[(f32, u32)])| {
+            let ln_z = self.ln_z[word as usize];
+            let change = (high - ln_z).max(ln_z - low) + 2.0 * self.change;
+            let from = f64::from(list[NEAR - 1].0) / (1.0 + self.bounded.error);
+            let open = from.is_finite() && (eta + change / from) * (1.0 + 1e-12) > best;
+            open.then_some(word)
+        };
+        let open: Vec<u32> = (0u32..).zip(lists).filter_map(open).collect();
+        let blocks: Vec<&[u32]> = open.chunks(COLUMNS).collect();
+        let of_block = |at: usize| -> Result<Option<Vec<PairBounds>>> {
+            let mut distances = vec![0.0; ROWS * COLUMNS];
+            let (mut found, mut best) = (Vec::new(), best);
+            for rows in blocks[at].chunks(ROWS) {
+                for others in &blocks[at..] {
+                    control.check()?;
+                    // The first pass had bounded distances of all pairs.
+                    let error =
+                        self.space()
+                            .bounded_distances(rows, others, &mut distances, COLUMNS);
+                    debug_assert!(error.is_some());
+                    for (&a, row) in rows.iter().zip(distances.chunks_exact(COLUMNS)) {
+                        for (&d, &b) in row.iter().zip(*others) {
+                            // Pairs within the block itself occur twice, which does no harm.
+                            if d > 0.0 {
+                                let pair = self.bounds(f64::from(d), a, b);
+                                if pair.high >= best {
+                                    best = best.max(pair.low);
+                                    found.push(pair);
+                                }
+                            }
+                        }
+                    }
+                    // Memory for the remaining pairs only.
+                    if found.len() > MAX_PAIRS {
+                        found.retain(|pair| pair.high >= best);
+                        if found.len() > MAX_PAIRS {
+                            return Ok(None);
+                        }
+                    }
+                }
+            }
+            Ok(Some(found))
+        };
+        let found: Vec<Option<Vec<PairBounds>>> = install(open.len() * open.len(), 0, || {
+            let all = (0..blocks.len()).into_par_iter().with_max_len(1);
+            all.map(of_block).collect::<Result<_>>()
+        })??;
+        let found: Option<Vec<Vec<PairBounds>>> = found.into_iter().collect();
+        Ok(found.map(|found| found.concat()))
+    }
+
+    /// Computes the certificate from exact distances of the words of `pairs`; `None` if they are
+    /// too many.
+    fn worst(&self, pairs: &[(u32, u32)], control: &Control) -> Result<Option<Certificate>> {
+        let count = self.ln_z.len();
+        let mut words: Vec<u32> = pairs.iter().flat_map(|&(a, b)| [a, b]).collect();
+        words.sort_unstable();
+        words.dedup();
+        if words.len() > count / 8 + 64 {
+            return Ok(None);
+        }
+        let of_words = |ids: &[u32]| -> Result<Vec<(f64, Vec<Exact>)>> {
+            control.check()?;
+            let mut rows = vec![0.0; ids.len() * count];
+            self.space().rows(ids, &mut rows);
+            let each = ids.iter().zip(rows.chunks_exact(count));
+            let each = each.map(|(&id, row)| {
+                let first = pairs.partition_point(|pair| pair.0 < id);
+                let own = pairs[first..].iter().take_while(|pair| pair.0 == id);
+                let own = own.map(|&(a, b)| (row[b as usize], (a, b)));
+                let z = normaliser(row, self.tem, &mut Vec::new());
+                (z.ln(), own.collect())
+            });
+            Ok(each.collect())
+        };
+        let found: Vec<Vec<_>> = install(words.len() * count, 0, || {
+            let parts = words.par_chunks(rows_together(count).min(8));
+            parts.map(of_words).collect::<Result<_>>()
+        })??;
+        let mut ln_z = self.ln_z.to_vec();
+        let mut exact = Vec::with_capacity(pairs.len());
+        for (&word, (z, pairs)) in words.iter().zip(found.into_iter().flatten()) {
+            ln_z[word as usize] = z;
+            exact.extend(pairs);
+        }
+        let none: &[Near] = &[];
+        let losses = Losses {
+            tem: self.tem,
+            ln_z,
+            near: none,
+        };
+        let mut worst = Worst::default();
+        for (d, (a, b)) in exact {
+            let loss = losses.bound(d, a, b);
+            if loss > worst.loss {
+                worst = Worst {
+                    loss,
+                    pair: (a, b),
+                    output: 0,
+                };
+            }
+        }
+        Ok(Some(losses.certified(worst)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::{by_all_distances, by_bounded_distances};
+    use super::*;
+    use crate::mechanism::tem::Truncation;
+    use crate::{Embedding, Metric, Randomness, Vocabulary, WordMetric};
+    use rand::RngExt;
+
+    /// The result equals the certificate of exact distances of all pairs, on words of many kinds:
+    /// the maximum at near or far pairs, and words that are equal or nearly so.
+    #[test]
+    fn certificates_equal_those_of_exact_distances() {
+        let mut rng = Randomness::new(Some(8)).next_key().unwrap().stream(0);
+        let mut found = 0;
+        for case in 0..120 {
+            let metric = [Metric::Euclidean, Metric::Angular, Metric::Poincare][case % 3];
+            let kind = case / 3 % 5;
+            let count = rng.random_range(1..700usize);
+            let dim = rng.random_range(2..40usize);
+            // A cluster as tight as its spread, and the other words.
+            let spread = [1.0, 1.0, 0.01, 0.2, 1e-6][kind];
+            let tight = count / rng.random_range(2..9usize);
+            let mut vectors: Vec<f32> = Vec::with_capacity(count * dim);
+            for i in 0..count {
+                for _ in 0..dim {
+                    let x = (rng.random::<f32>() - 0.5) * if i < tight { spread } else { 1.0 };
+                    let x = if kind == 1 {
+                        (4.0 * x).round() / 4.0
+                    } else {
+                        x
+                    };
+                    vectors.push((x + 0.3) / (dim as f32).sqrt());
+                }
+            }
+            let words = (0..count).map(|i| i.to_string());
+            let e = Embedding::new(Vocabulary::new(words).unwrap(), vectors, dim, metric).unwrap();
+            let gamma = [f64::INFINITY, 0.5, 1.5][rng.random_range(0..3)];
+            let epsilon = [0.3, 2.0, 9.0, 400.0][rng.random_range(0..4)];
+            let space: Arc<Embedding> = Arc::new(e);
+            let at = |epsilon: f64| {
+                let gamma = Truncation::Gamma(gamma);
+                Tem::new(space.clone(), epsilon, gamma, Randomness::new(None)).unwrap()
+            };
+            let tems = [at(epsilon), at(1.5 * epsilon)];
+            let exact = by_all_distances(&tems, &Control::new()).unwrap();
+            if let Some(bounded) = by_bounded_distances(&tems, &Control::new()).unwrap() {
+                found += 1;
+                for (bounded, exact) in bounded.iter().zip(&exact) {
+                    assert_eq!(bounded.epsilon, exact.epsilon, "{case} {metric} {count}");
+                    let d = |(a, b): (u32, u32)| crate::WordMetric::distance(&*space, a, b);
+                    // Among pairs with the same loss, any may be named.
+                    let apart = d(bounded.pair) / d(exact.pair) - 1.0;
+                    assert!(bounded.pair == exact.pair || apart.abs() < 1e-9 || kind == 1);
+                }
+            }
+        }
+        let mut out = [0.0; 16];
+        let e = Embedding::default_english().unwrap();
+        match e.bounded_distances(&[0], &[1], &mut out, 16) {
+            Some(_) => assert!(found > 60, "{found}"),
+            None => assert_eq!(found, 0),
+        }
+    }
+
+    /// Words with distances from 1 to 2, which are always a metric. Their bounded distances have
+    /// the largest allowed errors, in the directions that change losses most. Distances from even
+    /// words to the last ones are too large, from odd words too small, and between the two kinds
+    /// either.
+    struct Off {
+        vocabulary: Vocabulary,
+        distances: Vec<f64>,
+        signs: Vec<f64>,
+        error: f64,
+    }
+
+    /// Words of the two kinds, and other words whose weights determine their normalisers.
+    const OF_TWO_KINDS: usize = 12;
+    const OTHERS: usize = 150;
+
+    impl Off {
+        fn new(rng: &mut impl rand::Rng, error: f64, wide: f64) -> Self {
+            let count = OF_TWO_KINDS + OTHERS;
+            let words = (0..count).map(|i| i.to_string());
+            let (mut distances, mut signs) = (vec![0.0; count * count], vec![0.0; count * count]);
+            let aside: Vec<f64> = (0..count).map(|_| wide * rng.random::<f64>()).collect();
+            let side = |word: usize| if word.is_multiple_of(2) { 1.0 } else { -1.0 };
+            for a in 0..count {
+                for (b, aside) in aside[..a].iter().enumerate() {
+                    // b is the smaller.
+                    let (d, sign) = match (a < OF_TWO_KINDS, b < OF_TWO_KINDS) {
+                        (true, _) => (
+                            1.2 + 0.8 * rng.random::<f64>(),
+                            side(rng.random_range(0..2)),
+                        ),
+                        (false, true) => (1.0 + aside, side(b)),
+                        _ => (1.0 + rng.random::<f64>(), side(rng.random_range(0..2))),
+                    };
+                    for at in [a * count + b, b * count + a] {
+                        (distances[at], signs[at]) = (d, sign);
+                    }
+                }
+            }
+            Off {
+                vocabulary: Vocabulary::new(words).unwrap(),
+                distances,
+                signs,
+                error,
+            }
+        }
+
+        fn at(&self, a: u32, b: u32) -> usize {
+            a as usize * self.vocabulary.len() + b as usize
+        }
+
+        fn bounded(&self, a: u32, b: u32) -> f64 {
+            let (d, sign) = (self.distances[self.at(a, b)], self.signs[self.at(a, b)]);
+            // Within the error, whichever way the value is rounded to f32.
+            f64::from((d * (1.0 + sign * (self.error - 1e-6))) as f32)
+        }
+    }
+
+    impl WordMetric for Off {
+        fn vocabulary(&self) -> &Vocabulary {
+            &self.vocabulary
+        }
+
+        fn metric_name(&self) -> &'static str {
+            "off"
+        }
+
+        fn distance(&self, a: u32, b: u32) -> f64 {
+            self.distances[self.at(a, b)]
+        }
+
+        fn fingerprint(&self) -> u64 {
+            7
+        }
+    }
+
+    impl MetricSpace for Off {
+        fn distances(&self, a: u32, out: &mut [f64]) {
+            out.copy_from_slice(&self.distances[self.at(a, 0)..][..out.len()]);
+        }
+
+        fn bounded_distances(
+            &self,
+            a: &[u32],
+            b: &[u32],
+            out: &mut [f32],
+            stride: usize,
+        ) -> Option<f64> {
+            for (&a, row) in a.iter().zip(out.chunks_mut(stride)) {
+                let whole = b.len().next_multiple_of(16);
+                row[..whole].fill(f32::INFINITY);
+                b.iter()
+                    .zip(row)
+                    .for_each(|(&b, out)| *out = self.bounded(a, b) as f32);
+            }
+            Some(self.error)
+        }
+    }
+
+    /// Each pair's exact loss lies between its two bounds. Cases: bounded distances of many kinds,
+    /// and distances with the largest allowed errors. With a quarter of one of the errors, the
+    /// bounds fail.
+    #[test]
+    fn every_loss_is_between_its_bounds() {
+        let mut rng = Randomness::new(Some(13)).next_key().unwrap().stream(0);
+        // How closely losses approach their bounds, relative to the width between a pair's bounds.
+        let mut closest = [f64::INFINITY; 2];
+        let none: &[Near] = &[];
+        for case in 0..60 {
+            let error = [0.02, 0.004][case % 2];
+            let gamma = [f64::INFINITY, 1.1, 1.1][case % 3];
+            let epsilon = rng.random_range(0.5..8.0);
+            let space = Arc::new(Off::new(&mut rng, error, [0.0, 0.06][case / 2 % 2]));
+            let gamma = Truncation::Gamma(gamma);
+            let tem = Tem::new(space.clone(), epsilon, gamma, Randomness::new(None)).unwrap();
+            let tems = [tem];
+            let bounded = BoundedPass::new(&tems, &Control::new()).unwrap().unwrap();
+            let losses = bounded.losses(0);
+            let exact = Losses {
+                tem: &tems[0],
+                ln_z: exact_ln_z(&tems[0]),
+                near: none,
+            };
+            for a in 0..OF_TWO_KINDS as u32 {
+                for b in 0..a {
+                    let bounds = losses.bounds(space.bounded(a, b), a, b);
+                    let loss = exact.bound(space.distance(a, b), a, b);
+                    assert!(
+                        bounds.low <= loss && loss <= bounds.high,
+                        "{} {loss} {} in case {case}",
+                        bounds.low,
+                        bounds.high
+                    );
+                    let width = bounds.high - bounds.low;
+                    closest[0] = f64::min(closest[0], (loss - bounds.low) / width);
+                    closest[1] = f64::min(closest[1], (bounds.high - loss) / width);
+                }
+            }
+        }
+        assert!(closest[0] < 0.12 && closest[1] < 0.12, "{closest:?}");
+    }
+
+    fn exact_ln_z(tem: &Tem) -> Vec<f64> {
+        let count = tem.space().vocabulary().len();
+        let mut row = vec![0.0; count];
+        let each = (0..count as u32).map(|word| {
+            tem.space().distances(word, &mut row);
+            normaliser(&row, tem, &mut Vec::new()).ln()
+        });
+        each.collect()
+    }
+
+    /// Each exact loss lies between its bounds also with the bounded distances that machines
+    /// compute.
+    #[test]
+    fn every_machine_loss_is_between_its_bounds() {
+        let e = Embedding::default_english().unwrap();
+        let count = 300;
+        let words = e.vocabulary().iter().take(count);
+        let vectors = e.vectors()[..count * e.dim()].to_vec();
+        let vocabulary = Vocabulary::new(words.map(str::to_owned)).unwrap();
+        let space = Embedding::new(vocabulary, vectors, e.dim(), Metric::Euclidean).unwrap();
+        let space: Arc<Embedding> = Arc::new(space);
+        let tems = [0.3, 3.0, 30.0].map(|epsilon| {
+            let gamma = Truncation::Gamma(1.0);
+            Tem::new(space.clone(), epsilon, gamma, Randomness::new(None)).unwrap()
+        });
+        let Some(bounded) = BoundedPass::new(&tems, &Control::new()).unwrap() else {
+            return; // a machine that has no bounded distances
+        };
+        let mut distances = vec![0.0; count.next_multiple_of(16)];
+        let all: Vec<u32> = (0..count as u32).collect();
+        for (i, tem) in tems.iter().enumerate() {
+            let (losses, ln_z) = (bounded.losses(i), exact_ln_z(tem));
+            let near: &[Near] = &[];
+            let exact = Losses { tem, ln_z, near };
+            for &a in &all {
+                let stride = distances.len();
+                crate::MetricSpace::bounded_distances(&*space, &[a], &all, &mut distances, stride)
+                    .unwrap();
+                for &b in all.iter().filter(|&&b| b != a) {
+                    let bounds = losses.bounds(f64::from(distances[b as usize]), a, b);
+                    let loss = exact.bound(crate::WordMetric::distance(&*space, a, b), a, b);
+                    assert!(bounds.low <= loss && loss <= bounds.high, "{a} {b}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Checks a file's contents by computing them again from the words.
+//!
+//! Checksums find damage, not forgery: the author of a file can add valid checksums to false lists
+//! or certificates. A Tem on false lists draws from another law than the one it proves.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rand::Rng;
+use rayon::prelude::*;
+
+use super::certify;
+use crate::cover::Cover;
+use crate::distance::neighbors::{Extent, Grid, NeighborLists};
+use crate::distance::search::BATCH;
+use crate::mechanism::tem::{Tem, Truncation};
+use crate::support::error::{Error, Result};
+use crate::support::parallel::{Control, install};
+use crate::support::random::{Randomness, uniform_below};
+use crate::words::space::MetricSpace;
+
+/// The contents that were computed again and found correct.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Number of words that the index finds: all of them.
+    pub words: usize,
+    /// Number of words whose lists were computed again.
+    pub lists: usize,
+    /// Number of certificates that were computed again.
+    pub certificates: usize,
+}
+
+/// The number of lists to compute again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extend {
+    /// The lists of this many words, drawn at random.
+    Sample(usize),
+    /// The lists of all words.
+    All,
+}
+
+/// Computes a file's contents again: that its index finds every word, the lists of some or all
+/// words, and every certificate, including those with its `cover`. `path` is for messages.
+///
+/// # Errors
+/// [`Error::Corrupt`] for false contents, [`Error::Interrupted`].
+pub fn check(
+    space: &Arc<dyn MetricSpace>,
+    cover: Option<&Arc<Cover>>,
+    extend: Extend,
+    path: &Path,
+    control: &Control,
+) -> Result<Checked> {
+    let wrong = |reason: String| Error::Corrupt {
+        path: path.to_owned(),
+        reason,
+    };
+    let vocabulary = space.vocabulary();
+    let words = vocabulary.len();
+    let not_found = (0..words as u32).find(|&id| vocabulary.id(vocabulary.word(id)) != Some(id));
+    if let Some(id) = not_found {
+        return Err(wrong(format!("its index does not find word {id}")));
+    }
+    let mut checked = Checked {
+        words,
+        ..Checked::default()
+    };
+    if let Some(lists) = space.lists() {
+        if lists.grid() != Grid::of(&**space) {
+            return Err(wrong("its lists are rounded to another grid".into()));
+        }
+        let ids: Vec<u32> = match extend {
+            Extend::All => (0..words as u32).collect(),
+            Extend::Sample(count) if count >= words => (0..words as u32).collect(),
+            Extend::Sample(count) => {
+                let mut rng = Randomness::new(None).next_key()?.stream(0);
+                sample(words as u32, count, &mut rng)
+            }
+        };
+        if let Some(id) = first_false(&**space, lists, &ids, control)? {
+            let reason = "is not the one that its vectors have";
+            return Err(wrong(format!("the list of word {id} {reason}")));
+        }
+        checked.lists = ids.len();
+    }
+    for claimed in space.certificates() {
+        let truncation = Truncation::Gamma(claimed.gamma);
+        let tem = Tem::new(
+            space.clone(),
+            claimed.nominal,
+            truncation,
+            Randomness::new(None),
+        )?;
+        let tem = match cover {
+            _ if claimed.cover == 0 => tem,
+            Some(cover) if cover.fingerprint() == claimed.cover => {
+                tem.with_cover(Some(cover.clone()))?
+            }
+            _ => {
+                return Err(wrong(
+                    "a certificate belongs to a cover that the file does not contain".into(),
+                ));
+            }
+        };
+        let found = certify(&tem, control)?;
+        if found.epsilon > claimed.epsilon * (1.0 + 1e-9) {
+            return Err(wrong(format!(
+                "a certificate claims ε = {} where {} was computed",
+                claimed.epsilon, found.epsilon
+            )));
+        }
+        checked.certificates += 1;
+    }
+    Ok(checked)
+}
+
+/// Draws `count` distinct numbers below `words`, ascending.
+fn sample(words: u32, count: usize, rng: &mut impl Rng) -> Vec<u32> {
+    let mut ids = std::collections::BTreeSet::new();
+    while ids.len() < count {
+        ids.insert(uniform_below(rng, words));
+    }
+    ids.into_iter().collect()
+}
+
+/// Returns the first word whose stored list differs from the computed one.
+fn first_false(
+    space: &dyn MetricSpace,
+    lists: &NeighborLists,
+    ids: &[u32],
+    control: &Control,
+) -> Result<Option<u32>> {
+    let worst = AtomicUsize::new(usize::MAX);
+    install(ids.len(), 1, || {
+        ids.par_chunks(BATCH)
+            .try_for_each_init(Vec::new, |computed, ids| {
+                control.check()?;
+                for (&id, list) in ids.iter().zip(recomputed(space, lists, ids, computed)) {
+                    if lists.list(id) != list {
+                        worst.fetch_min(id as usize, Ordering::Relaxed);
+                    }
+                }
+                control.advance(ids.len());
+                Ok::<_, Error>(())
+            })
+    })??;
+    let worst = worst.into_inner();
+    Ok((worst != usize::MAX).then_some(worst as u32))
+}
+
+/// Computes the lists of some words.
+fn recomputed(
+    space: &dyn MetricSpace,
+    lists: &NeighborLists,
+    ids: &[u32],
+    row: &mut Vec<f64>,
+) -> Vec<Vec<u64>> {
+    let grid = lists.grid();
+    match &lists.extent {
+        Extent::Nearest(k) => {
+            let mut entries = vec![0; ids.len() * k];
+            space.neighbors(ids, grid, *k, &mut entries);
+            entries.chunks_exact(*k).map(<[u64]>::to_vec).collect()
+        }
+        Extent::Within(last, _) => ids
+            .iter()
+            .map(|&id| {
+                row.resize(space.vocabulary().len(), 0.0);
+                space.distances(id, row);
+                let entries = row.iter().zip(0..).map(|(&d, y)| grid.entry(d, y));
+                let mut list: Vec<u64> = entries.filter(|e| e <= last).collect();
+                list.sort_unstable();
+                list
+            })
+            .collect(),
+    }
+}

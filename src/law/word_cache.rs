@@ -1,0 +1,326 @@
+//! A cache of one value per word, filled when needed, within a byte limit, without locks.
+//!
+//! A value stays until its owner is dropped: nothing is evicted, because a draw may be reading it.
+//! So words that come early and often are cached; once the limit is reached, other values are
+//! recomputed each time.
+
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use crate::support::error::{Error, Result as Outcome};
+use crate::support::fork::Once;
+
+/// The default limit of one mechanism, in bytes.
+pub(crate) const DEFAULT_BYTES: usize = 128 << 20;
+
+/// The number of bytes that several caches may use together.
+#[derive(Debug)]
+pub(crate) struct CacheBudget {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl CacheBudget {
+    /// Creates a budget of `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        let used = AtomicUsize::new(0);
+        Arc::new(CacheBudget { limit, used })
+    }
+
+    /// Creates a budget of `FASTDX_CACHE_BYTES` bytes, or 128 MiB.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the variable is not an integer.
+    pub(crate) fn standard() -> Outcome<Arc<Self>> {
+        const NAME: &str = "FASTDX_CACHE_BYTES";
+        let Ok(text) = std::env::var(NAME) else {
+            return Ok(Self::new(DEFAULT_BYTES));
+        };
+        let bytes = text.trim().parse();
+        let bytes = bytes.map_err(|_| Error::parameter(NAME, "a number of bytes", &text))?;
+        Ok(Self::new(bytes))
+    }
+
+    /// The limit.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// The remaining bytes.
+    pub(crate) fn free(&self) -> usize {
+        self.limit.saturating_sub(self.used.load(Ordering::Relaxed))
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before
+            .checked_add(bytes)
+            .is_some_and(|all| all <= self.limit);
+        if !fits {
+            self.give(bytes);
+        }
+        fits
+    }
+
+    fn give(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A cached value, and the entry that was cached before it in another slot.
+struct Entry<T> {
+    value: T,
+    before: AtomicPtr<Entry<T>>,
+}
+
+/// One slot per word, each set once. Neither creating nor dropping them visits the empty slots:
+/// there are many words, and a Tem that serves one request draws few of them.
+struct Slots<T> {
+    /// Null, or an `Entry` that came from a box and stays until the end. The system supplies zeroed
+    /// pages on first use.
+    each: Box<[AtomicPtr<Entry<T>>]>,
+    newest: AtomicPtr<Entry<T>>,
+    owns: PhantomData<T>,
+}
+
+// SAFETY: a `Slots` owns the `T`s that it points to and gives them out only as shared references.
+// Another thread than the one that set them may drop it, and them.
+unsafe impl<T: Send> Send for Slots<T> {}
+// SAFETY: as above; `set` moves a `T` in through a shared reference.
+unsafe impl<T: Send + Sync> Sync for Slots<T> {}
+
+impl<T> Slots<T> {
+    fn of(words: usize) -> Self {
+        Slots {
+            each: bytemuck::zeroed_slice_box(words),
+            newest: AtomicPtr::default(),
+            owns: PhantomData,
+        }
+    }
+
+    #[inline]
+    fn get(&self, id: u32) -> Option<&T> {
+        let kept = self.each[id as usize].load(Ordering::Acquire);
+        // SAFETY: null, or a whole `Entry` (released by `set`) that lives as long as `self`.
+        unsafe { kept.as_ref() }.map(|kept| &kept.value)
+    }
+
+    /// Returns the slot's value from now on, and whether it is `value`: the first one stays.
+    fn set(&self, id: u32, value: T) -> (&T, bool) {
+        let made = Box::into_raw(Box::new(Entry {
+            value,
+            before: AtomicPtr::default(),
+        }));
+        let slot = &self.each[id as usize];
+        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+        if let Err(first) = slot.compare_exchange(ptr::null_mut(), made, success, failure) {
+            // SAFETY: `made` came from a box above, and no one else has it.
+            drop(unsafe { Box::from_raw(made) });
+            // SAFETY: as in `get`; a slot that was not null does not change.
+            return (unsafe { &(*first).value }, false);
+        }
+        // SAFETY: as in `get`.
+        let kept = unsafe { &*made };
+        let mut newest = self.newest.load(Ordering::Relaxed);
+        loop {
+            kept.before.store(newest, Ordering::Relaxed);
+            let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+            let pushed = self
+                .newest
+                .compare_exchange_weak(newest, made, success, failure);
+            match pushed {
+                Ok(_) => return (&kept.value, true),
+                Err(other) => newest = other,
+            }
+        }
+    }
+}
+
+impl<T> Drop for Slots<T> {
+    fn drop(&mut self) {
+        let mut next = *self.newest.get_mut();
+        while !next.is_null() {
+            // SAFETY: `set` took each from a box, and each is in this chain once; no reference is
+            // left.
+            let kept = unsafe { Box::from_raw(next) };
+            next = kept.before.into_inner();
+        }
+    }
+}
+
+/// A cache with at most one `T` per word.
+pub(crate) struct WordCache<T> {
+    words: usize,
+    budget: Arc<CacheBudget>,
+    /// The largest part of the budget that it may use, so that one kind does not crowd out the
+    /// others.
+    share: usize,
+    used: AtomicUsize,
+    /// Created when the first value is kept: a Tem that is only configured costs nothing.
+    kept: Once<Option<Slots<T>>>,
+}
+
+impl<T> Drop for WordCache<T> {
+    fn drop(&mut self) {
+        self.budget.give(*self.used.get_mut());
+    }
+}
+
+impl<T> WordCache<T> {
+    /// Creates a cache for `words` words, within the budget and with at most `share` bytes of it.
+    pub(crate) fn new(words: usize, budget: Arc<CacheBudget>, share: usize) -> Self {
+        WordCache {
+            words,
+            budget,
+            share,
+            used: AtomicUsize::new(0),
+            kept: Once::new(),
+        }
+    }
+
+    /// The cached value of a word.
+    #[inline]
+    pub(crate) fn get(&self, id: u32) -> Option<&T> {
+        self.kept.get()?.as_ref()?.get(id)
+    }
+
+    /// The remaining bytes.
+    pub(crate) fn free_bytes(&self) -> usize {
+        let own = self.share.saturating_sub(self.used.load(Ordering::Relaxed));
+        own.min(self.budget.free())
+    }
+
+    /// How many values of `each` bytes still fit.
+    pub(crate) fn room(&self, each: usize) -> usize {
+        self.slots().map_or(0, |_| self.free_bytes() / each.max(1))
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before
+            .checked_add(bytes)
+            .is_some_and(|all| all <= self.share);
+        if fits && self.budget.take(bytes) {
+            return true;
+        }
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        false
+    }
+
+    /// The slots of all words, if the limit has room for them.
+    fn slots(&self) -> Option<&Slots<T>> {
+        let made = || {
+            let bytes = self.words.checked_mul(size_of::<AtomicPtr<Entry<T>>>())?;
+            self.take(bytes).then(|| Slots::of(self.words))
+        };
+        self.kept.get_or_init(made).as_ref()
+    }
+
+    /// Caches `value`, of `bytes` bytes, for a word; gives it back if the limit does not allow
+    /// that. If another thread was faster, that thread's value stays.
+    pub(crate) fn keep(&self, id: u32, value: T, bytes: usize) -> Result<&T, T> {
+        let Some(slots) = self.slots() else {
+            return Err(value);
+        };
+        if !self.take(bytes) {
+            return Err(value);
+        }
+        let (kept, made) = slots.set(id, value);
+        // If two threads create the slots at the same time, both count: the limit is reached
+        // sooner.
+        if !made {
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
+            self.budget.give(bytes);
+        }
+        Ok(kept)
+    }
+
+    /// Returns the cached value of a word, or the value that `make` puts into `spare`; `make`
+    /// returns its size in bytes. The new value is cached if the limit allows it, and otherwise
+    /// stays in `spare`.
+    pub(crate) fn get_or_keep<'a>(
+        &'a self,
+        id: u32,
+        spare: &'a mut T,
+        make: impl FnOnce(&mut T) -> usize,
+    ) -> &'a T
+    where
+        T: Default,
+    {
+        if let Some(kept) = self.get(id) {
+            return kept;
+        }
+        let bytes = make(spare);
+        match self.keep(id, std::mem::take(spare), bytes) {
+            Ok(kept) => kept,
+            Err(unkept) => {
+                *spare = unkept;
+                spare
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::parallel::install;
+    use rayon::prelude::*;
+
+    /// Counts when it is dropped.
+    struct Counted<'a>(u32, &'a AtomicUsize);
+
+    impl Drop for Counted<'_> {
+        fn drop(&mut self) {
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn threads_that_keep_at_once_see_one_value_and_all_are_dropped_once() {
+        const WORDS: u32 = 300;
+        let dropped = AtomicUsize::new(0);
+        let budget = CacheBudget::new(1 << 20);
+        let cache = WordCache::new(WORDS as usize, budget.clone(), 1 << 20);
+        // Every word 64 times, in turn, so that threads meet.
+        let keep_all = || {
+            (0..64 * WORDS).into_par_iter().for_each(|i| {
+                let id = i % WORDS;
+                let Ok(kept) = cache.keep(id, Counted(i, &dropped), 16) else {
+                    panic!("there is room");
+                };
+                assert_eq!(kept.0 % WORDS, id);
+                assert!(cache.get(id).is_some_and(|got| ptr::eq(got, kept)));
+            });
+        };
+        install(usize::MAX, 1, keep_all).unwrap();
+        let slots = WORDS as usize * size_of::<usize>();
+        assert_eq!(dropped.load(Ordering::Relaxed) as u32, 63 * WORDS);
+        assert_eq!(budget.free(), (1 << 20) - slots - 16 * WORDS as usize);
+        drop(cache);
+        assert_eq!(dropped.load(Ordering::Relaxed) as u32, 64 * WORDS);
+        assert_eq!(budget.free(), 1 << 20);
+    }
+
+    #[test]
+    fn values_beyond_the_limit_are_returned() {
+        let budget = CacheBudget::new(100);
+        let cache = WordCache::new(2, budget.clone(), 100);
+        assert_eq!(cache.room(50), 1);
+        assert_eq!(cache.keep(0, 'a', 50), Ok(&'a'));
+        assert_eq!(cache.keep(1, 'b', 50), Err('b'));
+        assert_eq!((cache.get(0), cache.get(1)), (Some(&'a'), None));
+        let mut spare = ' ';
+        let made = |spare: &mut char| {
+            *spare = 'c';
+            50
+        };
+        assert_eq!(*cache.get_or_keep(1, &mut spare, made), 'c');
+        assert_eq!(cache.get(1), None);
+        // Not even the slots fit.
+        let none = WordCache::new(1000, budget, 100);
+        assert_eq!(none.keep(7, 'd', 1), Err('d'));
+    }
+}

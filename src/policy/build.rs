@@ -1,0 +1,535 @@
+//! Builds the mechanism that a [`Spec`] describes.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::defaults::{MIXING, TUNING, builtin_index, index_cover};
+use super::reference::EDGES;
+use super::{Built, CoverSource, IndexSource, Kind, Reference, Spec};
+use crate::cover::{Build, Cover};
+use crate::distance::search::{HnswParameters, Search};
+use crate::guarantee::Certificate;
+use crate::guarantee::proved::audit;
+use crate::mechanism::finite_law::{FiniteLaw, Loss, Rows};
+use crate::mechanism::hyperbolic_laplace::HyperbolicLaplace;
+use crate::mechanism::mahalanobis::Mahalanobis;
+use crate::mechanism::multivariate_laplace::MultivariateLaplace;
+use crate::mechanism::neighbor_response::NeighborResponse;
+use crate::mechanism::remapped::Remapped;
+use crate::mechanism::tem::{Tem, Truncation};
+use crate::mechanism::vickrey::{EllipticalVickrey, Vickrey};
+use crate::mechanism::{self, Mechanism, WordMechanism};
+use crate::numbers::Figures;
+use crate::support::error::{Error, Result};
+use crate::support::parallel::Control;
+use crate::support::random::Randomness;
+use crate::text::{Policy, TextPrivatizer, unreadable};
+use crate::words::embedding::Embedding;
+use crate::words::embedding::format::{Options, matrix};
+use crate::words::graph::{Edges, WordGraph};
+use crate::words::index::Index;
+use crate::words::space::MetricSpace;
+use crate::words::vocabulary::Vocabulary;
+
+/// Number of candidates of the graph search, if the description does not give it.
+const EF: usize = 256;
+/// Number of likely outputs of [`NeighborResponse`]: this many, or a fiftieth of the words if that
+/// is less.
+const RESPONSES: usize = 40;
+/// Up to this number of words a law is certified, unless the description says otherwise.
+const CERTIFIED_WORDS: usize = 2000;
+
+/// Parts that are in memory. They replace parts that the description identifies only by a
+/// fingerprint, and save reading or building the others.
+#[derive(Clone, Default)]
+pub struct Parts {
+    /// The words and their metric.
+    pub index: Option<Index>,
+    /// The cover.
+    pub cover: Option<Arc<Cover>>,
+    /// The cover that outputs are remapped by.
+    pub remap: Option<Arc<Cover>>,
+    /// The law of a [`FiniteLaw`].
+    pub law: Option<Arc<dyn Rows>>,
+    /// The seed of the description is of [`Randomness::known_keys`]: for tests.
+    pub known_keys: bool,
+}
+
+/// Open index files: descriptions that name the same file share it.
+#[derive(Default)]
+pub struct Spaces {
+    files: HashMap<(PathBuf, bool), Index>,
+    /// Number of words left out because they are repeated in their file.
+    pub repeated: usize,
+}
+
+impl Spaces {
+    /// Opens the index that a source names, or returns it if it is open.
+    pub(crate) fn open(
+        &mut self,
+        kind: Kind,
+        spec: &Spec,
+        held: Option<&Index>,
+        control: &Control,
+    ) -> Result<Index> {
+        let source = spec.index.clone().unwrap_or_default();
+        let index = match (held, source.builtin, &source.file) {
+            (Some(held), ..) => held.clone(),
+            (None, builtin, None) if builtin.is_some() || source == IndexSource::default() => {
+                builtin_index(builtin.unwrap_or(kind.default_space()))?
+            }
+            (None, _, Some(path)) => {
+                self.open_file(path, &source, spec.verify != Some(false), control)?
+            }
+            (None, _, None) => {
+                let expected = "given: it was in memory, and its fingerprint alone is known";
+                return Err(Error::parameter("space", expected, "none"));
+            }
+        };
+        if let Some(meant) = source.fingerprint {
+            let reference = Reference::held(Some(meant));
+            reference.check("index", index.space().fingerprint())?;
+        }
+        Ok(index)
+    }
+
+    fn open_file(
+        &mut self,
+        path: &Path,
+        source: &IndexSource,
+        verify: bool,
+        control: &Control,
+    ) -> Result<Index> {
+        if source.format.as_deref() == Some(EDGES) {
+            let edges = Edges::read(path, true)?;
+            return Ok(Index::Graph(Arc::new(WordGraph::new(&edges, None, None)?)));
+        }
+        let plain = IndexSource {
+            file: None,
+            fingerprint: None,
+            ..source.clone()
+        } == IndexSource::default();
+        if plain && crate::words::index::is_index(path)? {
+            let key = (path.to_owned(), verify);
+            if let Some(index) = self.files.get(&key) {
+                return Ok(index.clone());
+            }
+            let index = Index::open(path, verify)?;
+            self.files.insert(key, index.clone());
+            return Ok(index);
+        }
+        let options = Options {
+            format: source.format.as_deref().map(str::parse).transpose()?,
+            limit: source.limit,
+            metric: source.metric,
+            vocabulary: source.vocabulary.clone(),
+            verify,
+            refuse_repeated: false,
+        };
+        let (embedding, repeated) =
+            crate::words::embedding::format::load_with(path, &options, control)?;
+        self.repeated += repeated;
+        Ok(Index::Embedding(Arc::new(embedding)))
+    }
+}
+
+/// The data that a mechanism is built from.
+struct Maker<'a> {
+    spec: &'a Spec,
+    parts: &'a Parts,
+    /// May be replaced by the same words with more computed data.
+    index: Index,
+    epsilon: f64,
+    exclude: &'a [u32],
+    randomness: Randomness,
+    control: &'a Control,
+    /// The cover, once it is built.
+    cover: Option<Arc<Cover>>,
+}
+
+impl Spec {
+    /// Builds the mechanism and its handling of text.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] that names the key; errors of files and of the mechanism;
+    /// [`Error::Interrupted`].
+    pub fn build(&self, parts: Parts, spaces: &mut Spaces, control: &Control) -> Result<Built> {
+        let spec = self.completed()?;
+        spec.check()?;
+        let index = spaces.open(spec.mechanism, &spec, parts.index.as_ref(), control)?;
+        let figures = Figures {
+            numbers: spec.numbers.clone(),
+            dates: spec.dates.clone(),
+        };
+        let exclude = spec.exclude.ids(index.space().vocabulary())?;
+        // A cover is made without them. Words that numbers and dates exclude, too, are left out of it
+        // afterwards, so that the recommended cover is the one that is kept.
+        let never = never_released(index.space().vocabulary(), &exclude);
+        let mut maker = Maker {
+            spec: &spec,
+            parts: &parts,
+            index,
+            // A law determines its own ε.
+            epsilon: spec.epsilon.unwrap_or(f64::NAN),
+            exclude: &never,
+            randomness: match spec.seed {
+                Some(seed) if parts.known_keys => Randomness::known_keys(seed),
+                seed => Randomness::new(seed),
+            },
+            control,
+            cover: None,
+        };
+        let (mut mechanism, nominal) = maker.mechanism()?;
+        let remap = maker.remap()?;
+        if let Some(cover) = &remap {
+            mechanism = Arc::new(Remapped::new(mechanism, cover.clone())?);
+        }
+        mechanism = mechanism::excluding(mechanism, &never)?;
+        let Maker { index, cover, .. } = maker;
+        let policy = Policy {
+            oov: spec.oov,
+            skip: spec.skip.iter().cloned().collect(),
+            consistent: spec.consistent,
+            figures,
+        };
+        Ok(Built {
+            text: TextPrivatizer::new(mechanism, policy)?,
+            index,
+            pad: spec.pad.map(Duration::from_secs_f64),
+            exclude,
+            cover,
+            remap,
+            spec: Spec {
+                nominal: nominal.or(spec.nominal),
+                ..spec
+            },
+        })
+    }
+}
+
+/// The ids of the excluded words and of those that a text cannot release, ascending.
+fn never_released(vocabulary: &Vocabulary, exclude: &[u32]) -> Vec<u32> {
+    let mut ids = [exclude, &unreadable(vocabulary)].concat();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+impl Maker<'_> {
+    /// Builds the mechanism; also returns the nominal ε of a certified one.
+    fn mechanism(&mut self) -> Result<(Arc<dyn Mechanism>, Option<f64>)> {
+        let Spec { mixing, .. } = *self.spec;
+        let (epsilon, randomness, control) = (self.epsilon, self.randomness.clone(), self.control);
+        let paper = self.spec.paper == Some(true);
+        let made: Arc<dyn Mechanism> = match self.spec.mechanism {
+            Kind::Tem => return self.tem(),
+            Kind::NeighborResponse => {
+                let fiftieth = self.index.space().vocabulary().len() / 50;
+                // Not topped up: every word has exactly k outputs, and all of ε goes into the
+                // score.
+                let cover = self.cover(1, Some(fiftieth.clamp(1, RESPONSES)))?;
+                let Some(cover) = cover else {
+                    return Err(Error::parameter("cover", "given", "none"));
+                };
+                let space = self.index.space();
+                Arc::new(NeighborResponse::new(space, epsilon, cover, randomness)?)
+            }
+            Kind::FiniteLaw => Arc::new(self.finite_law()?),
+            Kind::MultivariateLaplace => Arc::new(self.multivariate_laplace()?),
+            Kind::HyperbolicLaplace => {
+                let embedding = self.vectors()?;
+                let Spec { base, sampler, .. } = self.spec;
+                Arc::new(match paper {
+                    true => HyperbolicLaplace::from_paper(embedding, epsilon, randomness)?,
+                    false => HyperbolicLaplace::new(
+                        embedding,
+                        epsilon,
+                        base.as_deref().map_or(Ok(Default::default()), str::parse)?,
+                        sampler
+                            .as_deref()
+                            .map_or(Ok(Default::default()), str::parse)?,
+                        randomness,
+                    )?,
+                })
+            }
+            Kind::Mahalanobis => {
+                let make = match paper {
+                    true => Mahalanobis::from_paper,
+                    false => Mahalanobis::new,
+                };
+                let mixing = mixing.unwrap_or(MIXING);
+                Arc::new(make(self.vectors()?, epsilon, mixing, randomness, control)?)
+            }
+            Kind::Vickrey => {
+                let embedding = self.vectors()?;
+                let tuning = self.spec.tuning.unwrap_or(TUNING);
+                match mixing.unwrap_or(0.0) {
+                    0.0 => Arc::new(Vickrey::new(embedding, epsilon, tuning, randomness)?),
+                    mixing => Arc::new(EllipticalVickrey::new(
+                        embedding, epsilon, mixing, tuning, randomness, control,
+                    )?),
+                }
+            }
+        };
+        Ok((made, None))
+    }
+
+    fn tem(&mut self) -> Result<(Arc<dyn Mechanism>, Option<f64>)> {
+        let spec = self.spec;
+        let truncation = match (spec.gamma, spec.beta) {
+            (Some(gamma), _) => Truncation::Gamma(gamma),
+            (None, beta) => beta.map_or_else(Truncation::default, Truncation::Beta),
+        };
+        let space = self.index.space();
+        let mut tem = Tem::new(space, self.epsilon, truncation, self.randomness.clone())?;
+        if let Some(bytes) = spec.cache_bytes {
+            tem = tem.with_cache_bytes(bytes);
+        }
+        if let Some(cover) = self.cover(Build::default().least, None)? {
+            tem = tem.with_cover(Some(cover))?;
+        }
+        if !self.exclude.is_empty() {
+            tem = tem.excluding(self.exclude)?;
+        }
+        let sampler = spec
+            .sampler
+            .as_deref()
+            .map_or(Ok(Default::default()), str::parse)?;
+        if spec.certified != Some(true) {
+            return Ok((Arc::new(tem.with_sampler(sampler)), None));
+        }
+        if let Some(sampler) = &spec.sampler
+            && sampler != "exact"
+        {
+            let expected = "'exact' where certified is true";
+            return Err(Error::parameter(
+                "sampler",
+                expected,
+                format!("{sampler:?}"),
+            ));
+        }
+        let (tem, certificate) = self.certified(&tem)?;
+        let nominal = tem.nominal();
+        self.index = with_certificate(&self.index, certificate);
+        Ok((Arc::new(tem.on(self.index.space())?), Some(nominal)))
+    }
+
+    /// Builds the Tem with the wanted certificate: searches for its nominal ε, or checks one that
+    /// was found before.
+    fn certified(&self, tem: &Tem) -> Result<(Tem, Certificate)> {
+        let Some(nominal) = self.spec.nominal else {
+            return audit::certified(tem, self.control);
+        };
+        let tem = tem.with_epsilon(nominal)?;
+        let certificate = match tem.certificate() {
+            Some(carried) => *carried,
+            None => audit::certify(&tem, self.control)?,
+        };
+        if certificate.epsilon > self.epsilon {
+            let expected = format!("one that is certified at most {}", self.epsilon);
+            return Err(Error::parameter("nominal", expected, nominal));
+        }
+        Ok((tem.with_certificate(certificate)?, certificate))
+    }
+
+    fn multivariate_laplace(&mut self) -> Result<MultivariateLaplace> {
+        let mut embedding = self.vectors()?;
+        let mut search = match self.spec.search.as_deref().unwrap_or("exact") {
+            // "auto" means exact: a default must not change a law.
+            "exact" | "auto" => Search::Exact,
+            "hnsw" => Search::Hnsw { ef: EF },
+            name => {
+                let expected = "'exact', 'hnsw' or 'auto'";
+                return Err(Error::parameter("search", expected, format!("{name:?}")));
+            }
+        };
+        if let (Some(given), Search::Hnsw { ef }) = (self.spec.ef, &mut search) {
+            *ef = given;
+        }
+        // Report wrong parameters before the graph is built.
+        MultivariateLaplace::new(embedding.clone(), self.epsilon, self.randomness.clone())?;
+        if search != Search::Exact && embedding.hnsw().is_none() {
+            let built = embedding.build_hnsw(HnswParameters::default(), self.control)?;
+            embedding = Arc::new(built);
+            self.index = Index::Embedding(embedding.clone());
+        }
+        MultivariateLaplace::new(embedding, self.epsilon, self.randomness.clone())?
+            .with_search(search)
+    }
+
+    fn finite_law(&self) -> Result<FiniteLaw> {
+        let space = self.index.space();
+        let words = space.vocabulary().len();
+        let rows = match (&self.parts.law, &self.spec.law) {
+            (Some(rows), _) => rows.clone(),
+            (None, Some(reference)) => rows_of(reference, words)?,
+            (None, None) => {
+                return Err(Error::parameter("law", "given with mechanism law", "none"));
+            }
+        };
+        let mut law = FiniteLaw::new(space, rows, self.spec.cache_bytes, self.randomness.clone())?;
+        // With `remap`, outputs are excluded there.
+        if self.spec.remap.is_none() && !self.exclude.is_empty() {
+            let excluding = law.excluding(self.exclude)?;
+            let excluding: Option<&FiniteLaw> = excluding.downcast_ref();
+            law = excluding.cloned().unwrap_or(law);
+        }
+        match self.spec.certified.unwrap_or(words <= CERTIFIED_WORDS) {
+            true => certified_law(law, self.control),
+            false => Ok(law),
+        }
+    }
+
+    fn vectors(&self) -> Result<Arc<Embedding>> {
+        match &self.index {
+            Index::Embedding(embedding) => Ok(embedding.clone()),
+            Index::Graph(_) => {
+                let expected = "an index with vectors for this mechanism";
+                Err(Error::parameter("index", expected, "a word graph"))
+            }
+        }
+    }
+
+    /// The cover of the outputs. By default it is the one in the index, or one with `default`
+    /// outputs per word.
+    fn cover(&mut self, least: usize, default: Option<usize>) -> Result<Option<Arc<Cover>>> {
+        self.cover = self.make_cover(least, default)?;
+        Ok(self.cover.clone())
+    }
+
+    fn make_cover(&self, least: usize, default: Option<usize>) -> Result<Option<Arc<Cover>>> {
+        if let Some(cover) = &self.parts.cover {
+            if let Some(CoverSource::Stored(reference)) = &self.spec.cover {
+                reference.check("cover", cover.fingerprint())?;
+            }
+            return Ok(Some(cover.clone()));
+        }
+        match (&self.spec.cover, index_cover(&self.index), default) {
+            (Some(CoverSource::None), ..) => Ok(None),
+            (Some(source), ..) => self.cover_of("cover", source, least).map(Some),
+            (None, Some(cover), _) if self.spec.balance.is_none() => Ok(Some(cover)),
+            (None, _, Some(k)) => {
+                let source = CoverSource::Count(k);
+                self.cover_of("cover", &source, least).map(Some)
+            }
+            (None, ..) => Ok(None),
+        }
+    }
+
+    fn remap(&self) -> Result<Option<Arc<Cover>>> {
+        match (&self.parts.remap, &self.spec.remap) {
+            (Some(cover), Some(CoverSource::Stored(reference))) => {
+                reference.check("remap", cover.fingerprint())?;
+                Ok(Some(cover.clone()))
+            }
+            (Some(cover), _) => Ok(Some(cover.clone())),
+            (None, Some(CoverSource::None) | None) => Ok(None),
+            (None, Some(source)) => self.cover_of("remap", source, 0).map(Some),
+        }
+    }
+
+    fn cover_of(
+        &self,
+        name: &'static str,
+        source: &CoverSource,
+        least: usize,
+    ) -> Result<Arc<Cover>> {
+        let k = match source {
+            CoverSource::Count(k) => *k,
+            CoverSource::Stored(reference) => return self.stored_cover(name, reference),
+            CoverSource::None => return Err(Error::parameter(name, "given", "none")),
+        };
+        let space = self.index.space();
+        let build = Build {
+            least,
+            exclude: self.exclude.to_vec(),
+            ..Build::default()
+        };
+        let cover = match self.spec.balance.filter(|_| name == "cover") {
+            Some(weight) => Cover::balanced_by_rank(&*space, k, weight, &build, self.control),
+            None => Cover::nearest(&*space, k, &build, self.control).map(Arc::new),
+        };
+        cover.map_err(|e| e.renamed("k", name).renamed("weight", "balance"))
+    }
+
+    fn stored_cover(&self, name: &'static str, reference: &Reference) -> Result<Arc<Cover>> {
+        let cover = match &reference.file {
+            Some(path) => Arc::new(Cover::open(path)?),
+            None => match index_cover(&self.index) {
+                Some(cover) if Some(cover.fingerprint()) == reference.fingerprint => cover,
+                _ => {
+                    let expected = "given: it was in memory, and its fingerprint alone is known";
+                    return Err(Error::parameter(name, expected, "none"));
+                }
+            },
+        };
+        reference.check(name, cover.fingerprint())?;
+        Ok(cover)
+    }
+}
+
+/// Returns the index with one more certificate.
+fn with_certificate(index: &Index, certificate: Certificate) -> Index {
+    match index {
+        Index::Embedding(embedding) => {
+            let mut all = MetricSpace::certificates(&**embedding).to_vec();
+            all.push(certificate);
+            Index::Embedding(Arc::new((**embedding).clone().with_certificates(all)))
+        }
+        Index::Graph(graph) => Index::Graph(Arc::new(graph.certified(certificate))),
+    }
+}
+
+/// Returns the law with the losses computed from it.
+///
+/// # Errors
+/// [`Error::Parameter`] for a wrong row; [`Error::TooLarge`], [`Error::Interrupted`].
+pub(crate) fn certified_law(law: FiniteLaw, control: &Control) -> Result<FiniteLaw> {
+    let unknown = law.check(control)?;
+    let found = audit::largest_loss(&law, law.space(), control)?;
+    Ok(law.with_loss(Loss {
+        epsilon: found.epsilon,
+        local: found.local,
+        unknown,
+    }))
+}
+
+/// Reads the rows of a law from a .npy file.
+fn rows_of(reference: &Reference, words: usize) -> Result<Arc<dyn Rows>> {
+    let Some(path) = &reference.file else {
+        let expected = "given: it was in memory";
+        return Err(Error::parameter("law", expected, "none"));
+    };
+    let (law, rows, columns) = matrix(path)?;
+    if (rows, columns) != (words, words) {
+        return Err(Error::Shape {
+            what: "law",
+            expected: format!("({words}, {words}), a row a word"),
+            got: format!("({rows}, {columns})"),
+        });
+    }
+    let rows: Arc<dyn Rows> = Arc::new(move |id: u32, out: &mut [f64]| {
+        out.copy_from_slice(&law[id as usize * words..][..words]);
+        Ok(())
+    });
+    reference.check("law", fingerprint_of_rows(&rows, words)?)?;
+    Ok(rows)
+}
+
+/// The fingerprint of a law, computed row by row.
+///
+/// # Errors
+/// The errors of the rows.
+pub(crate) fn fingerprint_of_rows(rows: &Arc<dyn Rows>, words: usize) -> Result<u64> {
+    let (mut hash, mut row) = (Xxh3Default::new(), vec![0.0; words]);
+    for id in 0..words as u32 {
+        row.fill(0.0);
+        rows.write(id, &mut row)?;
+        hash.update(bytemuck::cast_slice(&row));
+    }
+    Ok(hash.digest())
+}

@@ -1,0 +1,31 @@
+//! Default values and parts for descriptions that do not give them.
+
+use std::sync::Arc;
+
+use super::Builtin;
+use crate::cover::Cover;
+use crate::support::error::Result;
+use crate::words::embedding::Embedding;
+use crate::words::index::Index;
+
+/// The default λ of [`Mahalanobis`](crate::mechanism::mahalanobis::Mahalanobis).
+pub(super) const MIXING: f64 = 0.2;
+/// The default t of [`Vickrey`](crate::mechanism::vickrey::Vickrey): the paper's choice.
+pub(super) const TUNING: f64 = 0.75;
+
+/// A built-in embedding.
+pub(super) fn builtin_index(builtin: Builtin) -> Result<Index> {
+    let embedding = match builtin {
+        Builtin::English => Embedding::default_english()?,
+        Builtin::Nouns => Embedding::default_nouns()?,
+    };
+    Ok(Index::Embedding(Arc::new(embedding)))
+}
+
+/// The cover in an index file.
+pub(super) fn index_cover(index: &Index) -> Option<Arc<Cover>> {
+    match index {
+        Index::Embedding(embedding) => embedding.cover().cloned(),
+        Index::Graph(graph) => graph.cover().cloned(),
+    }
+}

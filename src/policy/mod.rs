@@ -1,0 +1,305 @@
+//! The description of a mechanism as data: a [`Spec`].
+//!
+//! Python's constructors, the command's options, policy files, the service's configuration and the
+//! engines' recipes all create a `Spec`; [`Spec::build`] builds the mechanism. Every rule about
+//! parameters, and every message about them, is here.
+//!
+//! A `Spec` is a flat table in JSON or TOML; unknown keys are refused:
+//!
+//! ```
+//! use fastdx::{Control, policy::{Parts, Spaces, Spec}};
+//! let spec: Spec = serde_json::from_str(r#"{"mechanism": "laplace", "epsilon": 8.0}"#).unwrap();
+//! let built = spec.build(Parts::default(), &mut Spaces::default(), &Control::new())?;
+//! assert_eq!(built.text.guarantee().epsilon, 8.0);
+//! assert!(serde_json::from_str::<Spec>(r#"{"epsilom": 8.0}"#).is_err());
+//! # Ok::<(), fastdx::Error>(())
+//! ```
+//!
+//! [`Built::spec`] is the complete description of a built mechanism. It has the fingerprints of
+//! words, covers and laws, so that it identifies exactly what was run.
+
+mod build;
+mod built;
+mod card;
+mod data;
+mod defaults;
+mod document;
+mod exclusion;
+mod keys;
+mod policies;
+mod reference;
+
+use std::path::{Path, PathBuf};
+
+pub use build::{Parts, Spaces};
+#[cfg(feature = "python")]
+pub(crate) use build::{certified_law, fingerprint_of_rows};
+pub use built::Built;
+pub use card::{CARD, TOKENIZER};
+pub use exclusion::{Exclude, exclusion};
+pub use keys::{KEYS, Key, Spec, Type};
+pub use policies::{Policies, Policy};
+pub use reference::{Builtin, CoverSource, IndexSource, Reference};
+
+use crate::mechanism::tem::recommended;
+use crate::support::error::{Error, Result, check_epsilon};
+use crate::support::names::named;
+
+/// The mechanisms that a [`Spec`] can describe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// [`Tem`](crate::Tem).
+    #[default]
+    Tem,
+    /// MADLIB: [`MultivariateLaplace`](crate::MultivariateLaplace).
+    MultivariateLaplace,
+    /// [`HyperbolicLaplace`](crate::HyperbolicLaplace).
+    HyperbolicLaplace,
+    /// [`FiniteLaw`](crate::FiniteLaw).
+    FiniteLaw,
+    /// [`Mahalanobis`](crate::mechanism::mahalanobis::Mahalanobis).
+    Mahalanobis,
+    /// [`NeighborResponse`](crate::NeighborResponse).
+    NeighborResponse,
+    /// [`Vickrey`](crate::mechanism::vickrey::Vickrey).
+    Vickrey,
+}
+
+named!(
+    Kind, "mechanism",
+    Kind::Tem => "tem",
+    Kind::MultivariateLaplace => "laplace",
+    Kind::HyperbolicLaplace => "hyperbolic",
+    Kind::FiniteLaw => "law",
+    Kind::Mahalanobis => "mahalanobis",
+    Kind::NeighborResponse => "response",
+    Kind::Vickrey => "vickrey",
+);
+
+impl Kind {
+    /// The built-in embedding that the mechanism uses if no index is named.
+    pub fn default_space(self) -> Builtin {
+        match self {
+            Kind::HyperbolicLaplace => Builtin::Nouns,
+            _ => Builtin::English,
+        }
+    }
+
+    /// Whether it needs vectors and cannot use a word graph.
+    pub fn needs_vectors(self) -> bool {
+        !matches!(self, Kind::Tem | Kind::NeighborResponse | Kind::FiniteLaw)
+    }
+
+    /// Whether it accepts a cover.
+    fn takes_cover(self) -> bool {
+        matches!(self, Kind::Tem | Kind::NeighborResponse)
+    }
+}
+
+/// The largest `pad`, in seconds.
+const LONGEST_PAD: f64 = 3600.0;
+
+impl Spec {
+    /// A mechanism at an ε, with defaults for everything else.
+    pub fn new(mechanism: Kind, epsilon: f64) -> Self {
+        Spec {
+            mechanism,
+            epsilon: Some(epsilon),
+            ..Spec::default()
+        }
+    }
+
+    /// The policy that fastdx recommends, on the built-in English words:
+    /// docs/explanation/what-you-keep.md has the measurements behind it.
+    pub fn recommended() -> Self {
+        Spec {
+            cover: Some(CoverSource::Count(recommended::COVER)),
+            balance: Some(recommended::BALANCE),
+            ..Spec::new(Kind::Tem, recommended::EPSILON)
+        }
+    }
+
+    /// Returns the description with the recommended ε and cover, if `epsilon` is missing.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if another key describes the law, so that ε must be given.
+    pub fn completed(&self) -> Result<Self> {
+        if self.epsilon.is_some() || self.mechanism == Kind::FiniteLaw {
+            return Ok(self.clone());
+        }
+        let english =
+            (self.index.as_ref()).is_none_or(|index| index.builtin == Some(Builtin::English));
+        let said = match () {
+            () if self.mechanism != Kind::Tem => Some("this mechanism"),
+            () if !english => Some("an index"),
+            () if self.gamma.is_some() => Some("gamma"),
+            () if self.beta.is_some() => Some("beta"),
+            () if self.cover.is_some() => Some("cover"),
+            () if self.balance.is_some() => Some("balance"),
+            () if self.remap.is_some() => Some("remap"),
+            () if self.sampler.is_some() => Some("sampler"),
+            () if self.certified.is_some() => Some("certified"),
+            () => None,
+        };
+        if let Some(said) = said {
+            let expected = format!(
+                "given with {said}: the recommended policy is a Tem on a balanced cover of the \
+                 built-in English words"
+            );
+            return Err(Error::parameter("epsilon", expected, "none"));
+        }
+        let Spec {
+            epsilon,
+            cover,
+            balance,
+            ..
+        } = Spec::recommended();
+        Ok(Spec {
+            epsilon,
+            cover,
+            balance,
+            ..self.clone()
+        })
+    }
+
+    /// Checks each key, and the keys together, before anything is opened.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] that names the key.
+    pub fn check(&self) -> Result<()> {
+        for key in KEYS {
+            if !key.belongs_to(self.mechanism) && self.get(key.name).is_some() {
+                let owners: Vec<&str> = key.of.iter().map(|kind| kind.name()).collect();
+                let expected = format!("left out: it belongs to mechanism {}", owners.join(", "));
+                let got = format!("one with mechanism {}", self.mechanism.name());
+                return Err(Error::parameter(key.name, expected, got));
+            }
+        }
+        if let Some(epsilon) = self.epsilon {
+            check_epsilon(epsilon)?;
+        }
+        if self.gamma.is_some() && self.beta.is_some() {
+            return Err(Error::parameter(
+                "beta",
+                "left out where gamma is given",
+                "both",
+            ));
+        }
+        match &self.cover {
+            Some(CoverSource::Count(_)) => {}
+            None if self.mechanism == Kind::NeighborResponse => {}
+            _ if self.balance.is_none() => {}
+            None => {
+                let expected = "given with cover, the number of outputs";
+                return Err(Error::parameter("balance", expected, "no cover"));
+            }
+            Some(_) => {
+                let expected = "left out where cover is made already";
+                return Err(Error::parameter("balance", expected, "both"));
+            }
+        }
+        if self.nominal.is_some() && self.certified != Some(true) {
+            return Err(Error::parameter(
+                "nominal",
+                "given with certified",
+                "no certified",
+            ));
+        }
+        if let Some(index) = &self.index {
+            index.check()?;
+        }
+        if let Some(pad) = self.pad
+            && !(pad > 0.0 && pad <= LONGEST_PAD)
+        {
+            let expected = format!("positive, at most {LONGEST_PAD} seconds");
+            return Err(Error::parameter("pad", expected, pad));
+        }
+        if let Some(threads) = self.threads
+            && !(1..=crate::support::parallel::MAX_THREADS).contains(&threads)
+        {
+            let expected = format!(
+                "a number from 1 to {}",
+                crate::support::parallel::MAX_THREADS
+            );
+            return Err(Error::parameter("threads", expected, threads));
+        }
+        Ok(())
+    }
+
+    /// Whether building takes longer than opening a file: covers, certificates, graphs.
+    #[cfg(feature = "python")]
+    pub(crate) fn takes_long(&self) -> bool {
+        let made = |cover: &Option<CoverSource>| matches!(cover, Some(CoverSource::Count(_)));
+        let searched = |name: &String| name != "exact";
+        made(&self.cover)
+            || made(&self.remap)
+            || self.certified == Some(true)
+            || self.search.as_ref().is_some_and(searched)
+            || self
+                .index
+                .as_ref()
+                .is_some_and(|index| index.file.is_some())
+            || !matches!(
+                self.mechanism,
+                Kind::Tem | Kind::MultivariateLaplace | Kind::HyperbolicLaplace
+            )
+    }
+
+    /// Returns the description with file paths relative to a folder.
+    pub fn relative_to(mut self, folder: &Path) -> Self {
+        let join = |file: &mut Option<PathBuf>| {
+            if let Some(file) = file {
+                *file = folder.join(&*file);
+            }
+        };
+        if let Some(index) = &mut self.index {
+            join(&mut index.file);
+            join(&mut index.vocabulary);
+        }
+        if let Some(law) = &mut self.law {
+            join(&mut law.file);
+        }
+        for cover in [&mut self.cover, &mut self.remap].into_iter().flatten() {
+            if let CoverSource::Stored(reference) = cover {
+                join(&mut reference.file);
+            }
+        }
+        if let Exclude::File(file) = &mut self.exclude {
+            *file = folder.join(&*file);
+        }
+        self
+    }
+
+    /// Returns the description without the paths of files that have fingerprints. Two descriptions
+    /// denote the same mechanism if these are equal.
+    pub fn without_files(mut self) -> Self {
+        if let Some(index) = &mut self.index
+            && index.fingerprint.is_some()
+        {
+            index.file = None;
+            (index.format, index.limit, index.vocabulary) = (None, None, None);
+        }
+        if let Some(law) = &mut self.law
+            && law.fingerprint.is_some()
+        {
+            law.file = None;
+        }
+        for cover in [&mut self.cover, &mut self.remap].into_iter().flatten() {
+            if let CoverSource::Stored(reference) = cover
+                && reference.fingerprint.is_some()
+            {
+                reference.file = None;
+            }
+        }
+        self
+    }
+
+    /// Returns the description without keys that do not affect the law: `seed`, `pad`,
+    /// `cache_bytes`, `threads`, `verify`.
+    pub fn released(mut self) -> Self {
+        (self.seed, self.pad, self.cache_bytes, self.threads) = (None, None, None, None);
+        self.verify = None;
+        self
+    }
+}

@@ -1,0 +1,283 @@
+//! The container of fastdx's files: a header, a table and checksummed sections. Also maps files and
+//! replaces them atomically. [`native`](crate::words::embedding::format::native) documents the layout.
+
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+use crate::support::buffer::{Backing, Buffer};
+use crate::support::error::{Error, Result};
+
+#[cfg(target_endian = "big")]
+compile_error!(
+    "fastdx's files are memory-mapped little-endian; big-endian machines are not supported"
+);
+
+/// The first eight bytes of every file.
+pub const MAGIC: [u8; 8] = *b"\x89FDX\r\n\x1a\n";
+const VERSION: u32 = 1;
+const ALIGN: usize = 64;
+const MAX_SECTIONS: u32 = 64;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Kind {
+    Meta = 1,
+    WordOffsets = 2,
+    WordBytes = 3,
+    WordSlots = 4,
+    Vectors = 5,
+    VectorsI16 = 6,
+    RowScales = 7,
+    ListMeta = 8,
+    Lists = 9,
+    ListStarts = 10,
+    GraphMeta = 14,
+    GraphPairs = 15,
+    GraphLengths = 16,
+    Certificates = 17,
+    CoverMeta = 18,
+    CoverReleased = 19,
+    CoverStarts = 20,
+    CoverWords = 21,
+    CoverWeights = 22,
+    CoverCertificates = 23,
+    PriorMeta = 48,
+    PriorFrequencies = 49,
+    PriorUnigram = 50,
+    PriorPairStarts = 51,
+    PriorPairWords = 52,
+    PriorPairWeights = 53,
+    PriorFirst = 54,
+    PriorLast = 55,
+    PriorTripleStarts = 56,
+    PriorTripleWords = 57,
+    PriorTripleWeights = 58,
+    ChannelMeta = 64,
+    ChannelTotals = 65,
+    ChannelSpreads = 66,
+    ChannelOutputs = 67,
+}
+
+/// The checks when a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checks {
+    /// Verify every checksum: reads the whole file.
+    Every,
+    /// Check only the structure, so that a damaged file does no harm; the file may claim nothing.
+    Few,
+    /// Check only the structure of a file that was verified before and has not changed since: it
+    /// may claim what it could claim then.
+    Before,
+}
+
+impl From<bool> for Checks {
+    fn from(verify: bool) -> Self {
+        match verify {
+            true => Checks::Every,
+            false => Checks::Few,
+        }
+    }
+}
+
+impl Checks {
+    pub(crate) fn every(self) -> bool {
+        self == Checks::Every
+    }
+}
+
+/// The checksum in a file's header. It covers the checksums of the sections, so it identifies the
+/// contents.
+pub(crate) fn fingerprint(backing: &Backing) -> u64 {
+    u64_at(backing.bytes(), 24)
+}
+
+fn padding(len: usize) -> usize {
+    len.next_multiple_of(ALIGN) - len
+}
+
+pub(crate) fn write_sections(
+    out: &mut impl Write,
+    sections: &[(Kind, &[u8])],
+) -> std::io::Result<()> {
+    const ZEROS: [u8; ALIGN] = [0; ALIGN];
+    let front = 32 + 32 * sections.len();
+    let mut offset = front + padding(front);
+    let mut table = Vec::new();
+    for &(kind, bytes) in sections {
+        let mut hash = Xxh3Default::new();
+        hash.update(bytes);
+        hash.update(&ZEROS[..padding(bytes.len())]);
+        table.extend((kind as u32).to_le_bytes());
+        table.extend([0; 4]);
+        table.extend((offset as u64).to_le_bytes());
+        table.extend((bytes.len() as u64).to_le_bytes());
+        table.extend(hash.digest().to_le_bytes());
+        offset += bytes.len() + padding(bytes.len());
+    }
+    table.extend(&ZEROS[..padding(front)]);
+    let mut header = Vec::from(MAGIC);
+    header.extend(VERSION.to_le_bytes());
+    header.extend((sections.len() as u32).to_le_bytes());
+    header.extend((offset as u64).to_le_bytes());
+    header.extend(xxh3_64(&[&header[..], &table].concat()).to_le_bytes());
+    out.write_all(&header)?;
+    out.write_all(&table)?;
+    for &(_, bytes) in sections {
+        out.write_all(bytes)?;
+        out.write_all(&ZEROS[..padding(bytes.len())])?;
+    }
+    Ok(())
+}
+
+/// Maps a file. An empty file, or one that cannot be mapped (a pipe), is read instead.
+pub(crate) fn map(path: &Path, file: &File) -> Result<Backing> {
+    let meta = file.metadata().map_err(Error::io(path))?;
+    if meta.is_file() && meta.len() > 0 {
+        // SAFETY: the mapping is read-only, and every format is checked while it is read. If
+        // another process truncates a mapped file, a read raises SIGBUS; fastdx never truncates a
+        // file, it renames.
+        let map = unsafe { memmap2::Mmap::map(file) }.map_err(Error::io(path))?;
+        return Ok(Backing::Mapped(Arc::new(map)));
+    }
+    let mut bytes = Vec::new();
+    let mut file = file;
+    file.read_to_end(&mut bytes).map_err(Error::io(path))?;
+    Ok(Backing::copy(&bytes))
+}
+
+/// Calls `write` on a temporary file beside `path`, syncs it and renames it to `path`.
+pub(crate) fn write_atomically(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
+) -> Result<()> {
+    // A pipe or device is written to, not replaced.
+    let special = |m: std::fs::Metadata| !m.is_file() && !m.is_dir();
+    if std::fs::metadata(path).is_ok_and(special) {
+        let file = File::options()
+            .write(true)
+            .open(path)
+            .map_err(Error::io(path))?;
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        return write(&mut out)
+            .and_then(|()| out.flush())
+            .map_err(Error::io(path));
+    }
+    // A symbolic link remains a link: its target is replaced.
+    let target = std::fs::canonicalize(path);
+    let target = target.as_deref().unwrap_or(path);
+    let unique = getrandom::u64().map_err(|e| Error::System {
+        what: "entropy",
+        reason: e.to_string(),
+    })?;
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{unique:016x}.tmp"));
+    let temporary = target.with_file_name(name);
+    let attempt = || -> std::io::Result<()> {
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        if let Ok(old) = std::fs::metadata(target) {
+            // The temporary file never has wider permissions than the file that it replaces.
+            use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+            options.mode(old.permissions().mode() & 0o666);
+        }
+        let file = options.open(&temporary)?;
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        write(&mut out)?;
+        let file = out.into_inner().map_err(|e| e.into_error())?;
+        if let Ok(old) = std::fs::metadata(target) {
+            file.set_permissions(old.permissions())?;
+        }
+        file.sync_all()?;
+        std::fs::rename(&temporary, target)
+    };
+    attempt().map_err(|source| {
+        let _ = std::fs::remove_file(&temporary);
+        Error::Io {
+            path: path.to_owned(),
+            source,
+        }
+    })
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytemuck::pod_read_unaligned(&bytes[at..at + 4])
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytemuck::pod_read_unaligned(&bytes[at..at + 8])
+}
+
+pub(crate) struct Sections<'a> {
+    backing: &'a Backing,
+    table: Vec<(u32, usize, usize)>,
+}
+
+impl<'a> Sections<'a> {
+    pub(crate) fn parse(backing: &'a Backing, verify: bool) -> std::result::Result<Self, String> {
+        let bytes = backing.bytes();
+        if bytes.len() < 32 || bytes[..8] != MAGIC {
+            return Err("not a fastdx file".into());
+        }
+        let version = u32_at(bytes, 8);
+        if version != VERSION {
+            return Err(format!(
+                "format version {version}; this fastdx reads version {VERSION}"
+            ));
+        }
+        let length = u64_at(bytes, 16);
+        if length != bytes.len() as u64 {
+            return Err(format!(
+                "the file has {} bytes and should have {length}: truncated or extended",
+                bytes.len()
+            ));
+        }
+        let count = u32_at(bytes, 12);
+        let front = (32 + 32 * count as usize).next_multiple_of(ALIGN);
+        if count > MAX_SECTIONS || front > bytes.len() {
+            return Err("the section table does not fit the file".into());
+        }
+        if u64_at(bytes, 24) != xxh3_64(&[&bytes[..24], &bytes[32..front]].concat()) {
+            return Err("the header's checksum is wrong: the file is damaged".into());
+        }
+        let mut table = Vec::new();
+        let mut expected = front;
+        for entry in bytes[32..32 + 32 * count as usize].chunks_exact(32) {
+            let (kind, offset, len) = (u32_at(entry, 0), u64_at(entry, 8), u64_at(entry, 16));
+            let end = usize::try_from(len)
+                .ok()
+                .and_then(|len| offset.checked_add(len as u64));
+            let end = end.and_then(|end| usize::try_from(end).ok());
+            let Some(end) = end.filter(|&end| end <= bytes.len() && offset == expected as u64)
+            else {
+                return Err(format!("section {kind} lies outside the file"));
+            };
+            let padded = end.next_multiple_of(ALIGN).min(bytes.len());
+            if verify && xxh3_64(&bytes[expected..padded]) != u64_at(entry, 24) {
+                return Err(format!(
+                    "the checksum of section {kind} is wrong: the file is damaged"
+                ));
+            }
+            table.push((kind, expected, end));
+            expected = padded;
+        }
+        if expected != bytes.len() {
+            return Err("the file goes on behind its last section".into());
+        }
+        Ok(Sections { backing, table })
+    }
+
+    pub(crate) fn get<T: Pod>(&self, kind: Kind) -> std::result::Result<Option<Buffer<T>>, String> {
+        match self.table.iter().find(|entry| entry.0 == kind as u32) {
+            None => Ok(None),
+            Some(&(kind, start, end)) => Buffer::view(self.backing, start, end)
+                .map(Some)
+                .ok_or_else(|| format!("section {kind} has a wrong size or alignment")),
+        }
+    }
+}

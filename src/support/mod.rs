@@ -1,0 +1,13 @@
+//! What every room above stands on: errors, files, threads, keys.
+
+pub(crate) mod arithmetic;
+pub(crate) mod buffer;
+pub(crate) mod error;
+pub(crate) mod file;
+pub(crate) mod fork;
+pub(crate) mod gzip;
+pub(crate) mod names;
+pub mod parallel;
+pub(crate) mod prefetch;
+pub mod random;
+pub(crate) mod simd;

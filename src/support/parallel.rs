@@ -1,0 +1,266 @@
+//! Threads, cancellation and progress.
+//!
+//! rayon's global pool does not survive `fork`: a child that uses it waits for threads that do not
+//! exist. So each pool is labelled with the number of forks before this process (`fork.rs`), and a
+//! child creates a new pool. Pools hold no data and are never locked.
+
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::support::error::{Error, Result};
+use crate::support::fork;
+
+/// Cancellation and progress of one long call, shared with its caller.
+#[derive(Debug, Default)]
+pub struct Control {
+    cancelled: AtomicBool,
+    done: AtomicU64,
+}
+
+impl Control {
+    /// Creates the control of a call that is not cancelled.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks the call to stop; it returns [`Error::Interrupted`] soon.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// To be called between parts of the work.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if the call is cancelled.
+    pub fn check(&self) -> Result<()> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            Err(Error::Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Reports `items` more items done.
+    pub fn advance(&self, items: usize) {
+        self.done.fetch_add(items as u64, Ordering::Relaxed);
+    }
+
+    /// Items done so far.
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+}
+
+/// The pools of this process, followed by those of the processes it was forked from: a list that
+/// only grows.
+struct ProcessPool {
+    /// The number of forks before the process that created it.
+    forks: u64,
+    /// The requested number; 0 for the default.
+    threads: usize,
+    pool: ThreadPool,
+    next: *const ProcessPool,
+}
+
+static POOLS: AtomicPtr<ProcessPool> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The thread pool of this process: `FASTDX_NUM_THREADS` threads, or one per core.
+///
+/// # Errors
+/// [`Error::System`] if the operating system supplies no threads; [`Error::Parameter`] if the
+/// variable is not a positive number.
+pub fn pool() -> Result<&'static ThreadPool> {
+    pool_of(0)
+}
+
+/// Maximum number of threads of a pool.
+pub const MAX_THREADS: usize = 4096;
+
+/// The pool with this number of threads, at most [`MAX_THREADS`]; 0 for that of [`pool`]. Work
+/// that runs in it uses only its threads.
+///
+/// # Errors
+/// The errors of [`pool`].
+pub fn pool_of(threads: usize) -> Result<&'static ThreadPool> {
+    let forks = fork::count()?;
+    let mut made: Option<Box<ProcessPool>> = None;
+    loop {
+        let first = POOLS.load(Ordering::Acquire);
+        let mut at: *const ProcessPool = first;
+        // SAFETY: every pointer in the list came from Box::into_raw below and is never freed.
+        while let Some(known) = unsafe { at.as_ref() } {
+            if (known.forks, known.threads) == (forks, threads) {
+                return Ok(&known.pool);
+            }
+            at = known.next;
+        }
+        let mut new = match made.take() {
+            Some(new) => new,
+            None => {
+                let pool = ThreadPoolBuilder::new()
+                    .num_threads(if threads == 0 {
+                        from_environment()?
+                    } else {
+                        threads
+                    })
+                    .thread_name(|i| format!("fastdx-{i}"))
+                    .build()
+                    .map_err(|e| Error::System {
+                        what: "threads",
+                        reason: e.to_string(),
+                    })?;
+                Box::new(ProcessPool {
+                    forks,
+                    threads,
+                    pool,
+                    next: first,
+                })
+            }
+        };
+        new.next = first;
+        let new = Box::into_raw(new);
+        // A parent's pools stay in the list of a forked child. Their threads do not exist there, so
+        // dropping them would wait forever.
+        match POOLS.compare_exchange(first, new, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: just created, and from now on never freed.
+            Ok(_) => return Ok(unsafe { &(*new).pool }),
+            // SAFETY: not published, so this thread alone owns it. Try again: another thread may
+            // have created the same pool.
+            Err(_) => made = Some(unsafe { Box::from_raw(new) }),
+        }
+    }
+}
+
+/// Makes this thread a pool of its own for the rest of its life: calls on it use no other thread, and
+/// wait for none. It is for servers whose threads each answer a request. There, a hand-off to the
+/// common pool costs more than it saves, and waits behind all work that the pool has already.
+///
+/// # Errors
+/// [`Error::System`] if rayon refuses the pool.
+pub fn stay_on_this_thread() -> Result<()> {
+    if rayon::current_thread_index().is_some() {
+        return Ok(());
+    }
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(1)
+        .use_current_thread()
+        .build();
+    let pool = pool.map_err(|e| Error::System {
+        what: "threads",
+        reason: e.to_string(),
+    })?;
+    // The thread refers to it until it ends, and rayon frees neither.
+    std::mem::forget(pool);
+    Ok(())
+}
+
+/// `FASTDX_NUM_THREADS`, or 0 for one thread per core.
+fn from_environment() -> Result<usize> {
+    let Ok(text) = std::env::var("FASTDX_NUM_THREADS") else {
+        return Ok(0);
+    };
+    match text.trim().parse::<usize>() {
+        Ok(n) if (1..=MAX_THREADS).contains(&n) => Ok(n),
+        _ => Err(Error::parameter(
+            "FASTDX_NUM_THREADS",
+            format!("a number from 1 to {MAX_THREADS}"),
+            format!("{text:?}"),
+        )),
+    }
+}
+
+/// Runs `work` in this process's pool, so that rayon iterators in it use the pool's threads. A
+/// small job (`items` at most `small`) runs on the calling thread instead, where it finishes
+/// sooner. A small job must be one part for rayon, or use [`map_all`].
+pub(crate) fn install<R: Send>(
+    items: usize,
+    small: usize,
+    work: impl FnOnce() -> R + Send,
+) -> Result<R> {
+    // A thread that already belongs to a pool, ours or the caller's, stays there.
+    if items <= small || rayon::current_thread_index().is_some() {
+        Ok(work())
+    } else {
+        Ok(pool()?.install(work))
+    }
+}
+
+/// Applies `work` to every item: in parallel inside a pool, otherwise one after the other. (Outside
+/// a pool, rayon would use its global pool, which has threads for all cores and does not survive a
+/// fork.)
+pub(crate) fn map_all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    match rayon::current_thread_index() {
+        Some(_) => items.par_iter().map(&work).collect(),
+        None => items.iter().map(work).collect(),
+    }
+}
+
+/// [`map_all`] with memory that `made` creates once for many items.
+pub(crate) fn map_all_with<T: Sync, W, R: Send>(
+    items: &[T],
+    made: impl Fn() -> W + Send + Sync,
+    work: impl Fn(&mut W, &T) -> R + Sync + Send,
+) -> Vec<R> {
+    match rayon::current_thread_index() {
+        Some(_) => items.par_iter().map_init(made, work).collect(),
+        None => {
+            let mut memory = made();
+            items.iter().map(|item| work(&mut memory, item)).collect()
+        }
+    }
+}
+
+/// Runs two functions: at the same time inside a pool, otherwise one after the other.
+pub(crate) fn both<A: Send, B: Send>(
+    a: impl FnOnce() -> A + Send,
+    b: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    match rayon::current_thread_index() {
+        Some(_) => rayon::join(a, b),
+        None => (a(), b()),
+    }
+}
+
+/// Applies `work` to every item on as many threads as the pool has, without the pool. It is for
+/// work inside a `OnceLock`. There, a waiting pool thread could take up another task that waits for
+/// the lock it holds.
+pub(crate) fn split<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync) {
+    let threads = match rayon::current_thread_index() {
+        Some(_) => rayon::current_num_threads(),
+        None => pool().map_or(1, ThreadPool::current_num_threads),
+    };
+    let queue = Mutex::new(items.into_iter());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let help = || std::iter::from_fn(next).for_each(&work);
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            // If the system refuses a thread, continue without it.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, help);
+        }
+        help();
+    });
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_stays_alone_shares_no_work() {
+        let alone = std::thread::spawn(|| {
+            stay_on_this_thread().unwrap();
+            stay_on_this_thread().unwrap();
+            let own = std::thread::current().id();
+            let items: Vec<u32> = (0..10_000).collect();
+            let threads = install(items.len(), 0, || {
+                map_all(&items, |_| std::thread::current().id())
+            });
+            threads.unwrap().iter().all(|thread| *thread == own)
+        });
+        assert!(alone.join().unwrap());
+        assert!(rayon::current_thread_index().is_none());
+    }
+}

@@ -1,0 +1,320 @@
+//! fastdx's own file format: one embedding or word graph, checksummed, aligned for memory-mapping.
+//!
+//! All numbers are little-endian. The file consists of a header, a section table and the sections.
+//! Each starts at a multiple of 64 and is padded with zeros to the next.
+//!
+//! | bytes | header field |
+//! |---|---|
+//! | 0..8 | magic `89 46 44 58 0D 0A 1A 0A` ("\x89FDX\r\n\x1a\n") |
+//! | 8..12 | version, 1 |
+//! | 12..16 | number of sections |
+//! | 16..24 | length of the file |
+//! | 24..32 | XXH3-64 of bytes 0..24 and of everything from 32 to the first section |
+//! | 32.. | the section table, 32 bytes a section: kind u32, 0 u32, offset u64, length u64, XXH3-64 of the section with its padding u64 |
+//!
+//! | kind | section |
+//! |---|---|
+//! | 1 | meta: words u64, dimension u64, metric u32 (its place in `Metric::ALL`), 0 u32 |
+//! | 2 | word offsets, u64 × (V + 1), into section 3 |
+//! | 3 | the words, UTF-8, end to end |
+//! | 4 | the word index: u32 slots, open addressing by XXH3-64, `FFFFFFFF` empty; left out of small files, which rebuild it |
+//! | 5 | vectors, f32 × V × n, or |
+//! | 6 and 7 | vectors as i16 × V × n and f32 scales × V: number = i16 · scale |
+//! | 8 and 9 | neighbour lists, where there are any: k u64, bits of an id u64, step f64 (a power of two); entries u64 × V × k, distance/step in the high bits, id in the low ones, ascending |
+//! | 17 | certificates of Tem: nominal ε f64, γ f64, certified ε f64, two words and an output u64, XXH3-64 of the vocabulary u64, each |
+//! | 10 | where lists hold all words within a radius: section 8 has k = 0 and a fourth number, the largest entry a list may hold; here the start of each list in section 9, u64 × (V + 1) |
+//!
+//! A word graph has sections 2 to 4, and
+//!
+//! | kind | section |
+//! |---|---|
+//! | 14 | words u64, nodes u64 (words first), step f64 (a power of two) |
+//! | 15 | edges, two ids u32 each, the smaller first |
+//! | 16 | their lengths in steps, u64 |
+//!
+//! Checksums cover every bit, including padding and header, so any flipped bit is detected. Even
+//! without verification the structure is checked: no read goes out of bounds.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::cover::Cover;
+use crate::distance::metric::Metric;
+use crate::distance::neighbors::{Extent, Grid, NeighborLists};
+use crate::support::buffer::{Backing, Buffer};
+use crate::support::error::{Error, Result};
+use crate::support::file::{Checks, Kind, Sections, map, write_atomically, write_sections};
+use crate::words::embedding::Embedding;
+use crate::words::space::MetricSpace;
+use crate::words::stored_certificates::{certificate_words, certificates};
+use crate::words::vocabulary::Vocabulary;
+
+/// The storage of vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// Unchanged, so that they can be mapped without copying.
+    F32,
+    /// 16-bit integers with a scale per word: half the size. They are decoded on opening, and the
+    /// word index is rebuilt.
+    I16,
+}
+
+/// Writes `embedding` to `path`: first to a temporary file beside it, which is then renamed.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn save(embedding: &Embedding, path: &Path) -> Result<()> {
+    save_as(embedding, path, Storage::F32)
+}
+
+/// [`save`] with a choice of storage.
+///
+/// # Errors
+/// [`Error::Io`]; [`Error::Vector`] for a vector that 16-bit rounding would move out of the
+/// metric's space.
+pub fn save_as(embedding: &Embedding, path: &Path, storage: Storage) -> Result<()> {
+    if storage == Storage::I16 {
+        let (scales, integers) = quantise(embedding);
+        let rows = integers.chunks_exact(embedding.dim()).zip(scales);
+        for (id, (row, scale)) in (0..).zip(rows) {
+            let decoded: Vec<f32> = row.iter().map(|&x| f32::from(x) * scale).collect();
+            if let Some(reason) = embedding.metric().refuse(&decoded) {
+                return Err(Error::Vector {
+                    owner: format!("{:?}, rounded to int16,", embedding.vocabulary().word(id)),
+                    reason,
+                });
+            }
+        }
+    }
+    write_atomically(path, |out| write(embedding, storage, out))
+}
+
+/// The bytes that [`save`] would write.
+pub fn to_bytes(embedding: &Embedding) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Writing to a Vec cannot fail.
+    let _ = write(embedding, Storage::F32, &mut bytes);
+    bytes
+}
+
+/// Reads the embedding from the bytes that [`to_bytes`] returned; verifies checksums.
+///
+/// # Errors
+/// [`Error::Corrupt`].
+pub fn from_bytes(bytes: &[u8]) -> Result<Embedding> {
+    read(&Backing::copy(bytes), Path::new("<bytes>"), Checks::Every)
+}
+
+fn write(embedding: &Embedding, storage: Storage, out: &mut impl Write) -> std::io::Result<()> {
+    let vocabulary = embedding.vocabulary();
+    let metric = Metric::ALL.iter().position(|&m| m == embedding.metric());
+    let meta = [
+        embedding.len() as u64,
+        embedding.dim() as u64,
+        metric.unwrap_or(usize::MAX) as u64,
+    ];
+    let (scales, integers) = match storage {
+        Storage::F32 => (Vec::new(), Vec::new()),
+        Storage::I16 => quantise(embedding),
+    };
+    let mut sections: Vec<(Kind, &[u8])> = vec![
+        (Kind::Meta, bytemuck::cast_slice(&meta)),
+        (Kind::WordOffsets, bytemuck::cast_slice(&vocabulary.offsets)),
+        (Kind::WordBytes, &vocabulary.bytes),
+    ];
+    match storage {
+        Storage::F32 => {
+            sections.push((Kind::WordSlots, bytemuck::cast_slice(&vocabulary.slots)));
+            sections.push((Kind::Vectors, bytemuck::cast_slice(embedding.vectors())));
+        }
+        Storage::I16 => {
+            sections.push((Kind::VectorsI16, bytemuck::cast_slice(&integers)));
+            sections.push((Kind::RowScales, bytemuck::cast_slice(&scales)));
+        }
+    }
+    let list_meta: Vec<u64>;
+    if let (Some(lists), Storage::F32) = (embedding.lists(), storage) {
+        let grid = lists.grid();
+        let (k, last) = match &lists.extent {
+            Extent::Nearest(k) => (*k as u64, None),
+            Extent::Within(last, _) => (0, Some(*last)),
+        };
+        let meta = [k, grid.id_bits().into(), grid.step().to_bits()];
+        list_meta = meta.into_iter().chain(last).collect();
+        sections.push((Kind::ListMeta, bytemuck::cast_slice(&list_meta)));
+        if let Extent::Within(_, starts) = &lists.extent {
+            sections.push((Kind::ListStarts, bytemuck::cast_slice(starts)));
+        }
+        sections.push((Kind::Lists, bytemuck::cast_slice(&lists.entries)));
+    }
+    let [plain, covered] = certificate_words(MetricSpace::certificates(embedding));
+    let cover_meta;
+    if storage == Storage::F32 {
+        for (kind, words) in [
+            (Kind::Certificates, &plain),
+            (Kind::CoverCertificates, &covered),
+        ] {
+            if !words.is_empty() {
+                sections.push((kind, bytemuck::cast_slice(words)));
+            }
+        }
+        if let Some(cover) = embedding.cover() {
+            cover_meta = cover.meta();
+            sections.extend(cover.sections(&cover_meta));
+        }
+    }
+    write_sections(out, &sections)
+}
+
+fn quantise(embedding: &Embedding) -> (Vec<f32>, Vec<i16>) {
+    let mut scales = Vec::with_capacity(embedding.len());
+    let mut integers = Vec::with_capacity(embedding.vectors().len());
+    for row in embedding.vectors().chunks_exact(embedding.dim()) {
+        let largest = row.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+        let scale = (largest / 32767.0).max(f32::MIN_POSITIVE);
+        scales.push(scale);
+        integers.extend(row.iter().map(|x| (x / scale).round() as i16));
+    }
+    (scales, integers)
+}
+
+/// Opens a file by memory-mapping it. With `verify`, reads all of it and verifies every checksum.
+///
+/// # Errors
+/// [`Error::Io`]; [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
+pub fn open(path: &Path, verify: bool) -> Result<Embedding> {
+    let file = File::open(path).map_err(Error::io(path))?;
+    read(&map(path, &file)?, path, verify.into())
+}
+
+/// Parses the file's bytes; `path` is for messages.
+pub(crate) fn read(backing: &Backing, path: &Path, checks: Checks) -> Result<Embedding> {
+    parse(backing, checks).map_err(|reason| Error::Corrupt {
+        path: path.to_owned(),
+        reason,
+    })
+}
+
+fn parse(backing: &Backing, checks: Checks) -> std::result::Result<Embedding, String> {
+    let verify = checks.every();
+    let sections = Sections::parse(backing, verify)?;
+    let meta: Buffer<u64> =
+        sections
+            .get(Kind::Meta)?
+            .ok_or_else(|| match sections.get::<u64>(Kind::GraphMeta) {
+                Ok(Some(_)) => "holds a word graph and no embedding",
+                _ => "no meta section",
+            })?;
+    let &[words, dim, metric] = &*meta else {
+        return Err("the meta section has the wrong size".into());
+    };
+    let metric = *usize::try_from(metric)
+        .ok()
+        .and_then(|m| Metric::ALL.get(m))
+        .ok_or_else(|| format!("metric number {metric} is unknown to this version"))?;
+    let vocabulary = Vocabulary::from_parts(
+        sections.get(Kind::WordBytes)?.ok_or("no words")?,
+        sections.get(Kind::WordOffsets)?.ok_or("no word offsets")?,
+        sections.get(Kind::WordSlots)?,
+    )?;
+    let dim = usize::try_from(dim).map_err(|_| "a dimension beyond this machine")?;
+    let vectors: Buffer<f32> = match sections.get(Kind::Vectors)? {
+        Some(vectors) => vectors,
+        None => {
+            let integers: Buffer<i16> = sections.get(Kind::VectorsI16)?.ok_or("no vectors")?;
+            let scales: Buffer<f32> = sections.get(Kind::RowScales)?.ok_or("no scales")?;
+            if dim == 0 || integers.len() != scales.len().saturating_mul(dim) {
+                return Err("the vectors do not fit their scales".into());
+            }
+            let mut vectors = Vec::with_capacity(integers.len());
+            for (row, &scale) in integers.chunks_exact(dim).zip(scales.iter()) {
+                vectors.extend(row.iter().map(|&x| f32::from(x) * scale));
+            }
+            vectors.into()
+        }
+    };
+    if dim == 0
+        || words != vocabulary.len() as u64
+        || Some(vectors.len()) != vocabulary.len().checked_mul(dim)
+    {
+        return Err("the vectors do not fit the words".into());
+    }
+    let lists = lists(&sections, vocabulary.len(), verify)?;
+    let embedding = Embedding::from_parts(vocabulary, vectors, dim, metric).with_lists(lists);
+    if verify {
+        embedding.check_vectors().map_err(|e| e.to_string())?;
+    }
+    let claimed = certificates(&sections, &embedding, checks)?;
+    let embedding = embedding.with_certificates(claimed);
+    match Cover::of_sections(&sections)? {
+        None => Ok(embedding),
+        Some(cover) => embedding
+            .with_cover(Some(Arc::new(cover)))
+            .map_err(|_| "the cover is one of other words".into()),
+    }
+}
+
+/// Reads the neighbour lists, if the file has them. Their order and ids are checked only together
+/// with the checksums: otherwise opening would have to read all of them.
+fn lists(
+    sections: &Sections,
+    words: usize,
+    verify: bool,
+) -> std::result::Result<Option<NeighborLists>, String> {
+    let Some(meta) = sections.get::<u64>(Kind::ListMeta)? else {
+        return Ok(None);
+    };
+    let entries: Buffer<u64> = sections.get(Kind::Lists)?.ok_or("no neighbour lists")?;
+    let (k, id_bits, step, last) = match *meta {
+        [k, id_bits, step] if k > 0 => (k, id_bits, step, None),
+        [0, id_bits, step, last] => (0, id_bits, step, Some(last)),
+        _ => return Err("the neighbour lists' meta section has the wrong size".into()),
+    };
+    let grid = u32::try_from(id_bits)
+        .ok()
+        .and_then(|b| Grid::from_parts(f64::from_bits(step), b));
+    let k = usize::try_from(k).ok().filter(|&k| k <= words);
+    let (Some(grid), Some(k)) = (grid, k) else {
+        return Err("the neighbour lists' meta section holds impossible values".into());
+    };
+    let extent = match last {
+        None => Extent::Nearest(k),
+        Some(last) => Extent::Within(last, sections.get(Kind::ListStarts)?.ok_or("no starts")?),
+    };
+    let fits = match &extent {
+        Extent::Nearest(k) => Some(entries.len()) == words.checked_mul(*k),
+        Extent::Within(_, starts) => {
+            starts.len() == words + 1
+                && starts.first() == Some(&0)
+                && starts.last() == Some(&(entries.len() as u64))
+        }
+    };
+    if !fits || (words as u64 - 1) >> id_bits != 0 {
+        return Err("the neighbour lists do not fit the words".into());
+    }
+    let lists = NeighborLists {
+        grid,
+        extent,
+        entries,
+    };
+    if verify && !(0..words as u32).all(|id| sound(&lists, id, words)) {
+        return Err("a neighbour list is out of order".into());
+    }
+    Ok(Some(lists))
+}
+
+/// Whether a list agrees with its meta section: ascending, of known words, not empty.
+fn sound(lists: &NeighborLists, id: u32, words: usize) -> bool {
+    let (grid, list) = (lists.grid(), lists.list(id));
+    let ordered = match &lists.extent {
+        Extent::Nearest(_) => true,
+        Extent::Within(last, starts) => {
+            starts[id as usize] < starts[id as usize + 1] && list.iter().all(|e| e <= last)
+        }
+    };
+    ordered
+        && list.windows(2).all(|w| w[0] < w[1])
+        && list.iter().all(|&e| (grid.id(e) as usize) < words)
+}

@@ -1,0 +1,176 @@
+//! Reads a NumPy array file (float16, float32 or float64, C order, two-dimensional) and a text file
+//! with one word per line. The array format is NumPy Enhancement Proposal 1.
+
+use std::path::{Path, PathBuf};
+
+use super::{Table, format_error};
+use crate::support::error::{Error, Result};
+
+pub(super) fn parse(
+    path: &Path,
+    bytes: &[u8],
+    vocabulary: Option<&Path>,
+    limit: usize,
+) -> Result<Table> {
+    let fail = |reason: String| format_error(path, None, reason, None);
+    let (descr, rows, dim, data) = header(bytes).map_err(fail)?;
+    let width = match descr.as_str() {
+        "<f2" => 2,
+        "<f4" => 4,
+        "<f8" => 8,
+        other => {
+            return Err(fail(format!(
+                "the array's dtype is {other:?}; float16, float32 or float64 (little-endian) is needed"
+            )));
+        }
+    };
+    let size = rows.checked_mul(dim).and_then(|c| c.checked_mul(width));
+    if rows == 0 || dim == 0 || size != Some(data.len()) {
+        return Err(fail(format!(
+            "an array of ({rows}, {dim}) {descr} does not fit the {} bytes of data",
+            data.len()
+        )));
+    }
+    let vocabulary = match vocabulary {
+        Some(given) => given.to_owned(),
+        None => sibling(path).ok_or_else(|| {
+            fail("no vocabulary file given, and none beside the array (.vocab, .txt)".into())
+        })?,
+    };
+    let text = std::fs::read(&vocabulary).map_err(Error::io(&vocabulary))?;
+    let mut words = Vec::with_capacity(rows.min(limit));
+    let text = super::without_mark(&text);
+    let lines = text
+        .strip_suffix(b"\n")
+        .unwrap_or(text)
+        .split(|&b| b == b'\n');
+    let mut count = 0;
+    for (i, line) in lines.enumerate() {
+        count += 1;
+        if i >= limit.min(rows) {
+            continue;
+        }
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let word = std::str::from_utf8(line).map_err(|_| "is not UTF-8");
+        let word = word.and_then(|w| if w.is_empty() { Err("is empty") } else { Ok(w) });
+        let word =
+            word.map_err(|what| format_error(&vocabulary, Some(i as u64 + 1), what, None))?;
+        words.push(word.to_owned());
+    }
+    if count != rows {
+        let reason = format!("{count} words, and the array has {rows} rows");
+        return Err(format_error(&vocabulary, None, reason, None));
+    }
+    let numbers = data[..words.len() * dim * width].chunks_exact(width);
+    let vectors = numbers
+        .map(|b| match width {
+            2 => half(u16::from_le_bytes([b[0], b[1]])),
+            4 => bytemuck::pod_read_unaligned(b),
+            _ => bytemuck::pod_read_unaligned::<f64>(b) as f32,
+        })
+        .collect();
+    Ok(Table {
+        words,
+        vectors,
+        dim,
+        first_line: Some(1),
+    })
+}
+
+/// Reads a matrix of float32 or float64. Returns its numbers row by row, the number of rows and of
+/// columns.
+pub(super) fn matrix(bytes: &[u8]) -> std::result::Result<(Vec<f64>, usize, usize), String> {
+    if !bytes.starts_with(b"\x93NUMPY") {
+        return Err("this is no .npy file".into());
+    }
+    let (descr, rows, columns, data) = header(bytes)?;
+    let width = match descr.as_str() {
+        "<f4" => 4,
+        "<f8" => 8,
+        other => {
+            return Err(format!(
+                "the array's dtype is {other:?}; float32 or float64 (little-endian) is needed"
+            ));
+        }
+    };
+    let size = rows.checked_mul(columns).and_then(|c| c.checked_mul(width));
+    if size != Some(data.len()) {
+        return Err(format!(
+            "an array of ({rows}, {columns}) {descr} does not fit the {} bytes of data",
+            data.len()
+        ));
+    }
+    let numbers = data.chunks_exact(width).map(|b| match width {
+        4 => f64::from(bytemuck::pod_read_unaligned::<f32>(b)),
+        _ => bytemuck::pod_read_unaligned(b),
+    });
+    Ok((numbers.collect(), rows, columns))
+}
+
+fn sibling(path: &Path) -> Option<PathBuf> {
+    let tries = ["vocab", "txt"].map(|ending| path.with_extension(ending));
+    tries.into_iter().find(|p| p.is_file())
+}
+
+/// Converts float16 to float32, exactly.
+fn half(bits: u16) -> f32 {
+    let sign = if bits >> 15 == 1 { -1.0f32 } else { 1.0 };
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f32::from(bits & 1023));
+    sign * match exponent {
+        0 => fraction * 2f32.powi(-24),
+        31 if fraction == 0.0 => f32::INFINITY,
+        31 => f32::NAN,
+        e => (1024.0 + fraction) * 2f32.powi(e - 25),
+    }
+}
+
+type Header<'a> = (String, usize, usize, &'a [u8]);
+
+fn header(bytes: &[u8]) -> std::result::Result<Header<'_>, String> {
+    let truncated = || "truncated in the array's header".to_owned();
+    let major = *bytes.get(6).ok_or_else(truncated)?;
+    let (start, len) = match major {
+        1 => {
+            let b = bytes.get(8..10).ok_or_else(truncated)?;
+            (10, usize::from(u16::from_le_bytes([b[0], b[1]])))
+        }
+        2 | 3 => {
+            let b = bytes.get(8..12).ok_or_else(truncated)?;
+            (12, u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize)
+        }
+        other => return Err(format!("version {other} of the array format is unknown")),
+    };
+    let text = bytes.get(start..start + len).ok_or_else(truncated)?;
+    let text = std::str::from_utf8(text).map_err(|_| "the array's header is not text")?;
+    let value = |key: &str| {
+        let at = text.find(&format!("'{key}':"))? + key.len() + 3;
+        Some(text[at..].trim_start())
+    };
+    let descr = value("descr")
+        .and_then(|v| v.strip_prefix('\'')?.split('\'').next())
+        .ok_or("the array's header names no dtype")?;
+    if value("fortran_order").is_none_or(|v| !v.starts_with("False")) {
+        return Err("the array is in Fortran order; save it in C order".into());
+    }
+    let shape = value("shape")
+        .and_then(|v| v.strip_prefix('(')?.split(')').next())
+        .ok_or("the array's header names no shape")?;
+    let shape: Vec<&str> = shape
+        .split(',')
+        .map(str::trim)
+        .filter(|s| !s.is_empty())
+        .collect();
+    let &[rows, dim] = shape.as_slice() else {
+        return Err(format!("the array has {} dimensions, not 2", shape.len()));
+    };
+    let number = |s: &str| {
+        s.parse::<usize>()
+            .map_err(|_| "a shape that is no number".to_owned())
+    };
+    Ok((
+        descr.to_owned(),
+        number(rows)?,
+        number(dim)?,
+        &bytes[start + len..],
+    ))
+}

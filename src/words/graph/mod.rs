@@ -1,0 +1,531 @@
+//! Words and the shortest paths between them: a hierarchy itself as the metric.
+//!
+//! **A metric in exact arithmetic.** Weights are multiples of one step, a power of two. Sums along
+//! paths are therefore exact from either end, and the proof has no rounding. Other weights are
+//! rounded *down* to multiples. This only shrinks distances, so a guarantee proved with them also
+//! holds for the given weights.
+//!
+//! **Few distances.** With unit weights there are a few dozen distances and thousands of words.
+//! TEM's law is then drawn in two steps: a distance, by the number of words there, and one of these
+//! words ([`Shells`]). On a tree, a centroid decomposition in V log V memory supports both steps.
+//! On other graphs, the words are sorted by distance and cached for the words that were drawn.
+//! Graphs with more than [`MAX_SHELLS`] distances use whole rows.
+
+mod edges;
+mod file;
+mod paths;
+mod tree;
+mod within;
+
+pub use edges::Edges;
+
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::cover::Cover;
+use crate::guarantee::Certificate;
+use crate::law::word_cache::{CacheBudget, DEFAULT_BYTES, WordCache};
+use crate::support::arithmetic::gcd;
+use crate::support::error::{Error, Result};
+use crate::words::space::{MetricSpace, Shells, WordMetric};
+use crate::words::vocabulary::Vocabulary;
+use paths::{Adjacency, NONE};
+use tree::CentroidTree;
+
+/// The largest number of distances by which words are grouped.
+pub const MAX_SHELLS: u64 = 4096;
+/// The largest distance allowed, so that sums of distances stay finite.
+const LONGEST: f64 = 1e290;
+/// Maximum bytes that a graph caches of words sorted by distance.
+const ORDER_BYTES: usize = DEFAULT_BYTES;
+
+/// A finite metric space: words, and the lengths of shortest paths in an undirected graph.
+///
+/// ```
+/// use std::sync::Arc;
+/// use fastdx::words::graph::{Edges, WordGraph};
+/// use fastdx::{Randomness, Tem, WordMechanism, WordMetric};
+/// let mut edges = Edges::new();
+/// for (word, hypernym) in [("dog", "animal"), ("cat", "animal"), ("animal", "thing")] {
+///     edges.push(word, hypernym).unwrap();
+/// }
+/// let graph = WordGraph::new(&edges, None, None)?;
+/// assert_eq!(graph.distance(0, 2), 2.0); // dog, animal, cat
+/// let tem = Tem::new(Arc::new(graph), 2.0, Default::default(), Randomness::new(None))?;
+/// assert_eq!(tem.guarantee().metric, "shortest-path");
+/// # Ok::<(), fastdx::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct WordGraph {
+    /// The words, nodes 0 to V - 1. Paths may pass through further nodes.
+    vocabulary: Vocabulary,
+    /// Each edge once, the smaller id first, ascending; lengths in steps.
+    edges: Vec<(u32, u32, u64)>,
+    graph: Adjacency,
+    step: f64,
+    /// The greatest common divisor of all lengths.
+    unit: u64,
+    /// An upper bound on the length of a path between two words, in units.
+    longest: u64,
+    /// The distance between words without a path, in steps.
+    far: u64,
+    forest: bool,
+    /// The component of every node.
+    components: Vec<u32>,
+    /// Words by component, and the start of each component.
+    members: Vec<u32>,
+    member_starts: Vec<u32>,
+    shape: Arc<Shape>,
+    certificates: Vec<Certificate>,
+    cover: Option<Arc<Cover>>,
+}
+
+enum Shape {
+    /// A forest with few distances.
+    Forest(CentroidTree),
+    /// Few distances: for recently drawn words, all words sorted by distance, and the end of each
+    /// distance.
+    Layered(WordCache<Layers>),
+    /// Many distances.
+    Weighted,
+}
+
+struct Layers {
+    order: Vec<u32>,
+    ends: Vec<u32>,
+}
+
+impl std::fmt::Debug for WordGraph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WordGraph")
+            .field("words", &self.vocabulary.len())
+            .field("edges", &self.edges.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl WordGraph {
+    /// Creates the graph of `edges` with their weights; without weights, each edge has weight 1.
+    /// Among several edges between the same words the shortest counts. With `only`, only these
+    /// words are inputs and outputs, in this order; paths still pass through the others.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for no word, a word of `only` without an edge, a weight that is
+    /// negative or not finite, or a number of weights other than one per edge.
+    pub fn new(edges: &Edges, weights: Option<&[f64]>, only: Option<&[&str]>) -> Result<Self> {
+        if edges.words().is_empty() {
+            return Err(Error::parameter("edges", "at least one", 0));
+        }
+        let names = edges.words();
+        let (vocabulary, (nodes, count)) = match only {
+            None => {
+                let nodes = (0..names.len() as u32).collect();
+                (Vocabulary::new(names)?, (nodes, names.len()))
+            }
+            Some(only) => (Vocabulary::new(only)?, numbered(edges, only)?),
+        };
+        let weights = weights.unwrap_or(edges.weights());
+        let pairs = edges.pairs();
+        if !weights.is_empty() && weights.len() != pairs.len() {
+            let expected = format!("one number an edge, {}", pairs.len());
+            return Err(Error::parameter("weights", expected, weights.len()));
+        }
+        if let Some(at) = weights.iter().position(|w| !(*w >= 0.0 && w.is_finite())) {
+            let got = format!("{} for edge {at} (counted from 0)", weights[at]);
+            return Err(Error::parameter("weights", "at least 0 and finite", got));
+        }
+        let step = step_of(weights, count);
+        let length = |i: usize| match weights.get(i) {
+            // A quotient by a power of two is exact, except for the smallest floats.
+            Some(weight) => (weight / step).floor() as u64,
+            None => 1,
+        };
+        let edges = pairs.iter().enumerate();
+        let edges = edges.map(|(i, &(u, v))| {
+            let (u, v) = (nodes[u as usize], nodes[v as usize]);
+            (u.min(v), u.max(v), length(i))
+        });
+        let graph = Self::from_parts(vocabulary, count, edges.collect(), step);
+        match graph.is_bounded() {
+            true => Ok(graph),
+            false => Err(Error::parameter(
+                "weights",
+                format!("small enough for distances of at most {LONGEST:e}"),
+                format!("a path of {}", graph.far as f64 * step),
+            )),
+        }
+    }
+
+    /// Creates a graph from edges whose lengths in steps leave room for sums: less than 2⁶¹ /
+    /// nodes.
+    fn from_parts(
+        vocabulary: Vocabulary,
+        nodes: usize,
+        mut edges: Vec<(u32, u32, u64)>,
+        step: f64,
+    ) -> Self {
+        edges.sort_unstable();
+        edges.dedup_by_key(|e| (e.0, e.1));
+        let words = vocabulary.len();
+        let graph = Adjacency::new(nodes, &edges);
+        let longest = edges.iter().map(|e| e.2).max().unwrap_or(0);
+        let unit = edges.iter().fold(0, |a, e| gcd(a, e.2)).max(1);
+        let mut components = vec![u32::MAX; nodes];
+        let (mut members, mut member_starts) = (Vec::with_capacity(words), vec![0]);
+        let mut roots = Vec::new();
+        for root in 0..nodes as u32 {
+            if components[root as usize] != u32::MAX {
+                continue;
+            }
+            let component = roots.len() as u32;
+            let mut todo = vec![root];
+            components[root as usize] = component;
+            while let Some(node) = todo.pop() {
+                if (node as usize) < words {
+                    members.push(node);
+                }
+                for &(next, _) in graph.of(node) {
+                    if components[next as usize] == u32::MAX {
+                        components[next as usize] = component;
+                        todo.push(next);
+                    }
+                }
+            }
+            member_starts.push(members.len() as u32);
+            roots.push(root);
+        }
+        let forest = edges.len() + roots.len() == nodes;
+        let widest = widest(&graph, &roots, forest);
+        let few = widest / unit < MAX_SHELLS;
+        let orders = || WordCache::new(words, CacheBudget::new(ORDER_BYTES), ORDER_BYTES);
+        let shape = match (few, forest) {
+            (true, true) => match CentroidTree::new(&graph, unit, words) {
+                Some(centroids) => Shape::Forest(centroids),
+                None => Shape::Layered(orders()),
+            },
+            (true, false) => Shape::Layered(orders()),
+            (false, _) => Shape::Weighted,
+        };
+        WordGraph {
+            vocabulary,
+            edges,
+            graph,
+            step,
+            unit,
+            longest: widest / unit,
+            far: widest + longest.max(unit),
+            forest,
+            components,
+            members,
+            member_starts,
+            shape: Arc::new(shape),
+            certificates: Vec::new(),
+            cover: None,
+        }
+    }
+
+    /// Whether sums of distances stay finite.
+    fn is_bounded(&self) -> bool {
+        self.far as f64 * self.step <= LONGEST
+    }
+
+    /// The number of words.
+    #[allow(clippy::len_without_is_empty)] // there is always a word
+    pub fn len(&self) -> usize {
+        self.vocabulary.len()
+    }
+
+    /// The number of edges, each counted once.
+    pub fn edges(&self) -> usize {
+        self.edges.len()
+    }
+
+    /// The number of components that hold words; no path joins two components.
+    pub fn components(&self) -> usize {
+        self.member_starts
+            .windows(2)
+            .filter(|m| m[0] < m[1])
+            .count()
+    }
+
+    /// Whether the graph is a tree or several trees.
+    pub fn is_forest(&self) -> bool {
+        self.forest
+    }
+
+    /// The distance between words that no path joins. It exceeds every distance along a path: it is
+    /// the largest diameter of a component (on graphs with cycles, an upper bound of at most twice
+    /// that) plus the longest edge.
+    pub fn unreachable_distance(&self) -> Option<f64> {
+        // The first word's component is the first.
+        let apart = self.component(0).len() < self.len();
+        apart.then_some(self.far as f64 * self.step)
+    }
+
+    /// Returns the same graph with one more certificate.
+    pub(crate) fn certified(&self, certificate: Certificate) -> Self {
+        let mut graph = self.clone();
+        graph.certificates.push(certificate);
+        graph
+    }
+
+    /// Returns the same graph with a cover that its file will hold, or without one.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a cover of other words or edges.
+    pub fn with_cover(mut self, cover: Option<Arc<Cover>>) -> Result<Self> {
+        if let Some(cover) = &cover {
+            cover.check_space(&self)?;
+        }
+        self.cover = cover;
+        Ok(self)
+    }
+
+    /// The cover that was loaded from its file or set by [`with_cover`](Self::with_cover).
+    pub fn cover(&self) -> Option<&Arc<Cover>> {
+        self.cover.as_ref()
+    }
+
+    fn joined(&self, a: u32, b: u32) -> bool {
+        self.components[a as usize] == self.components[b as usize]
+    }
+
+    /// The distance in steps.
+    fn steps(&self, a: u32, b: u32) -> u64 {
+        if !self.joined(a, b) {
+            return self.far;
+        }
+        match &*self.shape {
+            Shape::Forest(centroids) => centroids
+                .distance(a, b)
+                .map_or(NONE, |units| u64::from(units) * self.unit),
+            _ => self.graph.distances(a, Some(b))[b as usize],
+        }
+    }
+
+    fn component(&self, word: u32) -> std::ops::Range<usize> {
+        let component = self.components[word as usize] as usize;
+        self.member_starts[component] as usize..self.member_starts[component + 1] as usize
+    }
+
+    fn layers(&self, word: u32) -> Layers {
+        let (mut order, mut ends) = self.graph.shells(word, self.unit, self.longest);
+        // Drop nodes that are not words.
+        let words = self.len() as u32;
+        let mut kept = 0;
+        let mut start = 0;
+        for end in &mut ends {
+            let shell = &order[start..*end as usize];
+            kept += shell.iter().filter(|&&node| node < words).count() as u32;
+            start = *end as usize;
+            *end = kept;
+        }
+        order.retain(|&node| node < words);
+        order.shrink_to_fit();
+        Layers { order, ends }
+    }
+}
+
+/// The step that lengths are multiples of. It is the largest power of two that divides all weights,
+/// if the sum along any path then fits.
+fn step_of(weights: &[f64], words: usize) -> f64 {
+    let largest = weights.iter().fold(0.0f64, |a, &w| a.max(w));
+    if largest == 0.0 {
+        return 1.0;
+    }
+    // Lengths below 2^(61 - log₂ V): sums of V of them fit, and twice that.
+    let bits = 61 - i32::try_from(usize::BITS - words.leading_zeros()).unwrap_or(61);
+    let finest = largest.log2().floor() as i32 + 1 - bits;
+    let finest = 2f64.powi(finest.clamp(-1000, 1000));
+    if weights.iter().any(|w| (w / finest).fract() != 0.0) {
+        return finest;
+    }
+    let zeros = weights.iter().filter(|w| **w > 0.0);
+    let zeros = zeros.map(|w| ((w / finest) as u64).trailing_zeros()).min();
+    finest * (1u64 << zeros.unwrap_or(0)) as f64
+}
+
+/// The node of every word of the edges, and the number of nodes. Nodes are numbered with the words
+/// of `only` first, in their order, then the others that have edges.
+fn numbered(edges: &Edges, only: &[&str]) -> Result<(Vec<u32>, usize)> {
+    let mut nodes = vec![u32::MAX; edges.words().len()];
+    for (word, node) in only.iter().zip(0u32..) {
+        let Some(at) = edges.id(word) else {
+            let got = format!("{word:?}, which has no edge");
+            return Err(Error::parameter("words", "words of the edges", got));
+        };
+        nodes[at as usize] = node;
+    }
+    let mut count = only.len();
+    for at in edges.pairs().iter().flat_map(|&(u, v)| [u, v]) {
+        if nodes[at as usize] == u32::MAX {
+            nodes[at as usize] = count as u32;
+            count += 1;
+        }
+    }
+    Ok((nodes, count))
+}
+
+/// The largest distance within a component, or an upper bound of at most twice that.
+fn widest(graph: &Adjacency, roots: &[u32], forest: bool) -> u64 {
+    // One array for all components: each search resets the entries that it touched.
+    let mut distances = vec![NONE; graph.words()];
+    let mut furthest = |from: u32| {
+        let mut best = (0, from);
+        for word in graph.search(from, None, &mut distances) {
+            let distance = std::mem::replace(&mut distances[word as usize], NONE);
+            if distance != NONE {
+                best = best.max((distance, word));
+            }
+        }
+        best
+    };
+    let lone = |&&root: &&u32| graph.of(root).is_empty();
+    let widths = roots.iter().filter(|root| !lone(root)).map(|&root| {
+        let (there, end) = furthest(root);
+        let (across, _) = furthest(end);
+        // On a tree, the word farthest from any word is an end of a longest path.
+        match forest {
+            true => across,
+            false => 2 * there.min(across),
+        }
+    });
+    widths.max().unwrap_or(0)
+}
+
+impl WordMetric for WordGraph {
+    fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    fn metric_name(&self) -> &'static str {
+        "shortest-path"
+    }
+
+    fn distance(&self, a: u32, b: u32) -> f64 {
+        self.steps(a, b) as f64 * self.step
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let mut hash = Xxh3Default::new();
+        hash.update(&self.vocabulary.bytes);
+        hash.update(bytemuck::cast_slice(&self.vocabulary.offsets));
+        hash.update(&self.step.to_le_bytes());
+        for &(u, v, length) in &self.edges {
+            hash.update(bytemuck::cast_slice(&[u, v]));
+            hash.update(&length.to_le_bytes());
+        }
+        hash.digest()
+    }
+}
+
+impl MetricSpace for WordGraph {
+    fn distances(&self, a: u32, out: &mut [f64]) {
+        let far = self.far;
+        for (out, steps) in out.iter_mut().zip(self.graph.distances(a, None)) {
+            *out = if steps == NONE { far } else { steps } as f64 * self.step;
+        }
+    }
+
+    fn certificates(&self) -> &[Certificate] {
+        &self.certificates
+    }
+
+    fn with_certificate(&self, certificate: Certificate) -> Option<Arc<dyn MetricSpace>> {
+        Some(Arc::new(self.certified(certificate)))
+    }
+
+    fn distances_by_row(&self) -> bool {
+        true
+    }
+
+    fn shells(&self, word: u32) -> Option<Box<dyn Shells + '_>> {
+        let view = match &*self.shape {
+            Shape::Forest(centroids) => View::Forest(centroids),
+            Shape::Weighted => return None,
+            Shape::Layered(kept) => {
+                let made = kept.get(word).map_or_else(
+                    || {
+                        let layers = self.layers(word);
+                        let bytes = 4 * (layers.order.len() + layers.ends.len());
+                        kept.keep(word, layers, bytes)
+                    },
+                    Ok,
+                );
+                made.map_or_else(View::Owned, View::Cached)
+            }
+        };
+        Some(Box::new(Around {
+            graph: self,
+            word,
+            view,
+        }))
+    }
+}
+
+/// The words around one word.
+struct Around<'a> {
+    graph: &'a WordGraph,
+    word: u32,
+    view: View<'a>,
+}
+
+enum View<'a> {
+    Forest(&'a CentroidTree),
+    Cached(&'a Layers),
+    Owned(Layers),
+}
+
+impl View<'_> {
+    fn layers(&self) -> Option<&Layers> {
+        match self {
+            View::Forest(_) => None,
+            View::Cached(layers) => Some(layers),
+            View::Owned(layers) => Some(layers),
+        }
+    }
+}
+
+impl Shells for Around<'_> {
+    fn fill(&self, shells: &mut Vec<(f64, u32)>) {
+        let graph = self.graph;
+        let mut counts = Vec::new();
+        match &self.view {
+            View::Forest(centroids) => centroids.counts(self.word, &mut counts),
+            view => {
+                let ends = view.layers().map_or(&[][..], |l| &l.ends);
+                let starts = std::iter::once(0).chain(ends.iter().copied());
+                counts.extend(ends.iter().zip(starts).map(|(end, start)| end - start));
+            }
+        }
+        shells.clear();
+        let distance = |shell: u64| (shell * graph.unit) as f64 * graph.step;
+        let reached = (0..).zip(counts).map(|(shell, n)| (distance(shell), n));
+        shells.extend(reached);
+        let beyond = graph.len() - graph.component(self.word).len();
+        if beyond > 0 {
+            shells.push((graph.far as f64 * graph.step, beyond as u32));
+        }
+    }
+
+    fn pick(&self, shell: usize, distance: f64, index: u32) -> u32 {
+        let graph = self.graph;
+        let far = graph.far as f64 * graph.step;
+        if distance == far {
+            // The words of all other components.
+            let own = graph.component(self.word);
+            let at = index as usize;
+            return graph.members[if at < own.start { at } else { at + own.len() }];
+        }
+        let picked = match &self.view {
+            View::Forest(centroids) => centroids.pick(self.word, shell as u32, index),
+            view => view.layers().and_then(|layers| {
+                let start = shell.checked_sub(1).map_or(0, |before| layers.ends[before]);
+                layers.order.get((start + index) as usize).copied()
+            }),
+        };
+        // There is a word for every index below the count.
+        picked.unwrap_or(self.word)
+    }
+}

@@ -1,0 +1,8 @@
+//! The words, their ids, and where they lie: vectors, graphs, and the files of both.
+
+pub mod embedding;
+pub mod graph;
+pub mod index;
+pub mod space;
+pub(crate) mod stored_certificates;
+pub mod vocabulary;

@@ -1,0 +1,269 @@
+//! Finite metric spaces of words, as the truncated exponential mechanism needs them.
+//!
+//! An [`Embedding`](crate::Embedding) is one; a word graph with shortest paths is another. Noise
+//! mechanisms need more (vectors to add noise to) and take an embedding.
+
+mod lists;
+
+use std::sync::Arc;
+
+use crate::distance::metric::{Limits, Proven};
+use crate::distance::neighbors::{Grid, NeighborLists, smallest};
+use crate::guarantee::Certificate;
+use crate::support::error::Result;
+use crate::words::vocabulary::Vocabulary;
+
+/// Words and a metric on them: the required methods.
+///
+/// Implementations must be *metrics* in the arithmetic they compute in: `distance` is
+/// non-negative, 0 on equal ids, bit-for-bit symmetric, and obeys the triangle inequality. The
+/// privacy proofs rest on this.
+///
+/// [`MetricSpace`] adds optional methods for speed, each with a default:
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use fastdx::{MetricSpace, Randomness, Tem, Vocabulary, WordMetric};
+///
+/// /// Words are as far apart as their lengths.
+/// struct Lengths(Vocabulary);
+///
+/// impl WordMetric for Lengths {
+///     fn vocabulary(&self) -> &Vocabulary {
+///         &self.0
+///     }
+///
+///     fn metric_name(&self) -> &'static str {
+///         "lengths"
+///     }
+///
+///     fn distance(&self, a: u32, b: u32) -> f64 {
+///         let length = |id| self.0.word(id).chars().count();
+///         length(a).abs_diff(length(b)) as f64
+///     }
+///
+///     fn fingerprint(&self) -> u64 {
+///         self.0.fingerprint() // the words determine the distances
+///     }
+/// }
+///
+/// impl MetricSpace for Lengths {}
+///
+/// let space = Lengths(Vocabulary::new(["tea", "coffee", "water"])?);
+/// let tem = Tem::new(Arc::new(space), 2.0, Default::default(), Randomness::new(None))?;
+/// assert_eq!(tem.probabilities(0).len(), 3);
+/// # Ok::<(), fastdx::Error>(())
+/// ```
+pub trait WordMetric: Send + Sync {
+    /// The words.
+    fn vocabulary(&self) -> &Vocabulary;
+
+    /// The metric's name, for guarantees and messages.
+    fn metric_name(&self) -> &'static str;
+
+    /// Distance between two words, by id.
+    fn distance(&self, a: u32, b: u32) -> f64;
+
+    /// XXH3-64 of the words and of the data that determines their distances.
+    fn fingerprint(&self) -> u64;
+}
+
+/// A [`WordMetric`] with all methods that mechanisms call. Every method has a default, which a
+/// faster implementation may override: `impl MetricSpace for Mine {}` is complete.
+///
+/// | to | one may implement |
+/// |---|---|
+/// | compute many distances at a time | [`distances`](Self::distances), [`distances_to`](Self::distances_to), [`pairs`](Self::pairs), [`block`](Self::block), [`rows`](Self::rows), [`farthest`](Self::farthest) |
+/// | tell what distances cost, and how exact they are | [`distances_by_row`](Self::distances_by_row), [`distance_error`](Self::distance_error) |
+/// | bound distances sooner than compute them | [`compare_bounds`](Self::compare_bounds), [`nearest_bounds`](Self::nearest_bounds), [`bounded_distances`](Self::bounded_distances) |
+/// | find near words | [`neighbors`](Self::neighbors), [`approximate_neighbors`](Self::approximate_neighbors), [`shells`](Self::shells), [`lists`](Self::lists) |
+/// | carry certificates | [`certificates`](Self::certificates), [`with_certificate`](Self::with_certificate) |
+///
+/// Methods that return distances return those of [`distance`](WordMetric::distance) bit for bit,
+/// unless their documentation says otherwise.
+pub trait MetricSpace: WordMetric {
+    // Many distances at a time.
+
+    /// Distances from word `a` to every word, bit for bit those of [`distance`](WordMetric::distance);
+    /// `out.len()` is the size of the vocabulary.
+    fn distances(&self, a: u32, out: &mut [f64]) {
+        for (out, b) in out.iter_mut().zip(0..) {
+            *out = self.distance(a, b);
+        }
+    }
+
+    /// Distances from word `a` to the words `b`, bit for bit those of `distance`.
+    fn distances_to(&self, a: u32, b: &[u32], out: &mut [f64]) {
+        for (&b, out) in b.iter().zip(out) {
+            *out = self.distance(a, b);
+        }
+    }
+
+    /// Distances of pairs of words: `a[i]` and `b[i]` are pair i. They equal those of `distance`
+    /// bit for bit; the three slices have one length.
+    fn pairs(&self, a: &[u32], b: &[u32], out: &mut [f64]) {
+        for ((&a, &b), out) in a.iter().zip(b).zip(out) {
+            *out = self.distance(a, b);
+        }
+    }
+
+    /// Distances of every word of `words` to all words, row by row. The last bits may differ
+    /// from those of `distance`.
+    fn rows(&self, words: &[u32], out: &mut [f64]) {
+        let count = self.vocabulary().len();
+        if self.distances_by_row() {
+            let rows = words.iter().zip(out.chunks_exact_mut(count));
+            return rows.for_each(|(&word, row)| self.distances(word, row));
+        }
+        // Blocks of columns that stay in the cache.
+        const COLUMNS: usize = 256;
+        let all: Vec<u32> = (0..count as u32).collect();
+        for (i, some) in all.chunks(COLUMNS).enumerate() {
+            self.block(words, some, &mut out[i * COLUMNS..], count);
+        }
+    }
+
+    /// Distances between every word of `a` and every word of `b`: row i of `out` starts at
+    /// i · `stride`. The last bits may differ from those of `distance`.
+    fn block(&self, a: &[u32], b: &[u32], out: &mut [f64], stride: usize) {
+        let mut row = match self.distances_by_row() {
+            true => vec![0.0; self.vocabulary().len()],
+            false => Vec::new(),
+        };
+        for (&a, out) in a.iter().zip(out.chunks_mut(stride)) {
+            if self.distances_by_row() {
+                self.distances(a, &mut row);
+            }
+            for (&b, out) in b.iter().zip(out) {
+                *out = match self.distances_by_row() {
+                    true => row[b as usize],
+                    false => self.distance(a, b),
+                };
+            }
+        }
+    }
+
+    /// The largest distance from the first word: no two words are more than twice as far apart.
+    fn farthest(&self) -> f64 {
+        let mut row = vec![0.0; self.vocabulary().len()];
+        self.distances(0, &mut row);
+        row.into_iter().fold(0.0, f64::max)
+    }
+
+    /// Whether one distance costs about as much as all distances of a word.
+    fn distances_by_row(&self) -> bool {
+        false
+    }
+
+    /// The absolute error of a distance beyond a relative (n/8 + 8)·2⁻⁵³. It becomes part of a
+    /// guarantee's slack.
+    fn distance_error(&self) -> f64 {
+        0.0
+    }
+
+    // Bounds on distances, faster than distances.
+
+    /// Compares bounds on the distances between `a` and up to 64 words `b` with limits. The default
+    /// proves nothing.
+    fn compare_bounds(&self, a: u32, b: &[u32], limits: &Limits) -> Proven {
+        let _ = (a, b, limits);
+        Proven::default()
+    }
+
+    /// A lower and an upper bound on the least distance from `a` to one of the words `b`; `None`
+    /// without fast bounds.
+    fn nearest_bounds(&self, a: u32, b: &[u32]) -> Option<(f64, f64)> {
+        let _ = (a, b);
+        None
+    }
+
+    /// Bounded distances: f32 distances between every word of `a` and every word of `b`, each
+    /// within a proved relative error. Row i of `out` starts at i · `stride`, a multiple of 16, and
+    /// is padded with +∞ to a multiple of 16. Returns the relative error, or `None` if such
+    /// distances are not much faster than exact ones.
+    fn bounded_distances(
+        &self,
+        a: &[u32],
+        b: &[u32],
+        out: &mut [f32],
+        stride: usize,
+    ) -> Option<f64> {
+        let _ = (a, b, out, stride);
+        None
+    }
+
+    // Near words.
+
+    /// Writes the entries of the `k` nearest words of each of `words`, ascending, by exact
+    /// distances; `lists` holds `k` entries per word.
+    fn neighbors(&self, words: &[u32], grid: Grid, k: usize, lists: &mut [u64]) {
+        let mut distances = vec![0.0; self.vocabulary().len()];
+        let mut row = Vec::new();
+        for (&word, list) in words.iter().zip(lists.chunks_exact_mut(k)) {
+            self.distances(word, &mut distances);
+            smallest(grid, &distances, k, &mut row);
+            list.copy_from_slice(&row);
+        }
+    }
+
+    /// Finds approximately the `k` nearest words of each of `words`, nearest first, possibly fewer;
+    /// `None` without a graph. Never used for a mechanism's distances.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) or another error of a graph that cannot be
+    /// searched.
+    fn approximate_neighbors(&self, words: &[u32], k: usize) -> Result<Option<Vec<Vec<u32>>>> {
+        let _ = (words, k);
+        Ok(None)
+    }
+
+    /// The words grouped by their distance from `word`, if few distances occur.
+    fn shells(&self, word: u32) -> Option<Box<dyn Shells + '_>> {
+        let _ = word;
+        None
+    }
+
+    /// The stored neighbour lists, if any.
+    fn lists(&self) -> Option<&NeighborLists> {
+        None
+    }
+
+    // Certificates.
+
+    /// The certificates of Tems on these words.
+    fn certificates(&self) -> &[Certificate] {
+        &[]
+    }
+
+    /// The certificate of the Tem with this ε, γ and cover (its fingerprint, 0 without one) on
+    /// these words, if present.
+    fn certificate(&self, epsilon: f64, gamma: f64, cover: u64) -> Option<Certificate> {
+        let mut carried = self.certificates().iter();
+        let found = carried.find(|c| c.covers(|| self.fingerprint(), epsilon, gamma, cover));
+        found.copied()
+    }
+
+    /// Adds a certificate to the words, if they can carry certificates; by default `None`.
+    fn with_certificate(&self, certificate: Certificate) -> Option<Arc<dyn MetricSpace>> {
+        let _ = certificate;
+        None
+    }
+}
+
+/// All words grouped by their distance from one word.
+pub trait Shells {
+    /// Lists the distances that occur, each once, with the number of words at each. A distance may
+    /// be listed with no word.
+    fn fill(&self, shells: &mut Vec<(f64, u32)>);
+
+    /// The word with number `index` in the shell at `distance`. `shell` is its position in the
+    /// output of [`fill`](Self::fill), and `index` is below its number of words. The same arguments
+    /// always give the same word.
+    fn pick(&self, shell: usize, distance: f64, index: u32) -> u32;
+}
+
+/// Words whose rows are computed together: as many as fit the cache, at most 64.
+pub(crate) fn rows_together(words: usize) -> usize {
+    ((1 << 21) / words.max(1)).clamp(1, 64)
+}

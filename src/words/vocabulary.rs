@@ -1,0 +1,317 @@
+//! Words and their ids: one byte array, offsets into it, and an open-addressing index that is
+//! stored in the index file, so that opening a file builds nothing.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+use crate::support::buffer::Buffer;
+use crate::support::error::{Error, Result};
+use crate::support::fork::Once;
+
+const EMPTY: u32 = u32::MAX;
+
+/// An ordered set of distinct words; a word's id is its position.
+#[derive(Clone, Debug)]
+pub struct Vocabulary {
+    pub(crate) bytes: Buffer<u8>,
+    /// `len() + 1` byte positions.
+    pub(crate) offsets: Buffer<u64>,
+    /// Slots, a power of two in number and at most half occupied: [`EMPTY`] or a word id.
+    pub(crate) slots: Buffer<u32>,
+    compounds: Arc<Once<HashSet<Beginning>>>,
+    unreadable: Arc<Once<Arc<[u32]>>>,
+}
+
+/// The beginning of a word: its first characters, hashed. Equal beginnings have equal values;
+/// different ones almost always differ, and always if their lengths differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Beginning {
+    hash: u64,
+    length: u64,
+}
+
+impl Beginning {
+    /// Adds the next character.
+    #[inline]
+    pub(crate) fn push(&mut self, c: char) {
+        // Horner's rule.
+        let next = self.hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.hash = next.wrapping_add(u64::from(u32::from(c)) + 1);
+        self.length += 1;
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+/// The words of a vocabulary as bytes: UTF-8, unless another process has changed the mapped file.
+#[derive(Clone, Copy)]
+pub(crate) struct WordTable<'a> {
+    bytes: &'a [u8],
+    offsets: &'a [u64],
+}
+
+impl<'a> WordTable<'a> {
+    /// The bytes of all words, and the start and end of one word's bytes.
+    ///
+    /// # Panics
+    /// Panics if `id` is not below the number of words.
+    #[inline]
+    pub(crate) fn place(&self, id: u32) -> (&'a [u8], usize, usize) {
+        let id = id as usize;
+        let [start, end] = [self.offsets[id], self.offsets[id + 1]];
+        (self.bytes, start as usize, end as usize)
+    }
+
+    /// The bytes of a word.
+    ///
+    /// # Panics
+    /// Panics if `id` is not below the number of words.
+    #[inline]
+    pub(crate) fn bytes(&self, id: u32) -> &'a [u8] {
+        let (bytes, start, end) = self.place(id);
+        &bytes[start..end]
+    }
+}
+
+/// Whether two words are equal. Most words are so short that a call of `memcmp` would take longer.
+#[inline]
+fn same(a: &[u8], b: &[u8]) -> bool {
+    /// The first and the last N bytes, which overlap.
+    #[inline]
+    fn ends<const N: usize>(word: &[u8]) -> Option<[[u8; N]; 2]> {
+        Some([*word.first_chunk()?, *word.last_chunk()?])
+    }
+    a.len() == b.len()
+        && match a.len() {
+            2..4 => ends::<2>(a) == ends(b),
+            4..8 => ends::<4>(a) == ends(b),
+            8..17 => ends::<8>(a) == ends(b),
+            _ => a == b,
+        }
+}
+
+impl Vocabulary {
+    /// Builds the vocabulary of `words`, in their order.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for no word, an empty word or more than 2³¹ words;
+    /// [`Error::DuplicateWord`] for a repeated word.
+    pub fn new<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> Result<Self> {
+        let mut bytes = Vec::new();
+        let mut offsets = vec![0u64];
+        for (i, word) in words.into_iter().enumerate() {
+            if word.as_ref().is_empty() {
+                return Err(Error::parameter(
+                    "words",
+                    "non-empty strings",
+                    format!("\"\" at position {i}"),
+                ));
+            }
+            bytes.extend_from_slice(word.as_ref().as_bytes());
+            offsets.push(bytes.len() as u64);
+        }
+        let len = offsets.len() - 1;
+        if len == 0 || len > 1 << 31 {
+            return Err(Error::parameter("words", "between 1 and 2^31 words", len));
+        }
+        let vocabulary = Vocabulary {
+            bytes: bytes.into(),
+            offsets: offsets.into(),
+            slots: Vec::new().into(),
+            compounds: Arc::default(),
+            unreadable: Arc::default(),
+        };
+        vocabulary.indexed()
+    }
+
+    /// Builds the index, which finds repeated words.
+    fn indexed(mut self) -> Result<Self> {
+        let slots = (self.len() * 2).next_power_of_two().max(4);
+        let mut table = vec![EMPTY; slots];
+        for id in 0..self.len() as u32 {
+            let word = self.word(id);
+            let mut slot = xxh3_64(word.as_bytes()) as usize & (slots - 1);
+            while table[slot] != EMPTY {
+                if self.word(table[slot]) == word {
+                    return Err(Error::DuplicateWord {
+                        word: word.to_owned(),
+                        first: table[slot] as usize,
+                        second: id as usize,
+                    });
+                }
+                slot = (slot + 1) & (slots - 1);
+            }
+            table[slot] = id;
+        }
+        self.slots = table.into();
+        Ok(self)
+    }
+
+    /// Rebuilds a vocabulary from the arrays of an index file, after checking that look-ups stay
+    /// within them; `Err` holds the reason.
+    pub(crate) fn from_parts(
+        bytes: Buffer<u8>,
+        offsets: Buffer<u64>,
+        slots: Option<Buffer<u32>>,
+    ) -> std::result::Result<Self, String> {
+        let len = offsets.len().saturating_sub(1);
+        if len == 0 || offsets[0] != 0 || offsets[len] != bytes.len() as u64 {
+            return Err("the word table does not fit its words".into());
+        }
+        let text = std::str::from_utf8(&bytes).map_err(|_| "a word is not UTF-8".to_string())?;
+        if !offsets
+            .windows(2)
+            .all(|w| w[0] < w[1] && text.is_char_boundary(w[1] as usize))
+        {
+            return Err("the word offsets are out of order".into());
+        }
+        let Some(slots) = slots else {
+            let vocabulary = Vocabulary {
+                bytes,
+                offsets,
+                slots: Vec::new().into(),
+                compounds: Arc::default(),
+                unreadable: Arc::default(),
+            };
+            return vocabulary.indexed().map_err(|e| e.to_string());
+        };
+        if slots.len() < 2 * len
+            || !slots.len().is_power_of_two()
+            || slots.iter().any(|&s| s != EMPTY && s as usize >= len)
+            || slots.iter().filter(|&&s| s != EMPTY).count() != len
+        {
+            return Err("the word index does not fit its words".into());
+        }
+        Ok(Vocabulary {
+            bytes,
+            offsets,
+            slots,
+            compounds: Arc::default(),
+            unreadable: Arc::default(),
+        })
+    }
+
+    /// XXH3-64 of the words and their order.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = Xxh3Default::new();
+        hash.update(&self.bytes);
+        hash.update(bytemuck::cast_slice(&self.offsets));
+        hash.digest()
+    }
+
+    /// Number of words.
+    #[allow(clippy::len_without_is_empty)] // a vocabulary is never empty
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// The word of an id.
+    ///
+    /// # Panics
+    /// Panics if `id` is not below [`len`](Self::len).
+    pub fn word(&self, id: u32) -> &str {
+        // UTF-8 was checked when the vocabulary was created. Check it again, because another
+        // process could have changed a mapped file; words are short.
+        std::str::from_utf8(self.table().bytes(id)).unwrap_or("\u{fffd}")
+    }
+
+    /// The beginnings of its compounds; `find` computes them on first use.
+    pub(crate) fn compounds(
+        &self,
+        find: impl FnOnce(&Self) -> HashSet<Beginning>,
+    ) -> &HashSet<Beginning> {
+        self.compounds.get_or_init(|| find(self))
+    }
+
+    /// The words that a text cannot release; `find` computes them on first use.
+    pub(crate) fn unreadable(&self, find: impl FnOnce(&Self) -> Arc<[u32]>) -> &Arc<[u32]> {
+        self.unreadable.get_or_init(|| find(self))
+    }
+
+    /// The words as bytes, for many look-ups.
+    pub(crate) fn table(&self) -> WordTable<'_> {
+        WordTable {
+            bytes: &self.bytes,
+            offsets: &self.offsets,
+        }
+    }
+
+    /// The id of a word, if it is in the vocabulary.
+    pub fn id(&self, word: &str) -> Option<u32> {
+        let (slots, table) = (&*self.slots, self.table());
+        let mask = slots.len() - 1;
+        let mut slot = xxh3_64(word.as_bytes()) as usize & mask;
+        loop {
+            match slots[slot] {
+                EMPTY => return None,
+                id => {
+                    if same(table.bytes(id), word.as_bytes()) {
+                        return Some(id);
+                    }
+                }
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+
+    /// The id of a word.
+    ///
+    /// # Errors
+    /// [`Error::UnknownWord`].
+    pub fn require(&self, word: &str) -> Result<u32> {
+        self.id(word).ok_or_else(|| Error::UnknownWord {
+            word: word.to_owned(),
+        })
+    }
+
+    /// All words in the order of their ids.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+        (0..self.len() as u32).map(|id| self.word(id))
+    }
+
+    /// Checks that every id is in range.
+    ///
+    /// # Errors
+    /// [`Error::WordId`] with the first offender and its position.
+    pub fn check_ids(&self, ids: &[u32]) -> Result<()> {
+        let len = self.len();
+        // The largest first: this is vectorised, and nearly all calls end here.
+        let largest = ids.iter().fold(0, |largest, &id| id.max(largest));
+        if ids.is_empty() || (largest as usize) < len {
+            return Ok(());
+        }
+        match ids.iter().position(|&id| id as usize >= len) {
+            None => Ok(()),
+            Some(position) => Err(Error::WordId {
+                id: ids[position].into(),
+                position,
+                len,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same;
+
+    #[test]
+    fn words_are_the_same_if_every_byte_is() {
+        let bytes: Vec<u8> = (0..40).map(|i| b'a' + i % 7).collect();
+        for length in 0..40 {
+            let word = &bytes[..length];
+            let copy = word.to_vec();
+            assert!(same(word, &copy));
+            assert!(!same(word, &bytes[..length + 1]) && !same(&bytes[..length + 1], word));
+            for at in 0..length {
+                let mut other = word.to_vec();
+                other[at] ^= 1;
+                assert!(!same(word, &other), "{length} {at}");
+            }
+        }
+    }
+}
