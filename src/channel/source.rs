@@ -136,18 +136,17 @@ impl Source {
             law
         };
         match self {
-            Source::Tem(tem) => match tem.cover() {
-                None => uniform(&[]),
-                Some(cover) => {
-                    let ranks = 0..cover.released().len() as u32;
-                    let sum: f64 = ranks.clone().map(|rank| cover.weight(rank)).sum();
-                    let mut law = vec![0.0; words];
-                    for (rank, &y) in ranks.zip(cover.released()) {
-                        law[y as usize] = cover.weight(rank) / sum;
-                    }
-                    law
-                }
-            },
+            Source::Tem(tem) => {
+                let excluded = tem.cover().map_or_else(Vec::new, |c| c.excluded_ids());
+                let Some(base) = tem.base() else {
+                    return uniform(&excluded);
+                };
+                let mut law: Vec<f64> = base.weights().iter().map(|&q| q.into()).collect();
+                excluded.iter().for_each(|&id| law[id as usize] = 0.0);
+                let sum: f64 = law.iter().sum();
+                law.iter_mut().for_each(|p| *p /= sum);
+                law
+            }
             Source::Response(response) => uniform(&response.excluded()),
             Source::Rows(mechanism) => unknown_of(&**mechanism, uniform),
             Source::Estimated(estimated) => unknown_of(&*estimated.mechanism, uniform),

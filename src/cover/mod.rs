@@ -14,9 +14,11 @@ mod build;
 mod kept;
 mod stored;
 
+use std::sync::Arc;
+
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::law::Law;
+use crate::law::base::BaseMeasure;
 use crate::support::error::{Error, Result};
 use crate::support::prefetch::prefetch;
 #[cfg(target_arch = "x86_64")]
@@ -51,10 +53,11 @@ pub struct Cover {
     /// C: the start of each word's outputs, and their ranks, ascending for every word.
     output_starts: Vec<u32>,
     outputs: Vec<u32>,
-    /// q_y of every rank; empty if all are equal.
+    /// q_y of every rank as given; empty if all are equal.
     weights: Vec<f64>,
-    weighted: Option<Weighted>,
-    /// Whether every output stands for itself alone, with equal weights.
+    /// The same as the integers that laws have.
+    base: Option<Arc<BaseMeasure>>,
+    /// Whether every output stands for itself alone.
     identity: bool,
     /// Computed once, because every guarantee shows it.
     k: usize,
@@ -62,30 +65,11 @@ pub struct Cover {
     fingerprint: u64,
 }
 
-/// Data for sampling by weights.
-#[derive(Clone, Debug)]
-struct Weighted {
-    /// ln(q_max/q_y) of every rank.
-    penalties: Vec<f64>,
-    /// Ranks grouped by the factor of 2 that their weight falls in, heaviest first. For every such
-    /// class: the least penalty and the number of ranks.
-    order: Vec<u32>,
-    classes: Vec<(f64, u32)>,
-    /// The law of the replacement of an unknown word: q.
-    law: Law,
-}
-
 /// Offensive words in lower case, for `exclude="offensive"`. See NOTICE.
 pub fn offensive() -> Vec<&'static str> {
     let lines = include_str!("../../data/offensive.txt").lines();
     lines.filter(|line| !line.is_empty()).collect()
 }
-
-/// Ranks in order, and for each class the least penalty and the number of ranks.
-type Classes<'a> = (&'a [u32], &'a [(f64, u32)]);
-
-/// The largest ratio of two weights: a larger one would reach the floor of Tem's integer weights.
-const WEIGHT_RATIO: f64 = 1e9;
 
 /// Rows of distances whose minima are computed together.
 const LANES: usize = 8;
@@ -222,7 +206,7 @@ impl Cover {
             output_starts,
             outputs,
             weights: Vec::new(),
-            weighted: None,
+            base: None,
             identity: false,
             k: 0,
             floor: 1.0,
@@ -235,28 +219,23 @@ impl Cover {
     /// Sets the weights, and the fingerprint of the whole.
     fn weigh(&mut self, weights: Vec<f64>) -> std::result::Result<(), String> {
         let all_alike = weights.windows(2).all(|w| w[0] == w[1]);
-        self.weighted = None;
+        self.base = None;
         self.weights = weights;
         if !self.weights.is_empty() {
             if self.weights.len() != self.released.len() {
                 return Err("a cover's weights do not fit its outputs".into());
             }
-            let positive = |&q: &f64| q > 0.0 && q.is_finite();
-            let most = self.weights.iter().fold(0.0f64, |a, &q| a.max(q));
-            let least = self.weights.iter().fold(f64::INFINITY, |a, &q| a.min(q));
-            if !self.weights.iter().all(positive) || most / least > WEIGHT_RATIO {
-                return Err(format!(
-                    "weights must be positive and differ by a factor of {WEIGHT_RATIO:e} at most"
-                ));
+            let mut all = vec![self.weights[0]; self.words];
+            for (&id, &q) in self.released.iter().zip(&self.weights) {
+                all[id as usize] = q;
             }
-            if !all_alike {
-                self.weighted = Some(Weighted::new(&self.weights, most));
-            }
+            let base = BaseMeasure::new(&all).map_err(|error| error.to_string())?;
+            self.base = base.map(|base| Arc::new(base.of_released(&self.released)));
         }
         if all_alike {
             self.weights = Vec::new();
         }
-        self.identity = self.weights.is_empty() && self.set_words == self.released;
+        self.identity = self.set_words == self.released;
         let starts = self.output_starts.windows(2);
         self.k = starts.map(|w| w[1] - w[0]).min().unwrap_or(0) as usize;
         self.floor = self.largest_probability();
@@ -375,8 +354,7 @@ impl Cover {
         ids.filter(|&id| self.rank(id).is_none()).collect()
     }
 
-    /// Whether every output stands for itself alone, with equal weights: TEM as published, except
-    /// for excluded words.
+    /// Whether every output stands for itself alone: only words may be excluded.
     pub(crate) fn is_identity(&self) -> bool {
         self.identity
     }
@@ -424,14 +402,20 @@ impl Cover {
         &self.outputs[self.output_starts[from] as usize..self.output_starts[to] as usize]
     }
 
-    /// q_y of a rank, up to a common factor.
+    /// q_y of a rank, up to a common factor: an integer.
     pub fn weight(&self, rank: u32) -> f64 {
-        self.weights.get(rank as usize).copied().unwrap_or(1.0)
+        let base = self.base.as_ref();
+        base.map_or(1.0, |base| base.weight(self.id(rank)).into())
     }
 
     /// Whether outputs have different weights.
     pub fn is_weighted(&self) -> bool {
-        self.weighted.is_some()
+        self.base.is_some()
+    }
+
+    /// The weights as a base measure, which is 1 for all words that are no outputs.
+    pub(crate) fn base(&self) -> Option<&Arc<BaseMeasure>> {
+        self.base.as_ref()
     }
 
     /// The least number of outputs at distance 0 from any word.
@@ -455,7 +439,8 @@ impl Cover {
         if self.weights.is_empty() {
             return 1.0 / self.k.max(1) as f64;
         }
-        let most = self.weights.iter().fold(0.0f64, |a, &q| a.max(q));
+        let ranks = 0..self.released.len() as u32;
+        let most = ranks.map(|rank| self.weight(rank)).fold(0.0, f64::max);
         let sum = |word| {
             let each = self.outputs(word).iter();
             each.map(|&rank| self.weight(rank)).sum::<f64>()
@@ -573,71 +558,11 @@ impl Cover {
         }
     }
 
-    /// Writes the exponents of all ranks from the distances of w to all words.
-    pub(crate) fn exponents(&self, eta: f64, gamma: f64, distances: &[f64], out: &mut Vec<f64>) {
-        self.scores(distances, out);
-        self.weigh_scores(eta, gamma, out);
-    }
-
-    /// Turns the scores of all ranks into exponents: η·min(d(w, A_y), γ) + ln(q_max/q_y).
-    pub(crate) fn weigh_scores(&self, eta: f64, gamma: f64, scores: &mut [f64]) {
-        match self.penalties() {
-            None => scores.iter_mut().for_each(|x| *x = eta * x.min(gamma)),
-            Some(penalties) => {
-                let each = scores.iter_mut().zip(penalties);
-                each.for_each(|(x, c)| *x = eta * x.min(gamma) + c);
-            }
-        }
-    }
-
-    /// ln(q_max/q_y) of every rank, where weights differ.
-    pub(crate) fn penalties(&self) -> Option<&[f64]> {
-        self.weighted.as_ref().map(|w| &*w.penalties)
-    }
-
-    /// The ranks, heaviest first, and their classes of similar weights, if weights differ. A class
-    /// has its least penalty and its number of ranks.
-    pub(crate) fn classes(&self) -> Option<Classes<'_>> {
-        let weighted = self.weighted.as_ref();
-        weighted.map(|w| (&*w.order, &*w.classes))
-    }
-
     /// Draws an output uniformly.
     pub(crate) fn draw_uniformly(&self, rng: &mut impl rand::Rng) -> u32 {
         self.id(crate::support::random::uniform_below(
             rng,
             self.released.len() as u32,
         ))
-    }
-
-    /// Draws an output by the weights alone: the replacement of an unknown word.
-    pub(crate) fn draw(&self, rng: &mut impl rand::Rng) -> u32 {
-        let rank = match &self.weighted {
-            None => return self.draw_uniformly(rng),
-            Some(weighted) => weighted.law.sample(rng),
-        };
-        self.id(rank)
-    }
-}
-
-impl Weighted {
-    fn new(weights: &[f64], most: f64) -> Self {
-        let penalties: Vec<f64> = weights.iter().map(|q| (most / q).ln().max(0.0)).collect();
-        let mut order: Vec<u32> = (0..weights.len() as u32).collect();
-        order.sort_by(|&a, &b| penalties[a as usize].total_cmp(&penalties[b as usize]));
-        let class = |rank: u32| (penalties[rank as usize] / std::f64::consts::LN_2) as u32;
-        let classes = order
-            .chunk_by(|&a, &b| class(a) == class(b))
-            .map(|ranks| (penalties[ranks[0] as usize], ranks.len() as u32))
-            .collect();
-        let mut law = Law::default();
-        law.fill_with(&penalties, |c| c);
-        law.index();
-        Weighted {
-            penalties,
-            order,
-            classes,
-            law,
-        }
     }
 }

@@ -13,7 +13,6 @@ pub use measured::{Bits, Unchanged, WordBits};
 pub use proved::certificate::{Certificate, NamedCertificate};
 
 use crate::cover::Cover;
-use crate::law;
 use crate::support::random::Randomness;
 use proved::rounded::scientific_up;
 pub(crate) use proved::rounded::{decimals_up, rounded_up};
@@ -92,9 +91,7 @@ impl Guarantee {
 
     /// The sentences about the outputs of a cover.
     pub(crate) fn covered(cover: &Cover) -> String {
-        // Rounded up, so that the text also holds for weights rounded to integers.
-        let rounding = if cover.is_weighted() { law::SLACK } else { 0.0 };
-        let floor = (cover.floor() * (1.0 + rounding) * 1e6).ceil() / 1e6;
+        let floor = (cover.floor() * 1e6).ceil() / 1e6;
         let released = cover.released().len();
         let excluded = Self::excluded(cover.words(), released);
         if floor >= 1.0 {

@@ -21,6 +21,7 @@
 //! below the best has probability 0 instead of a small one.
 
 pub(crate) mod alias;
+pub mod base;
 pub(crate) mod word_cache;
 
 use rand::Rng;

@@ -102,14 +102,10 @@ fn largest_of(source: &Source, tem: &Tem, ranks: &[u32], words: usize) -> Result
 
 /// At most so much is any Pr\[y|w\]: a word's outputs at distance 0 share what they weigh.
 fn bound(tem: &Tem, words: usize) -> f64 {
-    let Some(cover) = tem.cover().filter(|cover| cover.penalties().is_none()) else {
+    let Some(cover) = tem.cover().filter(|_| tem.base().is_none()) else {
         return 1.0;
     };
-    let of_word = |word| {
-        let weights = cover.outputs(word).iter().map(|&rank| cover.weight(rank));
-        let sum: f64 = weights.clone().sum();
-        weights.fold(0.0, f64::max) / sum
-    };
+    let of_word = |word| 1.0 / cover.outputs(word).len() as f64;
     // Words that no set has are as far from every output as they may be.
     let all = (0..words as u32).map(of_word);
     all.map(|share| if share.is_finite() { share } else { 1.0 })

@@ -77,7 +77,8 @@ impl Tem {
             && !self.randomness.takes_the_simple_draw();
         let table = self.cache.rows.get(chunk.word).filter(|_| ahead)?;
         let (cover, _) = self.drawn_by(chunk.word);
-        let by_distance = cover.is_none() && self.space.shells(chunk.word).is_some();
+        let by_distance =
+            cover.is_none() && self.base.is_none() && self.space.shells(chunk.word).is_some();
         (!by_distance).then_some(table)
     }
 

@@ -7,6 +7,7 @@
 use super::Tem;
 use super::law::{FLOOR_EXPONENT, LOG2_FLOOR, LOG2_LARGEST};
 use crate::distance::neighbors::Grid;
+use crate::law::base::BaseMeasure;
 use crate::support::arithmetic::exp_minus;
 #[cfg(target_arch = "x86_64")]
 use crate::support::simd::{Avx2, Avx512};
@@ -55,8 +56,13 @@ impl Tem {
                 };
                 let ranks = scores.len() / ids.len();
                 for (&id, scores) in ids.iter().zip(scores.chunks_exact_mut(ranks)) {
-                    let penalties = self.cover.as_deref().and_then(|cover| cover.penalties());
-                    let (total, spread) = weights(scores, eta, self.gamma, penalties);
+                    let (total, spread) = match &self.base {
+                        None => weights(scores, eta, self.gamma),
+                        Some(base) => {
+                            let id = |rank| self.cover.as_ref().map_or(rank, |c| c.id(rank));
+                            based_weights(scores, eta, self.gamma, base, id)
+                        }
+                    };
                     let share = 1.0 / total;
                     scores.iter_mut().for_each(|p| *p *= share);
                     // Σ p ln p, where ln p = -exponent - ln total.
@@ -79,24 +85,27 @@ impl Tem {
 
     /// Writes Pr\[y|w\] of every word w, from the normalisers that [`each_law`](Self::each_law) gives.
     pub(crate) fn column(&self, y: u32, totals: &[f64], out: &mut [f64]) {
-        let penalty = match &self.cover {
-            None => {
-                self.space.distances(y, out);
-                0.0
-            }
+        match &self.cover {
+            None => self.space.distances(y, out),
             Some(cover) => {
                 let Some(rank) = cover.rank(y) else {
                     return out.fill(0.0);
                 };
                 nearest_of(&*self.space, cover.set(rank), out);
-                cover.penalties().map_or(0.0, |c| c[rank as usize])
             }
-        };
+        }
         if let Some(grid) = self.grid() {
             round(out, grid);
         }
         let eta = self.epsilon / 2.0;
-        weights_alike(out, eta, self.gamma, penalty);
+        match &self.base {
+            None => {
+                weights(out, eta, self.gamma);
+            }
+            Some(base) => {
+                based_weights(out, eta, self.gamma, base, |_| y);
+            }
+        }
         for (p, total) in out.iter_mut().zip(totals) {
             *p /= total;
         }
@@ -137,12 +146,17 @@ fn nearest_of(space: &dyn MetricSpace, words: &[u32], out: &mut [f64]) {
 }
 
 const SCALE: f64 = (1u128 << LOG2_LARGEST) as f64;
-const UNSCALE: f64 = 1.0 / SCALE;
 const LEAST: f64 = 1.0 / (1u64 << (LOG2_LARGEST - LOG2_FLOOR)) as f64;
 
 /// The integer weight of an exponent relative to the largest weight, 2¹⁰⁰.
 #[inline(always)]
 fn weight(exponent: f64) -> f64 {
+    shortened_weight(exponent, SCALE, LEAST)
+}
+
+/// The same for a largest weight of `scale`, without the bits behind; none is below `least`.
+#[inline(always)]
+fn shortened_weight(exponent: f64, scale: f64, least: f64) -> f64 {
     const ROUND: f64 = (1u64 << 52) as f64;
     let capped = if exponent < FLOOR_EXPONENT + 0.25 {
         exponent
@@ -150,28 +164,18 @@ fn weight(exponent: f64) -> f64 {
         FLOOR_EXPONENT + 0.25
     };
     let v = exp_minus(capped);
-    let v = if v > LEAST { v } else { LEAST };
+    let v = if v > least { v } else { least };
     let v = if v < 1.0 { v } else { 1.0 };
-    let scaled = v * SCALE;
+    let scaled = v * scale;
     // Round down: from 2⁵² on, every float is an integer.
     let nearest = (scaled + ROUND) - ROUND;
     let below = nearest - if nearest > scaled { 1.0 } else { 0.0 };
-    UNSCALE * if scaled < ROUND { below } else { scaled }
+    (if scaled < ROUND { below } else { scaled }) / scale
 }
 
 /// Turns scores into weights relative to the largest. Returns their sum, and the sum of each weight
 /// times its exponent.
-fn weights(scores: &mut [f64], eta: f64, gamma: f64, penalties: Option<&[f64]>) -> (f64, f64) {
-    if let Some(penalties) = penalties {
-        for (x, c) in scores.iter_mut().zip(penalties) {
-            *x = eta * x.min(gamma) + c;
-        }
-        return weights_of(scores, 1.0, f64::INFINITY);
-    }
-    weights_of(scores, eta, gamma)
-}
-
-fn weights_of(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64) {
+fn weights(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64) {
     #[cfg(target_arch = "x86_64")]
     {
         if Avx512::detect().is_some() {
@@ -184,6 +188,28 @@ fn weights_of(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64) {
         }
     }
     weights_portable(scores, eta, gamma)
+}
+
+/// The same with a base measure; `id` is the word of each score.
+fn based_weights(
+    scores: &mut [f64],
+    eta: f64,
+    gamma: f64,
+    base: &BaseMeasure,
+    id: impl Fn(u32) -> u32,
+) -> (f64, f64) {
+    let scale = SCALE / 2f64.powi(base.shift() as i32);
+    let least = (1u64 << LOG2_FLOOR) as f64 / scale;
+    let floor = -least.ln();
+    let (mut sum, mut spread) = (0.0, 0.0);
+    for (score, rank) in scores.iter_mut().zip(0..) {
+        let exponent = (eta * score.min(gamma)).min(floor);
+        let id = id(rank) as usize;
+        *score = shortened_weight(exponent, scale, least) * base.shares()[id];
+        sum += *score;
+        spread += *score * (exponent + base.penalties()[id]);
+    }
+    (sum, spread)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -228,42 +254,6 @@ fn weights_portable(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64) {
         spread += *d * capped(x);
     }
     (sum, spread)
-}
-
-/// Turns the distances to one output's set into that output's weights.
-fn weights_alike(distances: &mut [f64], eta: f64, gamma: f64, penalty: f64) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if Avx512::detect().is_some() {
-            // SAFETY: the machine has the set, as the proof says.
-            return unsafe { alike_avx512(distances, eta, gamma, penalty) };
-        }
-        if Avx2::detect().is_some() {
-            // SAFETY: the machine has the set, as the proof says.
-            return unsafe { alike_avx2(distances, eta, gamma, penalty) };
-        }
-    }
-    alike_portable(distances, eta, gamma, penalty);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn alike_avx512(distances: &mut [f64], eta: f64, gamma: f64, penalty: f64) {
-    alike_portable(distances, eta, gamma, penalty);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn alike_avx2(distances: &mut [f64], eta: f64, gamma: f64, penalty: f64) {
-    alike_portable(distances, eta, gamma, penalty);
-}
-
-#[inline(always)]
-fn alike_portable(distances: &mut [f64], eta: f64, gamma: f64, penalty: f64) {
-    for d in distances {
-        let nearer = if *d < gamma { *d } else { gamma };
-        *d = weight(eta * nearer + penalty);
-    }
 }
 
 #[cfg(test)]

@@ -34,6 +34,9 @@ const MAX_REDRAWS: usize = 64;
 const SHEET: usize = 1 << 19;
 /// Sheets whose lists and rows are prepared together before they are drawn.
 const SHEETS: usize = 4;
+/// Bins are as narrow as they may be if they reach to this penalty of the base measure: rarer words
+/// have little of the mass.
+const REACHED_PENALTY: f64 = 10.0;
 
 impl Tem {
     /// Replaces ids: few are drawn one by one, many are grouped by word.
@@ -149,22 +152,14 @@ impl Tem {
         mut drawn: impl FnMut(u32),
     ) {
         if self.sampler == Sampler::Gumbel {
-            let distances = scratch.row.distances(&*self.space, id);
-            let Some(cover) = cover else {
-                let gumbel = gumbel::Gumbel::new(self.epsilon, self.gamma, distances);
-                return (0..count).for_each(|_| drawn(gumbel.sample(rng)));
-            };
-            let scores = &mut scratch.row.scores;
-            cover.exponents(
-                0.5 * self.epsilon,
-                self.gamma,
-                &scratch.row.distances,
-                scores,
-            );
-            let gumbel = gumbel::Gumbel::new(2.0, f64::INFINITY, scores);
-            return (0..count).for_each(|_| drawn(cover.id(gumbel.sample(rng))));
+            let gumbel = self.gumbel(cover, id, &mut scratch.row);
+            let released = |rank| cover.map_or(rank, |cover| cover.id(rank));
+            return (0..count).for_each(|_| drawn(released(gumbel.sample(rng))));
         }
-        if let (Some(around), None) = (self.space.shells(id), cover) {
+        if let (Some(around), true) = (
+            self.space.shells(id),
+            cover.is_none() && self.base.is_none(),
+        ) {
             let shells = &self.cache.shells;
             let law = shells.get_or_keep(id, &mut scratch.shell_law, |law| {
                 law.fill(self.epsilon / 2.0, self.gamma, &*around);
@@ -179,6 +174,20 @@ impl Tem {
             Some(grid) => self.draw_from_list(cover, id, count, grid, rng, scratch, drawn),
             None => self.draw_from_row(cover, id, count, rng, scratch, drawn),
         }
+    }
+
+    /// The paper's sampler, whose scores have the base measure's penalties.
+    fn gumbel(&self, cover: Option<&Cover>, id: u32, row: &mut Row) -> gumbel::Gumbel {
+        let scores = self.distances_to_outputs(cover, id, row);
+        let Some(base) = &self.base else {
+            return gumbel::Gumbel::new(self.epsilon, self.gamma, scores);
+        };
+        for (score, rank) in scores.iter_mut().zip(0..) {
+            let id = cover.map_or(rank, |cover| cover.id(rank));
+            let penalty = base.penalties()[id as usize];
+            *score = self.epsilon / 2.0 * score.min(self.gamma) + penalty;
+        }
+        gumbel::Gumbel::new(2.0, f64::INFINITY, scores)
     }
 
     /// Draws from the table of a word's whole law.
@@ -253,34 +262,26 @@ impl Tem {
             self.fill_law(cover, id, row, whole);
             return RowTable::Columns(AliasTable::with_scratch(whole, thresholds));
         }
-        row.distances(&*self.space, id);
-        let Row {
-            distances, scores, ..
-        } = row;
-        // The exponents η·d, or those of a cover with weights.
-        let eta = self.epsilon / 2.0;
-        let exponents = match cover {
-            None => distances,
-            Some(cover) => {
-                cover.scores(distances, scores);
-                scores
-            }
-        };
-        match cover.filter(|cover| cover.is_weighted()) {
-            None => exponents.iter_mut().for_each(|d| *d *= eta),
-            Some(cover) => cover.weigh_scores(eta, self.gamma, exponents),
-        }
-        let farthest = exponents.iter().copied().fold(0.0, f64::max);
-        let bins = self.bins(cover, farthest);
+        let scores = self.distances_to_outputs(cover, id, row);
+        let (eta, base) = (self.epsilon / 2.0, self.base.as_deref());
+        let farthest = eta * scores.iter().copied().fold(0.0, f64::max);
+        let bins = self.bins(farthest);
         each.clear();
-        each.extend(exponents.iter().map(|&x| bins.bin(x)));
+        match base {
+            None => each.extend(scores.iter().map(|d| bins.bin(eta * d, 0.0))),
+            Some(base) => each.extend((0u32..).zip(scores).map(|(rank, d)| {
+                let id = cover.map_or(rank, |cover| cover.id(rank));
+                bins.bin(eta * *d, base.penalties()[id as usize])
+            })),
+        }
         RowTable::Levels(Box::new(LevelTable::new(&bins, each)))
     }
 
-    /// The bins of a word whose exponents are mostly below `reach`.
-    fn bins(&self, cover: Option<&Cover>, reach: f64) -> Bins {
-        let weighted = cover.is_some_and(Cover::is_weighted);
-        Bins::new(self.epsilon / 2.0, self.gamma, weighted, reach)
+    /// The bins of a word whose η·d are at most `reach`, mostly.
+    fn bins(&self, reach: f64) -> Bins {
+        let base = self.base.as_deref();
+        let penalty = base.map_or(0.0, |_| REACHED_PENALTY);
+        Bins::new(self.epsilon / 2.0, self.gamma, base, reach + penalty)
     }
 
     /// Keeps the table of a word's whole law if there is room for it.
@@ -304,34 +305,44 @@ impl Tem {
         let (limit, _) = self.cache_bytes();
         let together = ids.len() >= FEW
             && RowTable::has_levels(&*self.space, self.outputs(cover))
-            && !cover.is_some_and(Cover::is_weighted)
+            && (cover.is_none() || self.base.is_none())
             && BinBuilder::bytes(self.space.vocabulary().len()) <= limit / 8
             // Where words are only excluded, most words are drawn without the cover.
             && ids.iter().all(|&id| self.drawn_by(id).0.is_some() == cover.is_some());
         if together {
             let (eta, bytes) = (self.epsilon / 2.0, self.row_bytes(cover));
             let space = &*self.space;
-            let bins = |far: f64| self.bins(cover, eta * far);
+            let bins = |far: f64| self.bins(eta * far);
             let one = |id, bins: &Bins, each: &[u8]| {
                 let table = RowTable::Levels(Box::new(LevelTable::new(bins, each)));
                 if self.cache.rows.keep(id, table, bytes).is_ok() {
                     self.cache.settle(id);
                 }
             };
-            if scratch.builder.build(space, cover, eta, bins, ids, one) {
+            let base = self.base.as_deref();
+            if scratch
+                .builder
+                .build(space, cover, base, eta, bins, ids, one)
+            {
                 left = &[];
             }
         }
         left.iter().for_each(|&id| self.keep_row(id, scratch));
     }
 
-    pub(super) fn terms<'a>(&self, cover: Option<&'a Cover>, grid: Grid) -> Terms<'a> {
+    pub(super) fn terms<'a>(&'a self, cover: Option<&'a Cover>, grid: Grid) -> Terms<'a> {
         Terms {
             eta: self.epsilon / 2.0,
             per_eta: 2.0 / self.epsilon,
             gamma: self.gamma,
             grid,
             cover,
+            base: self.base.as_deref(),
+            mass: match (&self.base, cover) {
+                (None, cover) => self.outputs(cover) as u64,
+                (Some(base), None) => base.total(),
+                (Some(_), Some(_)) => self.released_mass,
+            },
             outputs: self.outputs(cover) as u32,
         }
     }

@@ -4,6 +4,7 @@
 use super::level_cuts::{Bins, LAST, MOST_ERROR};
 use super::rough_distances::{LANES, ROWS, RoughDistances};
 use crate::cover::Cover;
+use crate::law::base::BaseMeasure;
 #[cfg(target_arch = "x86_64")]
 use crate::support::simd::{Avx2, Avx512};
 use crate::words::space::MetricSpace;
@@ -29,11 +30,13 @@ impl BinBuilder {
 
     /// Finds the bins of all outputs for up to [`LANES`] words, and calls a function with those of
     /// each word in turn. `bins` makes a word's bins from a distance that most outputs do not exceed.
-    /// The cover must not have weights. Returns whether it could: it cannot at extreme scales.
+    /// There may be a cover or a base measure. Returns whether it could: it cannot at extreme scales.
+    #[allow(clippy::too_many_arguments)]
     pub(super) fn build(
         &mut self,
         space: &dyn MetricSpace,
         cover: Option<&Cover>,
+        base: Option<&BaseMeasure>,
         eta: f64,
         bins: impl Fn(f64) -> Bins,
         ids: &[u32],
@@ -46,20 +49,29 @@ impl BinBuilder {
         let each: Vec<Bins> = far.iter().map(|&far| bins(far.into())).collect();
         // Rough and exact distances have an absolute error each.
         let absolute = 2.0 * eta * space.distance_error();
-        let (mut scales, mut zeros) = ([0.0; LANES], [0.0; LANES]);
-        for (scale, bins) in scales.iter_mut().zip(&each) {
+        let mut scales = Scales {
+            distance: [0.0; LANES],
+            most: [0.0; LANES],
+            penalty: [0.0; LANES],
+        };
+        let mut zeros = [0.0; LANES];
+        for (lane, bins) in each.iter().enumerate() {
             let exact = eta * bins.per_exponent;
             // Far inside the range of f32.
             if !bins.have_room_for(absolute) || !(1e-15..1e15).contains(&exact) {
                 return false;
             }
-            *scale = exact as f32;
+            scales.distance[lane] = exact as f32;
+            scales.most[lane] = (bins.cap * bins.per_exponent) as f32;
+            scales.penalty[lane] = bins.per_exponent as f32;
         }
         self.columns.resize(count, [LAST; LANES]);
         let mut columns = self.columns.chunks_mut(ROWS);
+        let mut penalties = base.map(|base| base.penalties().chunks(ROWS));
         let done = self.distances.each_block(space, ids, |rough, error| {
             let columns = columns.next().filter(|_| error <= MOST_ERROR)?;
-            bin_all(rough, &scales, &mut zeros, columns);
+            let penalties = penalties.as_mut().and_then(Iterator::next);
+            bin_all(rough, &scales, penalties, &mut zeros, columns);
             Some(())
         });
         // A distance that is not finite has made its sum of zeros a NaN.
@@ -89,61 +101,92 @@ fn farthest(rows: &[f32]) -> [f32; LANES] {
     most.map(|most| most * 1.05)
 }
 
-/// Writes the bins of rows of distances; adds zero times each distance to its lane of `zeros`.
+/// The scales of each lane's bins: of distances, the largest place of a distance, of penalties.
+struct Scales {
+    distance: [f32; LANES],
+    most: [f32; LANES],
+    penalty: [f32; LANES],
+}
+
+/// Writes the bins of rows of distances, to which each row's penalty is added; adds zero times each
+/// distance to its lane of `zeros`.
 fn bin_all(
     rows: &[f32],
-    scales: &[f32; LANES],
+    scales: &Scales,
+    penalties: Option<&[f64]>,
     zeros: &mut [f32; LANES],
     columns: &mut [[u8; LANES]],
 ) {
     #[cfg(target_arch = "x86_64")]
     if Avx512::detect().is_some() {
         // SAFETY: the machine has the set, as the proof says.
-        return unsafe { bin_avx512(rows, scales, zeros, columns) };
+        return unsafe { bin_avx512(rows, scales, penalties, zeros, columns) };
     }
     #[cfg(target_arch = "x86_64")]
     if Avx2::detect().is_some() {
         // SAFETY: as above.
-        return unsafe { bin_avx2(rows, scales, zeros, columns) };
+        return unsafe { bin_avx2(rows, scales, penalties, zeros, columns) };
     }
-    bin_portable(rows, scales, zeros, columns);
+    bin_portable(rows, scales, penalties, zeros, columns);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn bin_avx2(
     rows: &[f32],
-    scales: &[f32; LANES],
+    scales: &Scales,
+    penalties: Option<&[f64]>,
     zeros: &mut [f32; LANES],
     columns: &mut [[u8; LANES]],
 ) {
-    bin_portable(rows, scales, zeros, columns);
+    bin_portable(rows, scales, penalties, zeros, columns);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 fn bin_avx512(
     rows: &[f32],
-    scales: &[f32; LANES],
+    scales: &Scales,
+    penalties: Option<&[f64]>,
     zeros: &mut [f32; LANES],
     columns: &mut [[u8; LANES]],
 ) {
-    bin_portable(rows, scales, zeros, columns);
+    bin_portable(rows, scales, penalties, zeros, columns);
+}
+
+#[inline(always)]
+fn bin_portable(
+    rows: &[f32],
+    scales: &Scales,
+    penalties: Option<&[f64]>,
+    zeros: &mut [f32; LANES],
+    columns: &mut [[u8; LANES]],
+) {
+    match penalties {
+        None => bin_each(rows, zeros, columns, |_, lane, d| d * scales.distance[lane]),
+        Some(penalties) => bin_each(rows, zeros, columns, |row, lane, d| {
+            let near = d * scales.distance[lane];
+            let most = scales.most[lane];
+            let near = if near < most { near } else { most };
+            near + penalties[row] as f32 * scales.penalty[lane]
+        }),
+    }
 }
 
 #[inline(always)]
 #[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
-fn bin_portable(
+fn bin_each(
     rows: &[f32],
-    scales: &[f32; LANES],
     zeros: &mut [f32; LANES],
     columns: &mut [[u8; LANES]],
+    place: impl Fn(usize, usize, f32) -> f32,
 ) {
     let mut sums = *zeros;
-    for (row, column) in rows.as_chunks::<LANES>().0.iter().zip(columns) {
+    let rows = rows.as_chunks::<LANES>().0.iter().zip(columns);
+    for (number, (row, column)) in rows.enumerate() {
         let mut bins = [0i32; LANES];
         for lane in 0..LANES {
-            let place = row[lane] * scales[lane];
+            let place = place(number, lane, row[lane]);
             let most = f32::from(LAST);
             // A conversion of a number in range, which takes one instruction.
             bins[lane] = if place < most {
@@ -214,6 +257,7 @@ mod tests {
     use super::super::{Tem, Truncation};
     use super::*;
     use crate::distance::neighbors::Grid;
+    use crate::law::base::shortened;
     use crate::testing::assert_law;
     use crate::{Embedding, Mechanism, Metric, Randomness, Vocabulary};
 
@@ -245,7 +289,10 @@ mod tests {
             let e = embedding(count, dim, metric, scale, seed);
             let cover = (k > 0).then(|| cover_of(&e, k));
             let ids: Vec<u32> = (0..count.min(lanes) as u32).map(|i| i * 7919 % count as u32).collect();
-            let bins = |far: f64| Bins::new(eta, gamma, false, eta * far);
+            let weights: Vec<f64> = (0..count).map(|i| 1.0 / (1 + i * 31 % count) as f64).collect();
+            let base = BaseMeasure::new(&weights).unwrap().filter(|_| k == 0 && seed % 2 == 0);
+            let base = base.as_ref();
+            let bins = |far: f64| Bins::new(eta, gamma, base, eta * far + 3.0);
             let grid = Grid::of(&e);
             let (mut row, mut scores) = (vec![0.0; count], Vec::new());
             let mut found = Vec::new();
@@ -253,14 +300,18 @@ mod tests {
             // Twice, so that memory is used again.
             for _ in 0..2 {
                 found.clear();
-                let built = builder.build(&e, cover.as_ref(), eta, bins, &ids, |id, bins, each| {
+                let built = builder.build(&e, cover.as_ref(), base, eta, bins, &ids, |id, bins, each| {
                     found.push(id);
                     e.distances(id, &mut row);
                     match &cover {
                         None => scores.clone_from(&row),
                         Some(cover) => cover.scores(&row, &mut scores),
                     }
-                    let weight = |y: u32| crate::law::weight(eta * grid.round(scores[y as usize]).min(gamma));
+                    let factor = |y: u32| crate::law::weight(eta * grid.round(scores[y as usize]).min(gamma));
+                    let weight = |y: u32| match base {
+                        None => factor(y),
+                        Some(base) => shortened(factor(y), base.shift()) * u128::from(base.weight(y)),
+                    };
                     LevelTable::new(bins, each).check(weight);
                 });
                 // At a large ε, angles and hyperbolic distances may be too rough.
@@ -275,9 +326,9 @@ mod tests {
     fn extreme_scales_are_left_to_exact_distances() {
         let e = embedding(300, 4, Metric::Euclidean, 1.0, 1);
         for eta in [1e-30, 1e-300, 1e30] {
-            let bins = |far: f64| Bins::new(eta, f64::INFINITY, false, eta * far);
+            let bins = |far: f64| Bins::new(eta, f64::INFINITY, None, eta * far);
             let mut builder = BinBuilder::default();
-            let built = builder.build(&e, None, eta, bins, &[1, 2], |_, _, _| ());
+            let built = builder.build(&e, None, None, eta, bins, &[1, 2], |_, _, _| ());
             let exact = eta * bins(1.0).per_exponent;
             assert_eq!(built, (1e-15..1e15).contains(&exact), "η = {eta}");
         }
@@ -300,7 +351,11 @@ mod tests {
             let cover = Some(Arc::new(cover_of(&e, 8)));
             let covered = plain.with_cover(cover).unwrap();
             let excluding = plain.excluding(&[3, 500, 2999]).unwrap();
-            for tem in [plain, covered, excluding] {
+            let weights: Vec<f64> = (1..=WORDS).map(|rank| 1.0 / rank as f64).collect();
+            let base = BaseMeasure::new(&weights).unwrap().map(Arc::new);
+            let weighted = plain.with_base(base).unwrap();
+            let both = weighted.excluding(&[0, 3, 500, 2999]).unwrap();
+            for tem in [plain, covered, excluding, weighted, both] {
                 // Many of some words, in batches, and few of others.
                 let ids: Vec<u32> = (0..200_000u64).map(|i| (i * i % 67) as u32 * 5).collect();
                 let mut each = vec![[0u32; WORDS]; 5 * 67];

@@ -1,6 +1,8 @@
 //! Bins of exponents, and how a word's outputs are cut into [levels](super::levels) by them.
 
-use crate::law::{FLOOR_EXPONENT, LOG2_FLOOR, weight};
+use super::terms::floor_exponent;
+use crate::law::base::{BaseMeasure, shortened};
+use crate::law::{LOG2_LARGEST, weight};
 
 /// The last bin, which has no upper end.
 pub(super) const LAST: u8 = u8::MAX;
@@ -16,27 +18,32 @@ pub(super) struct Bins {
     pub(super) per_exponent: f64,
     /// By how much an exponent may be wrong.
     margin: f64,
-    /// From this exponent on, all weights are `flat`.
-    cap: f64,
-    flat: u128,
+    /// From this η·d on, all F are equal.
+    pub(super) cap: f64,
+    /// The largest weight, as ln of 2¹⁰⁰ times it, and the least.
+    largest: f64,
+    least: u128,
+    /// The largest exponent of an output with the least weight.
+    farthest: f64,
 }
 
 impl Bins {
-    /// Bins for the exponents η·min(d, γ), or those of a cover with weights. Most exponents should
-    /// be below `reach`.
-    pub(super) fn new(eta: f64, gamma: f64, weighted: bool, reach: f64) -> Self {
-        const FLOOR: f64 = FLOOR_EXPONENT + 0.01;
-        let cap = match weighted {
-            false => (eta * gamma).min(FLOOR),
-            true => FLOOR,
-        };
+    /// Bins for the exponents η·min(d, γ), to which a base measure adds its penalties. Most exponents
+    /// should be below `reach`.
+    pub(super) fn new(eta: f64, gamma: f64, base: Option<&BaseMeasure>, reach: f64) -> Self {
+        let shift = base.map_or(0, BaseMeasure::shift);
+        let cap = (eta * gamma).min(floor_exponent(shift));
+        let (least, most) = base.map_or((1, 1), BaseMeasure::range);
+        let penalty = (f64::from(most) / f64::from(least)).ln();
         // Covers the arithmetic in f32, and distances that are rounded to a grid.
-        let margin = cap * 2.0 * MOST_ERROR + 1.0 / (1u64 << 32) as f64;
+        let margin = (cap + penalty) * 2.0 * MOST_ERROR + 1.0 / (1u64 << 32) as f64;
         Bins {
-            per_exponent: f64::from(LAST) / (reach.min(cap) + 2.0 * margin),
+            per_exponent: f64::from(LAST) / (reach.min(cap + penalty) + 2.0 * margin),
             margin,
             cap,
-            flat: weight(cap),
+            largest: f64::from(most) * 2f64.powi(-(shift as i32)),
+            least: shortened(weight(cap), shift) * u128::from(least),
+            farthest: cap + penalty,
         }
     }
 
@@ -45,30 +52,30 @@ impl Bins {
         error <= self.cap * (MOST_ERROR / 2.0)
     }
 
-    /// The bin of an exponent η·d, which may be beyond η·γ.
+    /// The bin of an output with this η·d, which may be beyond the cap, and this penalty.
     #[inline(always)]
-    pub(super) fn bin(&self, exponent: f64) -> u8 {
-        (exponent * self.per_exponent) as u8
+    pub(super) fn bin(&self, exponent: f64, penalty: f64) -> u8 {
+        ((exponent.min(self.cap) + penalty) * self.per_exponent) as u8
     }
 
     /// Two weights: those of the outputs of a bin lie between them.
-    pub(super) fn between(&self, bin: u8) -> (u128, u128) {
+    pub(super) fn between(&self, bin: u8) -> (f64, f64) {
         let nearest = f64::from(bin) / self.per_exponent - self.margin;
-        if nearest >= self.cap {
-            return (self.flat, self.flat);
-        }
-        let farthest = match bin {
-            LAST => self.cap,
-            _ => (f64::from(bin) + 1.0) / self.per_exponent + self.margin,
+        let farthest = (f64::from(bin) + 1.0) / self.per_exponent + self.margin;
+        // Covers the rounding of the exponential, and of F to an integer of 40 bits at least.
+        const ROOM: f64 = 1.0 / (1u64 << 38) as f64;
+        let weight = |exponent: f64| self.largest * LARGEST * (-exponent).exp();
+        let least = match bin == LAST || farthest >= self.farthest {
+            true => self.least as f64 * (1.0 - ROUNDING),
+            false => weight(farthest) * (1.0 - ROOM),
         };
-        // The exponential is monotone only up to its rounding: leave room for it.
-        let room = |weight: u128| (weight >> 48) + 1;
-        let heaviest = weight(nearest.max(0.0));
-        let lightest = weight(farthest.min(self.cap));
-        let least = lightest.saturating_sub(room(lightest));
-        (least.max(1 << LOG2_FLOOR), heaviest + room(heaviest))
+        let most = weight(nearest.clamp(0.0, self.farthest)) * (1.0 + ROOM);
+        (least, most.max(least))
     }
 }
+
+/// The largest F without a base measure.
+const LARGEST: f64 = (1u128 << LOG2_LARGEST) as f64;
 
 /// Covers the rounding of a few operations in 64-bit floating point.
 pub(super) const ROUNDING: f64 = 1.0 / (1u64 << 48) as f64;
@@ -79,16 +86,6 @@ pub(super) struct Group {
     pub(super) count: u32,
     pub(super) least: f64,
     pub(super) most: f64,
-}
-
-impl Group {
-    pub(super) fn new(count: u32, (least, most): (u128, u128)) -> Self {
-        Group {
-            count,
-            least: least as f64 * (1.0 - ROUNDING),
-            most: most as f64 * (1.0 + ROUNDING),
-        }
-    }
 }
 
 /// Outputs that are together in some parts.

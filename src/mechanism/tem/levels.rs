@@ -103,7 +103,10 @@ impl LevelTable {
         let groups: Vec<Group> = (0..=LAST)
             .zip(counts)
             .filter(|&(_, count)| count > 0)
-            .map(|(bin, count)| Group::new(count, bins.between(bin)))
+            .map(|(bin, count)| {
+                let (least, most) = bins.between(bin);
+                Group { count, least, most }
+            })
             .collect();
         let mut table = LevelTable {
             parts: [Part::default(); PARTS],
@@ -342,6 +345,7 @@ pub(super) mod tests {
     use super::super::level_cuts::MOST_ERROR;
     use super::*;
     use crate::Randomness;
+    use crate::law::base::{BaseMeasure, shortened};
     use crate::law::weight;
     use crate::testing::assert_law;
 
@@ -402,10 +406,10 @@ pub(super) mod tests {
     /// The table of some exponents η·d, which the bins know with errors.
     fn table(eta: f64, gamma: f64, distances: &[f64], error: impl Fn(usize) -> f64) -> LevelTable {
         let farthest = distances.iter().fold(0.0, |a: f64, &b| a.max(b));
-        let bins = Bins::new(eta, gamma, false, eta * farthest);
+        let bins = Bins::new(eta, gamma, None, eta * farthest);
         let each = distances.iter().enumerate();
         let each: Vec<u8> = each
-            .map(|(i, d)| bins.bin(eta * d * (1.0 + error(i))))
+            .map(|(i, d)| bins.bin(eta * d * (1.0 + error(i)), 0.0))
             .collect();
         LevelTable::new(&bins, &each)
     }
@@ -430,16 +434,25 @@ pub(super) mod tests {
             table(eta, gamma, &distances, signs).check(exact);
         }
 
-        /// The exponents of a cover with weights, of which some may be beyond the reach.
+        /// The same with a base measure, where some exponents may be beyond the reach.
         #[test]
-        fn the_parts_hold_other_weights(
-            exponents in proptest::collection::vec(
-                prop_oneof![0.0..20.0f64, 0.0..100.0f64, Just(0.0), Just(1e9)], 1..700),
+        fn the_parts_hold_the_weights_of_a_base_measure(
+            outputs in proptest::collection::vec(
+                (prop_oneof![0.0..20.0f64, 0.0..100.0f64, Just(0.0), Just(1e9)],
+                 prop_oneof![1e-6..1.0f64, Just(1.0), Just(1e-6)]), 2..700),
+            eta in prop_oneof![1e-3..1.0f64, 1.0..60.0f64],
+            gamma in prop_oneof![Just(f64::INFINITY), 0.0..10.0f64],
             reach in 0.0..60.0f64
         ) {
-            let bins = Bins::new(1.0, 5.0, true, reach);
-            let each: Vec<u8> = exponents.iter().map(|&x| bins.bin(x)).collect();
-            LevelTable::new(&bins, &each).check(|y| weight(exponents[y as usize]));
+            let (distances, weights): (Vec<f64>, Vec<f64>) = outputs.into_iter().unzip();
+            let Some(base) = BaseMeasure::new(&weights).unwrap() else { return Ok(()) };
+            let bins = Bins::new(eta, gamma, Some(&base), reach);
+            let each = distances.iter().zip(base.penalties());
+            let each: Vec<u8> = each.map(|(&d, &c)| bins.bin(eta * d, c)).collect();
+            LevelTable::new(&bins, &each).check(|y| {
+                let factor = weight(eta * distances[y as usize].min(gamma));
+                shortened(factor, base.shift()) * u128::from(base.weight(y))
+            });
         }
     }
 

@@ -35,10 +35,12 @@ mod tries;
 use std::sync::Arc;
 
 use rand::rngs::ChaCha12Rng;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::cover::Cover;
 use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::guarantee::{Certificate, Guarantee, Unchanged};
+use crate::law::base::{BaseMeasure, shortened};
 use crate::law::word_cache::CacheBudget;
 use crate::law::{self, Law};
 use crate::mechanism::{Mechanism, WordMechanism};
@@ -101,6 +103,13 @@ pub struct Tem {
     gamma: f64,
     sampler: Sampler,
     cover: Option<Arc<Cover>>,
+    /// The base measure that was given.
+    language: Option<Arc<BaseMeasure>>,
+    /// The base measure of the law: the language's, or the cover's weights. It is 1 for all words
+    /// that are never released.
+    base: Option<Arc<BaseMeasure>>,
+    /// Its sum over all outputs.
+    released_mass: u64,
     randomness: Randomness,
     certificate: Option<Certificate>,
 }
@@ -132,7 +141,15 @@ impl Tem {
         let k = covered::list_length(space.vocabulary().len(), None);
         let neighborhoods = Neighborhoods::new(&*space, k, CacheBudget::standard()?);
         let neighborhoods = Arc::new(neighborhoods);
-        Self::around(space, neighborhoods, epsilon, truncation, None, randomness)
+        let outputs = Outputs::default();
+        Self::around(
+            space,
+            neighborhoods,
+            epsilon,
+            truncation,
+            outputs,
+            randomness,
+        )
     }
 
     fn around(
@@ -140,9 +157,11 @@ impl Tem {
         neighborhoods: Arc<Neighborhoods>,
         epsilon: f64,
         truncation: Truncation,
-        cover: Option<Arc<Cover>>,
+        outputs: Outputs,
         randomness: Randomness,
     ) -> Result<Self> {
+        let base = outputs.base()?;
+        let Outputs { cover, language } = outputs;
         check_epsilon(epsilon)?;
         let words = space.vocabulary().len();
         if words > law::MOST_WORDS {
@@ -158,7 +177,12 @@ impl Tem {
                     gamma,
                 ));
             }
-            Truncation::Beta(beta) if beta > 0.0 && beta < 1.0 => gamma_of(epsilon, beta, words),
+            Truncation::Beta(beta) if beta > 0.0 && beta < 1.0 => {
+                let others = base.as_ref().map_or((words - 1) as f64, |base| {
+                    base.total() as f64 / f64::from(base.range().0) - 1.0
+                });
+                gamma_of(epsilon, beta, others)
+            }
             Truncation::Beta(beta) => {
                 return Err(Error::parameter(
                     "beta",
@@ -167,8 +191,12 @@ impl Tem {
                 ));
             }
         };
-        let sets = cover.as_ref().map_or(0, |cover| cover.fingerprint());
+        let sets = outputs_fingerprint(cover.as_deref(), language.as_deref());
         let certificate = space.certificate(epsilon, gamma, sets);
+        let released_mass = base.as_ref().map_or(words as u64, |base| {
+            let unreleased = cover.as_ref().map_or(0, |cover| cover.excluded());
+            base.total() - unreleased as u64
+        });
         Ok(Tem {
             cache: Arc::new(LawCache::new(
                 &*space,
@@ -182,9 +210,19 @@ impl Tem {
             gamma,
             sampler: Sampler::default(),
             cover,
+            language,
+            base,
+            released_mass,
             randomness,
             certificate,
         })
+    }
+
+    fn outputs_as_given(&self) -> Outputs {
+        Outputs {
+            cover: self.cover.clone(),
+            language: self.language.clone(),
+        }
     }
 
     /// Returns the same mechanism at another ε. A γ that came from β is recomputed.
@@ -194,8 +232,15 @@ impl Tem {
     pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
         let randomness = self.randomness.clone();
         let (space, neighborhoods) = (self.space.clone(), self.neighborhoods.clone());
-        let (truncation, cover) = (self.truncation, self.cover.clone());
-        let tem = Self::around(space, neighborhoods, epsilon, truncation, cover, randomness)?;
+        let (truncation, outputs) = (self.truncation, self.outputs_as_given());
+        let tem = Self::around(
+            space,
+            neighborhoods,
+            epsilon,
+            truncation,
+            outputs,
+            randomness,
+        )?;
         Ok(tem.with_sampler(self.sampler))
     }
 
@@ -229,17 +274,50 @@ impl Tem {
     /// each output stands for itself.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a cover of other words or another metric.
+    /// [`Error::Parameter`] for a cover of other words or another metric, or one with weights beside a
+    /// base measure.
     pub fn with_cover(&self, cover: Option<Arc<Cover>>) -> Result<Self> {
         if let Some(cover) = &cover {
             cover.check_space(&*self.space)?;
         }
+        self.with_outputs(Outputs {
+            cover,
+            language: self.language.clone(),
+        })
+    }
+
+    /// Returns the same mechanism with a base measure: Pr\[y|w\] ∝ Q(y)·exp(-(ε/2)·min(d(w,y), γ)).
+    /// Q is public and the same for every word, so it cancels in the proof, whatever it is. `None`
+    /// is the uniform measure, that of TEM'21.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a measure of another number of words, or beside a cover with weights.
+    pub fn with_base(&self, base: Option<Arc<BaseMeasure>>) -> Result<Self> {
+        self.with_outputs(Outputs {
+            cover: self.cover.clone(),
+            language: base,
+        })
+    }
+
+    fn with_outputs(&self, outputs: Outputs) -> Result<Self> {
+        let words = self.space.vocabulary().len();
+        if let Some(base) = outputs.language.as_ref().filter(|base| base.len() != words) {
+            let expected = format!("a weight for each of the {words} words");
+            return Err(Error::parameter("language", expected, base.len()));
+        }
         let randomness = self.randomness.clone();
         let space = self.space.clone();
-        let k = covered::list_length(space.vocabulary().len(), cover.as_deref());
+        let k = covered::list_length(words, outputs.cover.as_deref());
         let neighborhoods = self.neighborhoods.of_length(&*space, k);
         let (epsilon, truncation) = (self.epsilon, self.truncation);
-        let tem = Self::around(space, neighborhoods, epsilon, truncation, cover, randomness)?;
+        let tem = Self::around(
+            space,
+            neighborhoods,
+            epsilon,
+            truncation,
+            outputs,
+            randomness,
+        )?;
         Ok(tem.with_sampler(self.sampler))
     }
 
@@ -257,6 +335,12 @@ impl Tem {
         self.with_cover(Some(cover))
     }
 
+    /// The base measure that it was given, or its cover's weights; `None` if it is uniform. It is 1
+    /// for words that are never released.
+    pub fn base(&self) -> Option<&Arc<BaseMeasure>> {
+        self.base.as_ref()
+    }
+
     /// The cover of its outputs, if it has one.
     pub fn cover(&self) -> Option<&Arc<Cover>> {
         self.cover.as_ref()
@@ -271,6 +355,7 @@ impl Tem {
         let tem = Self::new(space, self.epsilon, self.truncation, randomness)?;
         tem.with_cache_bytes(self.cache_bytes().0)
             .with_sampler(self.sampler)
+            .with_base(self.language.clone())?
             .with_cover(self.cover.clone())
     }
 
@@ -296,7 +381,7 @@ impl Tem {
     /// # Errors
     /// [`Error::Parameter`] for the certificate of another mechanism or vocabulary.
     pub fn with_certificate(&self, certificate: Certificate) -> Result<Self> {
-        let sets = self.cover.as_ref().map_or(0, |cover| cover.fingerprint());
+        let sets = self.outputs_fingerprint();
         if !certificate.covers(|| self.space.fingerprint(), self.epsilon, self.gamma, sets) {
             let got = "one of another";
             return Err(Error::parameter(
@@ -306,7 +391,10 @@ impl Tem {
             ));
         }
         let mut tem = self.clone();
-        if let Some(space) = self.space.with_certificate(certificate) {
+        // A file holds no base measure that its certificates could be checked by.
+        if self.language.is_none()
+            && let Some(space) = self.space.with_certificate(certificate)
+        {
             tem.space = space;
         }
         tem.certificate = Some(certificate);
@@ -360,18 +448,57 @@ impl Tem {
     }
 
     fn fill_law(&self, cover: Option<&Cover>, id: u32, row: &mut Row, law: &mut Law) {
+        let scores = self.distances_to_outputs(cover, id, row);
+        law.fill(self.epsilon / 2.0, self.gamma, scores);
+        if let Some(base) = &self.base {
+            law.change(|rank, weight| {
+                let id = cover.map_or(rank as u32, |cover| cover.id(rank as u32));
+                shortened(weight, base.shift()) * u128::from(base.weight(id))
+            });
+        }
+    }
+
+    /// The distances to all outputs, on the grid.
+    fn distances_to_outputs<'a>(
+        &self,
+        cover: Option<&Cover>,
+        id: u32,
+        row: &'a mut Row,
+    ) -> &'a mut [f64] {
         let distances = row.distances(&*self.space, id);
         if let Some(grid) = self.grid() {
             distances.iter_mut().for_each(|d| *d = grid.round(*d));
         }
-        let eta = self.epsilon / 2.0;
         match cover {
-            None => law.fill(eta, self.gamma, distances),
+            None => &mut row.distances,
             Some(cover) => {
-                cover.exponents(eta, self.gamma, &row.distances, &mut row.scores);
-                law.fill_with(&row.scores, |exponent| exponent);
+                cover.scores(&row.distances, &mut row.scores);
+                &mut row.scores
             }
         }
+    }
+
+    /// Turns F, the weights of distances, into the weights Q·F of outputs, both relative to the
+    /// largest; returns their sum.
+    pub(crate) fn times_base(&self, weights: &mut [f64]) -> Option<f64> {
+        let base = self.base.as_deref()?;
+        let mut sum = 0.0;
+        for (weight, rank) in weights.iter_mut().zip(0..) {
+            let id = self.cover.as_ref().map_or(rank, |cover| cover.id(rank));
+            *weight *= base.shares()[id as usize];
+            sum += *weight;
+        }
+        Some(sum)
+    }
+
+    /// The exponent (ε/2)·d from which on all F are equal.
+    pub(crate) fn floor_exponent(&self) -> f64 {
+        terms::floor_exponent(self.base.as_ref().map_or(0, |base| base.shift()))
+    }
+
+    /// Identifies the outputs' sets and their base measure: 0 for the words themselves, uniformly.
+    pub(crate) fn outputs_fingerprint(&self) -> u64 {
+        outputs_fingerprint(self.cover.as_deref(), self.language.as_deref())
     }
 
     /// The grid, if lists are useful and it is fine enough for this ε.
@@ -384,9 +511,43 @@ impl Tem {
     }
 }
 
-/// γ = (2/ε)·ln((1-β)(|W|-1)/β), TEM'21 Theorem 3; 0 if that is negative.
-fn gamma_of(epsilon: f64, beta: f64, words: usize) -> f64 {
-    (2.0 / epsilon * ((1.0 - beta) * (words - 1) as f64 / beta).ln()).max(0.0)
+/// What a Tem releases: a cover's outputs, or the words, by a base measure.
+#[derive(Default)]
+struct Outputs {
+    cover: Option<Arc<Cover>>,
+    language: Option<Arc<BaseMeasure>>,
+}
+
+impl Outputs {
+    /// The base measure of the law.
+    fn base(&self) -> Result<Option<Arc<BaseMeasure>>> {
+        let Some(language) = &self.language else {
+            return Ok(self.cover.as_ref().and_then(|cover| cover.base()).cloned());
+        };
+        Ok(Some(match &self.cover {
+            Some(cover) if cover.is_weighted() => {
+                let expected =
+                    "\"uniform\" beside a cover with weights, which are its base measure";
+                return Err(Error::parameter("language", expected, "another measure"));
+            }
+            Some(cover) if cover.excluded() > 0 => Arc::new(language.of_released(cover.released())),
+            _ => language.clone(),
+        }))
+    }
+}
+
+fn outputs_fingerprint(cover: Option<&Cover>, language: Option<&BaseMeasure>) -> u64 {
+    let sets = cover.map_or(0, Cover::fingerprint);
+    let measure =
+        |base: &BaseMeasure| xxh3_64(bytemuck::bytes_of(&[sets, base.fingerprint()])).max(1);
+    language.map_or(sets, measure)
+}
+
+/// γ = (2/ε)·ln((1-β)·others/β), TEM'21 Theorem 3, where the words beside a word weigh at most
+/// `others` times as much as the word itself: |W|-1 times under the uniform measure. 0 if that is
+/// negative.
+fn gamma_of(epsilon: f64, beta: f64, others: f64) -> f64 {
+    (2.0 / epsilon * ((1.0 - beta) * others / beta).ln()).max(0.0)
 }
 
 impl WordMechanism for Tem {
@@ -491,6 +652,7 @@ impl Mechanism for Tem {
     fn known_unchanged(&self) -> Option<Unchanged> {
         let cover = self.cover.as_ref()?.fingerprint();
         let recommended = cover == recommended::FINGERPRINT
+            && self.language.is_none()
             && self.epsilon == recommended::EPSILON
             && self.truncation == Truncation::default()
             && self.sampler == Sampler::Exact;
@@ -511,13 +673,9 @@ impl Mechanism for Tem {
         let eta = self.epsilon / 2.0;
         let law = &mut probabilities[..scores.len()];
         law.copy_from_slice(scores);
-        let total = match self.cover.as_deref().filter(|cover| cover.is_weighted()) {
-            None => law::weights(law, eta, self.gamma),
-            Some(cover) => {
-                cover.weigh_scores(eta, self.gamma, law);
-                law::weights(law, 1.0, f64::INFINITY)
-            }
-        };
+        let cap = self.gamma.min(self.floor_exponent() / eta);
+        let total = law::weights(law, eta, cap);
+        let total = self.times_base(law).unwrap_or(total);
         law.iter_mut().for_each(|p| *p *= 1.0 / total);
         if let Some(cover) = &self.cover
             && cover.excluded() > 0
@@ -534,9 +692,16 @@ impl Mechanism for Tem {
     }
 
     fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
-        match &self.cover {
-            None => uniform_below(rng, self.space.vocabulary().len() as u32),
-            Some(cover) => cover.draw(rng),
+        let words = self.space.vocabulary().len() as u32;
+        match (&self.base, &self.cover) {
+            (None, None) => uniform_below(rng, words),
+            (None, Some(cover)) => cover.draw_uniformly(rng),
+            (Some(base), cover) => loop {
+                let id = base.draw(rng);
+                if cover.as_ref().is_none_or(|cover| cover.rank(id).is_some()) {
+                    break id;
+                }
+            },
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Tries outside a list: draws outputs uniformly and accepts each in proportion to its weight.
+//! Tries outside a list: draws outputs by the base measure, uniformly without one, and accepts each
+//! in proportion to the weight F of its distance.
 //!
-//! An output y outside the list is accepted if ⌊u·b⌋ < W(d(w,y)), with u uniform in [0, 1) and b
+//! An output y outside the list is accepted if ⌊u·b⌋ < F(d(w,y)), with u uniform in [0, 1) and b
 //! the envelope. The first 64 bits of u give a bound on the distances that can be accepted. For
 //! most y, a lower bound on the distance exceeds it, and the exact distance is not needed. Further
 //! bits are drawn only if the exact distance leaves the first 64 undecided, whatever the bounds say.
@@ -11,31 +12,11 @@ use rand::Rng;
 
 use super::terms::Terms;
 use crate::distance::metric::{Limits, Proven};
-use crate::distance::neighbors::Grid;
-use crate::law::{LOG2_LARGEST, weight};
-use crate::support::random::{continued, uniform_below, uniform_below_u128};
+use crate::support::random::{continued, uniform_below_u128};
 
 /// Tries made together, so that the data of their words is fetched from memory at the same time.
 /// With more, many would be wasted after an accepted one.
 const TRIES_PER_BATCH: usize = 4;
-
-/// A class of outputs outside a list, with similar weights q.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Class {
-    /// The largest weight that an output of the class can have.
-    pub(super) envelope: u128,
-    /// The first rank of the class in the cover's order, and its number of ranks, including those
-    /// in the list.
-    pub(super) first: u32,
-    pub(super) count: u32,
-}
-
-impl Class {
-    /// The envelope times the number of outputs.
-    pub(super) fn sum(&self) -> u128 {
-        self.envelope * u128::from(self.count)
-    }
-}
 
 /// The tries of a batch whose distances matter: those outside the list, up to the one with which
 /// enough outputs are certain.
@@ -61,31 +42,25 @@ pub(super) trait Distances {
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct Outside {
-    /// For a single class: about -ln(envelope·2⁻¹⁰⁰), its first output and its number of outputs.
-    /// The number is 0 if there are several classes.
+    /// About -ln of the envelope, relative to the largest F.
     pub(super) exponent: f64,
-    pub(super) first: u32,
-    pub(super) count: u32,
+    /// The sum of Q over all outputs, those in the list included; 0 if the list holds all.
+    pub(super) mass: u64,
     /// Every output farther than this is outside the list.
     pub(super) least: f64,
     /// Every output whose entry is below this is in the list, and no other output is.
     end: u64,
-    /// Low and high half, so that the struct is aligned to 8 bytes.
+    /// The largest F that an output outside can have: low and high half, so that the struct is
+    /// aligned to 8 bytes.
     envelope: [u64; 2],
-    /// The classes of a cover's weights, if there are several.
-    classes: Vec<Class>,
 }
 
 /// A try that selected an output outside the list.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Try {
-    /// The envelope of its output's class, if there are several classes.
-    pub(super) envelope: u128,
     /// The first 64 bits of u.
     pub(super) x: u64,
     pub(super) output: u32,
-    /// The penalty that the cover adds to its exponent.
-    pub(super) penalty: f64,
 }
 
 /// The share S/total of the list: S sums the list's weights, and the total adds the envelopes
@@ -145,62 +120,27 @@ impl Share {
 }
 
 impl Outside {
-    /// Fills in the outputs outside a list that ends at `end`; no classes if the list holds all
-    /// outputs.
-    pub(super) fn fill(&mut self, end: u64, grid: Grid, classes: impl Iterator<Item = Class>) {
-        self.end = end;
-        self.least = grid.distance(end) + grid.step();
-        self.classes.clear();
-        self.classes.extend(classes);
-        (self.exponent, self.first, self.count, self.envelope) = (0.0, 0, 0, [0; 2]);
-        if let [only] = self.classes[..] {
-            self.classes.clear();
-            (self.first, self.count) = (only.first, only.count);
-            self.exponent = exponent(only.envelope);
-            self.envelope = [only.envelope as u64, (only.envelope >> 64) as u64];
-        }
+    /// Fills in the outputs outside a list that ends at `end`, whose F are at most `envelope`;
+    /// `None` if the list holds all outputs.
+    pub(super) fn fill(&mut self, end: u64, envelope: Option<u128>, terms: Terms) {
+        *self = Outside {
+            exponent: envelope.map_or(0.0, |envelope| terms.exponent(envelope)),
+            mass: envelope.map_or(0, |_| terms.mass),
+            least: terms.grid.distance(end) + terms.grid.step(),
+            end,
+            envelope: envelope.map_or([0; 2], |b| [b as u64, (b >> 64) as u64]),
+        };
     }
 
-    /// The sum of all envelopes.
+    /// The envelope times the mass.
     pub(super) fn sum(&self) -> u128 {
-        let several: u128 = self.classes.iter().map(Class::sum).sum();
-        several + self.envelope() * u128::from(self.count)
+        self.envelope() * u128::from(self.mass)
     }
 
-    /// The envelope of a single class; 0 without a class.
+    /// The envelope; 0 if there are no outputs outside.
     pub(super) fn envelope(&self) -> u128 {
         let [low, high] = self.envelope;
         u128::from(high) << 64 | u128::from(low)
-    }
-
-    /// Whether all outputs share one envelope.
-    pub(super) fn is_one_class(&self) -> bool {
-        self.count > 0
-    }
-
-    /// Moves the contents out, without spare capacity, for long use.
-    pub(super) fn shrunk(&mut self) -> Self {
-        let mut kept = std::mem::take(self);
-        kept.classes.shrink_to_fit();
-        kept
-    }
-
-    /// Bytes on the heap.
-    pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.classes)
-    }
-
-    /// The class that a number below the envelopes' sum falls into.
-    fn class(&self, mut rest: u128) -> Class {
-        let mut landed = self.classes[0];
-        for &class in &self.classes {
-            landed = class;
-            if rest < class.sum() {
-                break;
-            }
-            rest -= class.sum();
-        }
-        landed
     }
 
     /// Draws one output, with the number of tries made; `None` after `most` failed tries. `land`
@@ -230,8 +170,12 @@ impl Outside {
             let batch = TRIES_PER_BATCH.min((most - made) as usize);
             let (mut count, mut inside) = (0, None);
             while inside.is_none() && count < batch {
-                let (tried, exponent) = self.fall(terms, rng);
-                (near[count], far[count]) = limits(terms, tried.x, exponent, tried.penalty);
+                let output = terms.propose(rng);
+                let tried = Try {
+                    x: rng.next_u64(),
+                    output,
+                };
+                (near[count], far[count]) = limits(terms, tried.x, self.exponent);
                 (tries[count], outputs[count]) = (tried, tried.output);
                 count += 1;
                 if count < batch {
@@ -265,32 +209,6 @@ impl Outside {
         (None, made)
     }
 
-    /// Draws a try outside the list; also returns -ln of its envelope.
-    #[inline(always)]
-    fn fall(&self, terms: Terms, rng: &mut impl Rng) -> (Try, f64) {
-        let (mut exponent, mut envelope) = (self.exponent, 0);
-        let (mut first, mut count) = (self.first, self.count);
-        if count == 0 {
-            let class = self.class(uniform_below_u128(rng, self.sum()));
-            (exponent, envelope) = (self::exponent(class.envelope), class.envelope);
-            (first, count) = (class.first, class.count);
-        }
-        let mut output = first + uniform_below(rng, count);
-        let mut penalty = 0.0;
-        if let Some(cover) = terms.cover {
-            let order = cover.classes().map(|(order, _)| order);
-            output = order.map_or(output, |order| order[output as usize]);
-            penalty = cover.penalties().map_or(0.0, |each| each[output as usize]);
-        }
-        let tried = Try {
-            envelope,
-            x: rng.next_u64(),
-            output,
-            penalty,
-        };
-        (tried, exponent)
-    }
-
     /// Whether the output at distance `apart` is outside the list and ⌊u·b⌋ is below its weight.
     #[inline]
     pub(super) fn accepts(
@@ -300,15 +218,12 @@ impl Outside {
         terms: Terms,
         rng: &mut impl Rng,
     ) -> bool {
-        let envelope = match self.count {
-            0 => tried.envelope,
-            _ => self.envelope(),
-        };
+        let envelope = self.envelope();
         let entry = terms.grid.entry(apart, tried.output);
         if entry < self.end {
             return false;
         }
-        let weight = weight(terms.exponent(entry, tried.output));
+        let weight = terms.factor(terms.grid.distance(entry));
         // Whatever bits follow x, ⌊u·b⌋ lies between these two.
         if continued(tried.x, envelope, envelope - 1) < weight {
             return true;
@@ -321,15 +236,10 @@ impl Outside {
 /// Returns two distances for a u that begins with the bits x. Up to the first, an output is
 /// certainly accepted; beyond the second, it certainly is not.
 #[inline(always)]
-pub(super) fn limits(terms: Terms, x: u64, exponent: f64, penalty: f64) -> (f64, f64) {
-    let (near, far) = terms.limits(exponent + minus_ln(x), penalty);
+pub(super) fn limits(terms: Terms, x: u64, exponent: f64) -> (f64, f64) {
+    let (near, far) = terms.limits(exponent + minus_ln(x));
     // Few significant bits say too little about u.
     (if x < 1 << 32 { -1.0 } else { near }, far)
-}
-
-/// -ln(weight·2⁻¹⁰⁰), slightly rounded up.
-pub(super) fn exponent(weight: u128) -> f64 {
-    (f64::from(LOG2_LARGEST) - (weight as f64).log2()) * std::f64::consts::LN_2 + 1e-7
 }
 
 /// -ln(x·2⁻⁶⁴), with an error below 10⁻⁷; infinity for 0.
@@ -356,7 +266,7 @@ mod tests {
 
     use super::*;
     use crate::distance::neighbors::Grid;
-    use crate::law::{FLOOR_EXPONENT, LOG2_FLOOR};
+    use crate::law::{FLOOR_EXPONENT, LOG2_FLOOR, weight};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
@@ -375,23 +285,23 @@ mod tests {
             gamma in prop_oneof![Just(f64::INFINITY), 0.0..10.0f64], beyond in 0.0..1e-6f64
         ) {
             let grid = Grid::new(100, 40.0);
-            let terms = Terms { eta, per_eta: eta.recip(), gamma, grid, cover: None, outputs: 100 };
+            let terms = Terms { eta, per_eta: eta.recip(), gamma, grid, cover: None, base: None, mass: 100, outputs: 100 };
             let envelope = weight(log * (FLOOR_EXPONENT + 1.0)).max(1 << LOG2_FLOOR);
-            let (near, limit) = terms.limits(exponent(envelope) + minus_ln(x), 0.0);
+            let (near, limit) = terms.limits(terms.exponent(envelope) + minus_ln(x));
             if x >= 1 << 32 && near >= 0.0 {
                 let entry = grid.entry(near.min(40.0), 3);
                 let most = continued(x, envelope, envelope - 1);
-                prop_assert!(most < weight(terms.exponent(entry, 3)));
+                prop_assert!(most < terms.factor(grid.distance(entry)));
             }
             if limit < 40.0 {
                 let entry = grid.entry(limit + beyond * limit, 3);
                 let least = continued(x, envelope, 0);
-                prop_assert!(least >= weight(terms.exponent(entry, 3)));
+                prop_assert!(least >= terms.factor(grid.distance(entry)));
                 // The limit is also tight.
                 let below = grid.entry((limit - 3e-6 / eta - 2.0 * grid.step()).max(0.0), 3);
                 let most = continued(x, envelope, envelope - 1);
                 prop_assert!(
-                    most <= weight(terms.exponent(below, 3)) + (most >> 60) + (envelope >> 20),
+                    most <= terms.factor(grid.distance(below)) + (most >> 60) + (envelope >> 20),
                     "{limit}"
                 );
             }

@@ -1,10 +1,11 @@
 //! Samples the whole law exactly from a word's list alone. An output is a word, or the rank of a
 //! word that a [cover](crate::cover) releases.
 //!
-//! Let S be the sum of the list's weights and b a bound on the weight of every word outside. Draw u
-//! below S + V·b. If u < S, release the list's word that u falls on. Otherwise draw a word y
-//! uniformly from all V words and accept it with probability W(d(w,y))/b, unless it is in the list;
-//! if it is not accepted, start again. Every word is then released in proportion to its weight, for
+//! Let S be the sum of the list's weights, Q the sum of the base measure over all words (their number
+//! V, without one), and b a bound on F of every word outside. Draw u below S + Q·b. If u < S, release
+//! the list's word that u falls on. Otherwise draw a word y by the base measure from all words and
+//! accept it with probability F(d(w,y))/b, unless it is in the list; if it is not accepted, start
+//! again. Every word is then released in proportion to its weight, for
 //! every ε and γ, including γ = ∞. A try outside the list costs one distance. The integers are
 //! those of [`law`](super::law), so the law does not depend on the list.
 //!
@@ -15,10 +16,10 @@
 use rand::Rng;
 
 use super::neighborhoods::List;
-use super::outside::{Class, Distances, Outside, Share};
+use super::outside::{Distances, Outside, Share};
 use super::terms::Terms;
-use crate::cover::Cover;
 use crate::law::alias::AliasTable;
+use crate::law::base::shortened;
 use crate::law::{Law, weight};
 use crate::support::prefetch::prefetch;
 use crate::support::random::{uniform_below, uniform_below_u128};
@@ -62,16 +63,21 @@ pub(super) struct ListTable {
 
 /// The law of a list's outputs among themselves, by position.
 pub(super) fn whole(list: List, terms: Terms) -> Law {
+    let mut law = Law::default();
+    weigh(list, terms, &mut law);
+    law
+}
+
+/// Fills in the weights Q·F of a list's outputs.
+fn weigh(list: List, terms: Terms, law: &mut Law) {
     let Terms { eta, grid, .. } = terms;
     let cap = terms.cap();
-    let mut law = Law::default();
-    match terms.cover.and_then(Cover::penalties) {
-        None => law.fill_with(list.entries, |entry| eta * grid.distance(entry).min(cap)),
-        Some(penalties) => law.fill_with(list.entries, |entry| {
-            eta * grid.distance(entry).min(cap) + penalties[grid.id(entry) as usize]
-        }),
+    law.fill_with(list.entries, |entry| eta * grid.distance(entry).min(cap));
+    if let Some(base) = terms.base {
+        law.change(|place, weight| {
+            shortened(weight, base.shift()) * terms.share(terms.output(list.entries[place]))
+        });
     }
-    law
 }
 
 impl ListLaw {
@@ -80,12 +86,8 @@ impl ListLaw {
         let Terms { eta, grid, .. } = terms;
         let cap = terms.cap();
         let entries = list.entries;
-        let nearest_outside = grid.distance(list.end.saturating_sub(1));
-        // The exponential is monotone only up to its rounding: leave room for it.
-        let above_weight = |weight: u128| weight + (weight >> 48) + 1;
-        let above = |exponent: f64| above_weight(weight(exponent));
-        let any_outside = entries.len() < terms.outputs as usize;
-        match terms.cover.and_then(Cover::penalties) {
+        let flat = terms.factor(cap);
+        match terms.base {
             None => {
                 self.falling = entries.partition_point(|&entry| grid.distance(entry) < cap);
                 let heads = (0..)
@@ -98,49 +100,28 @@ impl ListLaw {
                 let falling = self.falling;
                 self.envelopes.change(|block, weight| {
                     let count = first_of(block + 1).min(falling) - first_of(block);
-                    // A block of one output is released without reading its weight.
-                    let more = if count == 1 {
-                        weight
-                    } else {
-                        above_weight(weight)
-                    };
-                    more * count as u128
+                    // A block of one output is released without reading its weight. Otherwise, room
+                    // for the rounding of the exponential, which is monotone only up to that.
+                    let more = if count == 1 { 0 } else { (weight >> 48) + 1 };
+                    (weight + more) * count as u128
                 });
-                self.flat = weight(eta * cap);
-                self.flat_sum = self.flat * (entries.len() - self.falling) as u128;
-                let all = Class {
-                    envelope: match nearest_outside >= cap {
-                        true => self.flat,
-                        false => above(eta * nearest_outside),
-                    },
-                    first: 0,
-                    count: terms.outputs,
-                };
-                self.outside
-                    .fill(list.end, grid, any_outside.then_some(all).into_iter());
+                (self.flat, self.flat_sum) = (flat, flat * (entries.len() - self.falling) as u128);
             }
-            Some(penalties) => {
-                // Compute each penalty by itself: they are not in order.
+            // Compute each weight by itself: they are not in order.
+            Some(_) => {
                 self.falling = entries.len();
-                self.envelopes.fill_with(entries, |entry| {
-                    eta * grid.distance(entry).min(cap) + penalties[grid.id(entry) as usize]
-                });
+                weigh(list, terms, &mut self.envelopes);
                 (self.flat, self.flat_sum) = (1, 0);
-                let mut first = 0;
-                let classes = terms.cover.and_then(Cover::classes).filter(|_| any_outside);
-                let classes = classes.map_or(&[][..], |(_, classes)| classes).iter();
-                let each = classes.map(|&(least, count)| {
-                    let class = Class {
-                        envelope: above(eta * nearest_outside.min(cap) + least),
-                        first,
-                        count,
-                    };
-                    first += count;
-                    class
-                });
-                self.outside.fill(list.end, grid, each);
             }
         }
+        let nearest_outside = grid.distance(list.end.saturating_sub(1));
+        let envelope = match nearest_outside >= cap {
+            true => flat,
+            false => terms.most_factor(nearest_outside),
+        };
+        let any_outside = entries.len() < terms.outputs as usize;
+        self.outside
+            .fill(list.end, any_outside.then_some(envelope), terms);
     }
 
     /// Builds the table for many draws from the list it was filled with; leaves itself empty.
@@ -153,7 +134,7 @@ impl ListLaw {
             share: Share::new(inside, total),
             table: AliasTable::new(&law),
             outputs: outputs.collect(),
-            outside: self.outside.shrunk(),
+            outside: std::mem::take(&mut self.outside),
         }
     }
 
@@ -171,7 +152,7 @@ impl ListLaw {
         let falling = self.envelopes.total();
         let inside = falling + self.flat_sum;
         let total = inside + self.outside.sum();
-        let in_blocks = terms.cover.and_then(Cover::penalties).is_none();
+        let in_blocks = terms.base.is_none();
         let land = |rng: &mut _| {
             loop {
                 let u = uniform_below_u128(rng, total);
@@ -219,12 +200,12 @@ impl ListLaw {
 impl ListTable {
     /// Approximate bytes of a table of a list of `length` words.
     pub(super) fn bytes_of(length: usize) -> usize {
-        size_of::<Self>() + size_of::<Class>() + 4 * length + AliasTable::bytes(length)
+        size_of::<Self>() + 4 * length + AliasTable::bytes(length)
     }
 
     pub(super) fn bytes(&self) -> usize {
         let own = size_of::<Self>() + size_of_val(&*self.outputs);
-        own + self.table.size() + self.outside.bytes()
+        own + self.table.size()
     }
 
     /// Draws up to `left` outputs in order, with at most `most` failed tries. Returns how many are
@@ -240,9 +221,7 @@ impl ListTable {
         mut drawn: impl FnMut(u32),
     ) -> (usize, u32) {
         let share = &self.share;
-        // With weights, the outputs of one class still have penalties of their own.
-        let alike = terms.cover.and_then(Cover::penalties).is_none();
-        if alike && self.outside.is_one_class() && share.first >> 63 == 0 {
+        if self.outside.mass > 0 && share.first >> 63 == 0 {
             let counts = (left, most);
             // A draw takes at most 2⁶⁴/share tries, and rarely more than a third of them.
             let each = (u64::MAX / share.first.max(1)).min(48) as usize / 3;
@@ -296,6 +275,7 @@ mod tests {
     use super::*;
     use crate::distance::metric::{Limits, Proven};
     use crate::distance::neighbors::Grid;
+    use crate::law::base::BaseMeasure;
     use crate::mechanism::tem::outside::Needed;
     use crate::testing::assert_law;
     use proptest::prelude::*;
@@ -318,7 +298,7 @@ mod tests {
                 distances.iter().zip(0..).map(|(&d, id)| grid.entry(d, id)).collect();
             entries.sort_unstable();
             let list = List { entries: &entries[..k], end: entries[k - 1] + 1 };
-            let terms = Terms { eta, per_eta: eta.recip(), gamma, grid, cover: None, outputs: words as u32 };
+            let terms = Terms { eta, per_eta: eta.recip(), gamma, grid, cover: None, base: None, mass: words as u64, outputs: words as u32 };
             let mut law = ListLaw::default();
             law.fill(list, terms);
             let of = |entry: u64| weight(eta * grid.distance(entry).min(gamma));
@@ -389,13 +369,20 @@ mod tests {
         let grid = Grid::new(words, 40.0);
         let mut entries: Vec<u64> = (0..60).map(|y| grid.entry(away(y), y)).collect();
         entries.sort_unstable();
-        for (k, gamma, eta) in [
+        let weights: Vec<f64> = (0..60).map(|y| 1.0 / f64::from(1 + y * 37 % 60)).collect();
+        let zipf = BaseMeasure::new(&weights).unwrap();
+        let cases = [
             (20, 0.75, 1.0),
             (20, 3.5, 1.0),
             (60, 2.0, 2.0),
             (1, 9.0, 0.3),
             (3, 0.0, 1.0),
-        ] {
+        ];
+        let uniform = cases.map(|case| (case, None));
+        let all = uniform
+            .into_iter()
+            .chain(cases.map(|case| (case, zipf.as_ref())));
+        for ((k, gamma, eta), base) in all {
             let list = List {
                 entries: &entries[..k],
                 end: entries[k - 1] + 1,
@@ -406,10 +393,18 @@ mod tests {
                 gamma,
                 grid,
                 cover: None,
+                base,
+                mass: base.map_or(words as u64, BaseMeasure::total),
                 outputs: words as u32,
             };
             let mut row = Law::default();
             row.fill_with(&entries, |entry| eta * grid.distance(entry).min(gamma));
+            if let Some(base) = base {
+                row.change(|place, weight| {
+                    let share = u128::from(base.weight(grid.id(entries[place])));
+                    shortened(weight, base.shift()) * share
+                });
+            }
             let mut expected = vec![0.0; words];
             for (&entry, p) in entries.iter().zip(row.probabilities()) {
                 expected[grid.id(entry) as usize] = p;
@@ -449,7 +444,10 @@ mod tests {
                         }
                     }
                     assert!(most > 3 || k >= 20 || vain > 0);
-                    let what = format!("k = {k}, γ = {gamma}, {indexed}, {most}");
+                    let what = format!(
+                        "k = {k}, γ = {gamma}, {indexed}, {most}, {}",
+                        base.is_some()
+                    );
                     assert_law(&counts, &expected, &what);
                 }
             }

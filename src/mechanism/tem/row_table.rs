@@ -5,10 +5,10 @@ use rand::Rng;
 use super::Tem;
 use super::levels::{Asked, LevelTable, Weights};
 use super::output_distances::OutputDistances;
-use super::outside::{Distances, exponent};
+use super::outside::Distances;
 use crate::cover::Cover;
+use crate::law::Law;
 use crate::law::alias::AliasTable;
-use crate::law::{Law, weight};
 use crate::words::space::MetricSpace;
 
 /// The table of a whole law.
@@ -95,23 +95,22 @@ impl RowLaw<'_> {
 
     /// Compares at most `SOME` weights.
     fn outweigh_some<const SOME: usize>(&self, asked: &[Asked]) -> u64 {
-        let (eta, gamma, grid) = (self.tem.epsilon / 2.0, self.tem.gamma, self.tem.grid());
+        let grid = self.tem.grid();
+        // The rounding is not the grid's where there is none.
+        let terms = self.tem.terms(self.cover, self.tem.neighborhoods.grid());
         let distances = OutputDistances {
             space: &*self.tem.space,
             id: self.id,
             cover: self.cover,
         };
-        let penalties = self.cover.and_then(Cover::penalties);
-        let penalty = |y: u32| penalties.map_or(0.0, |penalties| penalties[y as usize]);
         let (mut outputs, mut far, mut apart) = ([0; SOME], [f64::INFINITY; SOME], [0.0; SOME]);
         let count = asked.len();
         for (each, (output, far)) in asked.iter().zip(outputs.iter_mut().zip(&mut far)) {
             *output = each.output;
             // A set's distance is cheaper where it need not be known beyond a limit.
-            if let (Some(_), Some(grid)) = (self.cover, grid) {
-                let exponent = exponent((each.number / u128::from(each.times)).max(1));
-                let terms = self.tem.terms(self.cover, grid);
-                (_, *far) = terms.limits(exponent, penalty(each.output));
+            if let (Some(_), Some(_)) = (self.cover, grid) {
+                let most = each.number / (u128::from(each.times) * terms.share(each.output));
+                (_, *far) = terms.limits(terms.exponent(most.max(1)));
             }
         }
         // At once: they wait for memory together.
@@ -119,8 +118,8 @@ impl RowLaw<'_> {
         let mut enough = 0;
         for (i, (each, apart)) in asked.iter().zip(apart).enumerate() {
             let apart = grid.map_or(apart, |grid| grid.round(apart));
-            let weight = weight(eta * apart.min(gamma) + penalty(each.output));
-            // At most 2¹⁰⁰ times 2²⁷.
+            let weight = terms.share(each.output) * terms.factor(apart);
+            // At most 2¹²⁷.
             enough |= u64::from(weight * u128::from(each.times) > each.number) << i;
         }
         enough

@@ -1,11 +1,15 @@
 //! Parameters that the laws of all words share.
 
+use rand::Rng;
+
 use crate::cover::Cover;
 use crate::distance::neighbors::Grid;
-use crate::law::FLOOR_EXPONENT;
+use crate::law::base::{BaseMeasure, shortened};
+use crate::law::{FLOOR_EXPONENT, LOG2_LARGEST, weight};
+use crate::support::random::uniform_below;
 
-/// The parameters of a law: η = ε/2, 1/η, γ, the grid, the cover, and the number of outputs (the
-/// words, without a cover).
+/// The parameters of a law: η = ε/2, 1/η, γ, the grid, the cover, the base measure, and the number
+/// of outputs (the words, without a cover).
 #[derive(Clone, Copy)]
 pub(super) struct Terms<'a> {
     pub(super) eta: f64,
@@ -13,13 +17,26 @@ pub(super) struct Terms<'a> {
     pub(super) gamma: f64,
     pub(super) grid: Grid,
     pub(super) cover: Option<&'a Cover>,
+    pub(super) base: Option<&'a BaseMeasure>,
+    /// The sum of the base measure over all outputs: their number, without one.
+    pub(super) mass: u64,
     pub(super) outputs: u32,
 }
 
+/// The exponent from which on F is the floor, where a base measure leaves out `shift` bits.
+pub(super) fn floor_exponent(shift: u32) -> f64 {
+    FLOOR_EXPONENT - f64::from(shift) * std::f64::consts::LN_2
+}
+
 impl Terms<'_> {
-    /// The distance from which on all weights are equal.
+    fn shift(&self) -> u32 {
+        self.base.map_or(0, BaseMeasure::shift)
+    }
+
+    /// The distance from which on all F are equal.
     pub(super) fn cap(&self) -> f64 {
-        self.gamma.min((FLOOR_EXPONENT + 0.01) / self.eta)
+        let floor = floor_exponent(self.shift()) + 0.01;
+        self.gamma.min(floor / self.eta)
     }
 
     /// The output of an entry. The minimum matters only for a damaged file that was opened
@@ -28,26 +45,60 @@ impl Terms<'_> {
         self.grid.id(entry).min(self.outputs - 1)
     }
 
-    /// The exponent of an output, by its entry.
-    pub(super) fn exponent(&self, entry: u64, y: u32) -> f64 {
-        let penalties = self.cover.and_then(Cover::penalties);
-        let penalty = penalties.map_or(0.0, |penalties| penalties[y as usize]);
-        self.eta * self.grid.distance(entry).min(self.gamma) + penalty
+    /// F of a distance.
+    #[inline]
+    pub(super) fn factor(&self, distance: f64) -> u128 {
+        shortened(weight(self.eta * distance.min(self.gamma)), self.shift())
+    }
+
+    /// A bound on F of all distances from this one on. The exponential is monotone only up to its
+    /// rounding, which leaves room for.
+    pub(super) fn most_factor(&self, distance: f64) -> u128 {
+        let weight = weight(self.eta * distance.min(self.gamma));
+        shortened(weight + (weight >> 48) + 1, self.shift())
+    }
+
+    /// Q of an output.
+    #[inline]
+    pub(super) fn share(&self, y: u32) -> u128 {
+        let share = |base: &BaseMeasure| base.weight(self.cover.map_or(y, |cover| cover.id(y)));
+        self.base.map_or(1, share).into()
+    }
+
+    /// Draws an output in proportion to Q.
+    #[inline]
+    pub(super) fn propose(&self, rng: &mut impl Rng) -> u32 {
+        match (self.base, self.cover) {
+            (None, _) => uniform_below(rng, self.outputs),
+            (Some(base), None) => base.draw(rng),
+            // Words that are no outputs have the least Q.
+            (Some(base), Some(cover)) => loop {
+                if let Some(rank) = cover.rank(base.draw(rng)) {
+                    break rank;
+                }
+            },
+        }
+    }
+
+    /// About -ln of F, relative to the largest, slightly rounded up.
+    pub(super) fn exponent(&self, factor: u128) -> f64 {
+        let largest = f64::from(LOG2_LARGEST - self.shift());
+        (largest - (factor as f64).log2()) * std::f64::consts::LN_2 + 1e-7
     }
 
     /// Returns two distances. Up to the first, an output's exponent is certainly less than
     /// `exponent`; beyond the second, it certainly is more.
     #[inline(always)]
-    pub(super) fn limits(&self, exponent: f64, penalty: f64) -> (f64, f64) {
+    pub(super) fn limits(&self, exponent: f64) -> (f64, f64) {
         // Covers the rounding of the logarithms and the exponential, together less than 10⁻⁶.
         const ROUNDING: f64 = 1e-6;
-        let limit = (exponent - penalty) * self.per_eta;
+        let limit = exponent * self.per_eta;
         let more = ROUNDING * self.per_eta + self.grid.step();
         // A NaN, from a tiny ε, means no limit.
         let no_limit = |d: f64| if d >= self.gamma { f64::INFINITY } else { d };
         let (near, far) = (no_limit(limit - more), no_limit(limit + more));
-        // Every weight is at least the floor.
-        let floor = exponent > FLOOR_EXPONENT - 1e-3;
+        // Every F is at least the floor.
+        let floor = exponent > floor_exponent(self.shift()) - 1e-3;
         (
             if floor { -1.0 } else { near },
             if floor { f64::INFINITY } else { far },

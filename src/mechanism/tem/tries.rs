@@ -9,12 +9,10 @@ use rand::Rng;
 use super::outside::{Distances, Needed, Outside, Share, Try, limits};
 use super::rejection::ListTable;
 use super::terms::Terms;
-use crate::cover::Cover;
 use crate::distance::metric::Limits;
 use crate::law::Law;
-use crate::support::random::uniform_below;
 
-/// `N` tries in one class of outputs.
+/// `N` tries.
 struct Tries<const N: usize> {
     /// Random bits. `land` decides whether a try falls into the list, and then where; otherwise `x`
     /// holds the first bits of u.
@@ -56,13 +54,13 @@ impl<const N: usize> Tries<N> {
     }
 
     /// Computes where the tries fall.
-    fn fall(&mut self, share: u64, outside: &Outside) {
+    fn fall(&mut self, share: u64, outputs: u32) {
         #[cfg(target_arch = "x86_64")]
         if crate::support::simd::Avx512::detect().is_some() {
             // SAFETY: the features were detected.
-            return unsafe { self.fall_avx512(share, outside) };
+            return unsafe { self.fall_avx512(share, outputs) };
         }
-        self.fall_portable(share, outside);
+        self.fall_portable(share, outputs);
     }
 
     /// Computes the limits of all tries.
@@ -76,16 +74,18 @@ impl<const N: usize> Tries<N> {
     }
 
     /// Handles rare cases: 64 bits do not decide whether a try is inside, or 32 bits would not be
-    /// uniform.
+    /// uniform. With a base measure, it draws the outputs.
     #[inline]
-    fn finish(&mut self, share: &Share, outside: &Outside, rng: &mut impl Rng) {
+    fn finish(&mut self, share: &Share, terms: Terms, rng: &mut impl Rng) {
         for i in 0..N {
             if self.land[i] == share.first {
                 self.inside |= u64::from(share.continues(rng)) << i;
             }
-            let count = outside.count;
-            if self.low[i] < count && self.low[i] < count.wrapping_neg() % count {
-                self.outputs[i] = outside.first + uniform_below(rng, count);
+            let count = terms.outputs;
+            if terms.base.is_some()
+                || (self.low[i] < count && self.low[i] < count.wrapping_neg() % count)
+            {
+                self.outputs[i] = terms.propose(rng);
             }
         }
     }
@@ -103,7 +103,7 @@ impl<const N: usize> Tries<N> {
         let mut count = 0;
         for i in bits(which) {
             outputs[count] = self.outputs[i];
-            (_, far[count]) = limits(terms, self.x[i], outside.exponent, 0.0);
+            (_, far[count]) = limits(terms, self.x[i], outside.exponent);
             count += 1;
         }
         distances.distances(&outputs[..count], &far[..count], &mut apart[..count]);
@@ -116,8 +116,8 @@ impl<const N: usize> Tries<N> {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-    fn fall_avx512(&mut self, share: u64, outside: &Outside) {
-        self.fall_portable(share, outside);
+    fn fall_avx512(&mut self, share: u64, outputs: u32) {
+        self.fall_portable(share, outputs);
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -128,10 +128,10 @@ impl<const N: usize> Tries<N> {
 
     #[inline(always)]
     #[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
-    fn fall_portable(&mut self, share: u64, outside: &Outside) {
+    fn fall_portable(&mut self, share: u64, outputs: u32) {
         for i in 0..N {
-            let product = u64::from(self.index[i]) * u64::from(outside.count);
-            self.outputs[i] = outside.first + (product >> 32) as u32;
+            let product = u64::from(self.index[i]) * u64::from(outputs);
+            self.outputs[i] = (product >> 32) as u32;
             self.low[i] = product as u32;
         }
         let mut inside = 0;
@@ -144,7 +144,7 @@ impl<const N: usize> Tries<N> {
     #[inline(always)]
     fn limit_portable(&mut self, outside: &Outside, terms: Terms) {
         for i in 0..N {
-            (self.near[i], self.far[i]) = limits(terms, self.x[i], outside.exponent, 0.0);
+            (self.near[i], self.far[i]) = limits(terms, self.x[i], outside.exponent);
         }
     }
 
@@ -168,8 +168,7 @@ impl<const N: usize> Tries<N> {
 }
 
 impl ListTable {
-    /// Makes `N` tries of [`sample`](Self::sample) at a time, for outputs of one class without
-    /// penalties.
+    /// Makes `N` tries of [`sample`](Self::sample) at a time.
     #[inline]
     pub(super) fn sample_many<const N: usize, R: Rng>(
         &self,
@@ -180,13 +179,12 @@ impl ListTable {
         distances: &impl Distances,
         mut drawn: impl FnMut(u32),
     ) -> (usize, u32) {
-        debug_assert!(terms.cover.and_then(Cover::penalties).is_none());
         let (outside, share) = (&self.outside, &self.share);
         let mut made = 0;
         while left > 0 && made < most {
             let mut tries = Tries::<N>::new(rng);
-            tries.fall(share.first, outside);
-            tries.finish(share, outside, rng);
+            tries.fall(share.first, terms.outputs);
+            tries.finish(share, terms, rng);
             for i in bits(tries.inside) {
                 self.prefetch_at(tries.x[i]);
             }
@@ -214,7 +212,6 @@ impl ListTable {
                     let tried = Try {
                         x: tries.x[i],
                         output: tries.outputs[i],
-                        ..Try::default()
                     };
                     if certain >> i & 1 == 0 && !outside.accepts(&tried, exact[i], terms, rng) {
                         continue;
@@ -256,7 +253,6 @@ mod tests {
     use super::*;
     use crate::distance::neighbors::Grid;
     use crate::law::{FLOOR_EXPONENT, LOG2_FLOOR, weight};
-    use crate::mechanism::tem::outside::Class;
 
     proptest! {
         /// Bits decide alike, however the lanes are computed.
@@ -267,10 +263,10 @@ mod tests {
             bits in proptest::array::uniform16(0u32..65)
         ) {
             let grid = Grid::new(100, 40.0);
-            let terms = Terms { eta, per_eta: eta.recip(), gamma, grid, cover: None, outputs: 100 };
+            let terms = Terms { eta, per_eta: eta.recip(), gamma, grid, cover: None, base: None, mass: 100, outputs: count };
             let envelope = weight(log * (FLOOR_EXPONENT + 1.0)).max(1 << LOG2_FLOOR);
             let mut outside = Outside::default();
-            outside.fill(0, grid, [Class { envelope, first: 3, count }].into_iter());
+            outside.fill(0, Some(envelope), terms);
             let key = crate::Randomness::new(Some(seed)).next_key().unwrap();
             let mut tries = Tries::<16>::new(&mut key.stream(0));
             // Include small numbers and zeros.
@@ -278,9 +274,9 @@ mod tests {
                 *x = x.unbounded_shr(bits);
             }
             let mut portable = Tries { ..tries };
-            tries.fall(share, &outside);
+            tries.fall(share, count);
             tries.limit(&outside, terms);
-            portable.fall_portable(share, &outside);
+            portable.fall_portable(share, count);
             portable.limit_portable(&outside, terms);
             let all = |tries: &Tries<16>| {
                 let bits = |each: [f64; 16]| each.map(f64::to_bits);
@@ -288,9 +284,9 @@ mod tests {
             };
             prop_assert_eq!(all(&tries), all(&portable));
             for i in 0..16 {
-                let limits = limits(terms, tries.x[i], outside.exponent, 0.0);
+                let limits = limits(terms, tries.x[i], outside.exponent);
                 prop_assert_eq!((tries.near[i], tries.far[i]), limits);
-                prop_assert!((3..3 + count).contains(&tries.outputs[i]));
+                prop_assert!(tries.outputs[i] < count);
                 prop_assert_eq!(tries.inside >> i & 1 == 1, tries.land[i] < share);
             }
         }

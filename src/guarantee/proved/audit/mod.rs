@@ -19,7 +19,7 @@ use rayon::prelude::*;
 
 use crate::cover::Cover;
 use crate::guarantee::Certificate;
-use crate::law::{FLOOR_EXPONENT, weights};
+use crate::law::weights;
 use crate::mechanism::tem::Tem;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install};
@@ -72,8 +72,8 @@ fn certify_at(tems: &[Tem], control: &Control) -> Result<Vec<Certificate>> {
 
 /// Computes the same certificates from bounded distances, if these leave few pairs to compare.
 fn by_bounded_distances(tems: &[Tem], control: &Control) -> Result<Option<Vec<Certificate>>> {
-    // The sets of a cover need whole rows.
-    if tems[0].cover().is_some() {
+    // The sets of a cover and a base measure need whole rows.
+    if tems[0].cover().is_some() || tems[0].base().is_some() {
         return Ok(None);
     }
     let Some(bounded) = BoundedPass::new(tems, control)? else {
@@ -192,7 +192,7 @@ impl Losses<'_> {
             pair,
             output,
             vocabulary: space.fingerprint(),
-            cover: tem.cover().map_or(0, |cover| cover.fingerprint()),
+            cover: tem.outputs_fingerprint(),
         }
     }
 
@@ -200,7 +200,7 @@ impl Losses<'_> {
     /// it is the pair's loss.
     fn bound(&self, d: f64, a: u32, b: u32) -> f64 {
         let (eta, gamma) = (self.tem.nominal() / 2.0, self.tem.gamma());
-        let score = (eta * d.min(gamma)).min(FLOOR_EXPONENT);
+        let score = (eta * d.min(gamma)).min(self.tem.floor_exponent());
         (score + (self.ln_z[a as usize] - self.ln_z[b as usize]).abs()) / d
     }
 
@@ -280,7 +280,11 @@ impl Losses<'_> {
             let mut row = vec![0.0; cover.words()];
             space.distances(id, &mut row);
             let mut out = Vec::new();
-            cover.exponents(tem.nominal() / 2.0, tem.gamma(), &row, &mut out);
+            cover.scores(&row, &mut out);
+            let (eta, gamma, floor) = (tem.nominal() / 2.0, tem.gamma(), tem.floor_exponent());
+            // The base measure is the same for both words.
+            out.iter_mut()
+                .for_each(|x| *x = (eta * x.min(gamma)).min(floor));
             out
         };
         let (of_a, of_b) = (exponents(a), exponents(b));
@@ -288,7 +292,7 @@ impl Losses<'_> {
         let d = space.distance(a, b);
         let mut worst = Worst::default();
         for ((x, y), rank) in of_a.iter().zip(&of_b).zip(0u32..) {
-            let ratio = y.min(FLOOR_EXPONENT) - x.min(FLOOR_EXPONENT) + change;
+            let ratio = y - x + change;
             if ratio.abs() / d > worst.loss {
                 worst = Worst {
                     loss: ratio.abs() / d,
@@ -422,19 +426,14 @@ pub fn certified(first: &Tem, control: &Control) -> Result<(Tem, Certificate)> {
     Ok((tem, low.1))
 }
 
-/// Z = Σ exp(-η·min(score, γ)), each term at least the floor, from the distances to all words or
-/// all sets.
+/// Z = Σ Q·exp(-η·min(score, γ)), each exponential at least the floor, from the distances to all words
+/// or all sets.
 fn normaliser(scores: &[f64], tem: &Tem, values: &mut Vec<f64>) -> f64 {
-    let (eta, gamma) = (tem.nominal() / 2.0, tem.gamma());
+    let eta = tem.nominal() / 2.0;
     values.clear();
     values.extend_from_slice(scores);
-    match tem.cover() {
-        None => weights(values, eta, gamma),
-        Some(cover) => {
-            cover.weigh_scores(eta, gamma, values);
-            weights(values, 1.0, f64::INFINITY)
-        }
-    }
+    let sum = weights(values, eta, tem.gamma().min(tem.floor_exponent() / eta));
+    tem.times_base(values).unwrap_or(sum)
 }
 
 /// Returns the nearest words at a distance above 0, ascending.
