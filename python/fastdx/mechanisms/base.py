@@ -72,8 +72,21 @@ class Mechanism(MechanismCore):
     randomness from the operating system, unless the mechanism was made with ``seed=``, which is for
     tests only.
 
-    Every mechanism takes the keywords ``oov``, ``skip``, ``exclude``, ``remap``, ``consistent``,
-    ``numbers``, ``dates``, ``seed``, ``pad``, ``cache_bytes`` and ``threads``: see `Common`.
+    Parameters
+    ----------
+    space : Embedding or WordGraph, optional
+        Words and metric; by default a built-in embedding (`default_space`). Noise mechanisms need
+        an `Embedding` with their metric.
+    epsilon : float
+        ε per unit of the metric's distance, positive.
+    **common
+        ``oov``, ``skip``, ``exclude``, ``remap``, ``consistent``, ``numbers``, ``dates``, ``seed``,
+        ``pad``, ``cache_bytes`` and ``threads``: see `Common`.
+
+    Raises
+    ------
+    ParameterError
+        A parameter lies outside its domain, or the space has another metric than the mechanism.
     """
 
     __slots__ = ()
