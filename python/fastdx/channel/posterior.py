@@ -120,11 +120,8 @@ class Posterior:
     def means_of(self, vectors: ArrayLike) -> _Numbers:
         """Return the posterior mean of each word's vector: float64, shape (n, dim).
 
-        Parameters
-        ----------
-        vectors : array_like of float, shape (V, dim)
-            A vector of every word of the space. An unknown word counts as their mean by the prior's
-            frequencies.
+        `vectors`, shape (V, dim), are those of the space's words. An unknown word counts as their
+        mean by the prior's frequencies.
         """
         return self._core.means(vectors)
 

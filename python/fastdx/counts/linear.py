@@ -84,23 +84,22 @@ def rule_for(
 ) -> Rule:
     """Choose the scores that cost least.
 
-    Ridge regressions of what is wanted on the columns of the law: large residuals get more weight
-    from round to round (Lawson 1961), which turns the least squares towards the least maximum;
-    penalties on the variance go over a grid. Of all scores that were seen the best are taken.
-    Nothing depends on what was released.
+    Ridge regressions of the wanted counts on the columns of the law: large residuals get more
+    weight from round to round (Lawson 1961), which turns the least squares towards the least
+    maximum; penalties on the variance go over a grid. The best of all scores seen are taken.
+    Nothing depends on the released texts.
 
     Parameters
     ----------
     channel : Channel
         The law.
     wanted : numpy.ndarray of float64, shape (V,)
-        What each word counts.
-    prior : numpy.ndarray of float64, shape (V,)
-        Public frequencies, which say how much a score varies. The bound does not depend on them.
-    unknown : float
-        How often an unknown word is written, under the same.
+        The count of each word.
+    prior, unknown : numpy.ndarray of float64, shape (V,), and float
+        Public frequencies of words, and of unknown ones, which say how much a score varies. The
+        bound does not depend on them.
     cost : callable
-        What is to be least of a rule, such as its `half_width` for so many words.
+        A function of a rule to minimise, such as its `half_width` for so many words.
     """
     law = _Law(channel, prior, unknown)
     target = np.zeros(law.rows)

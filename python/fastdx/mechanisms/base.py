@@ -306,8 +306,6 @@ class Mechanism(MechanismCore):
 
         Raises
         ------
-        ParameterError
-            No column is named, or the frame lacks one.
         InputTypeError
             The frame is of another kind or lazy, or a value is no text.
 
@@ -351,19 +349,11 @@ class Mechanism(MechanismCore):
             Selects words instead of `spans`: 'rare' takes rare words (`fastdx.mechanisms.rare`), a
             collection takes its members, a function takes the words for which it returns True.
 
-        Returns
-        -------
-        PrivateSpans
-            ``.text``, ``.spans`` (the places of their union in the new text, in `unit`),
-            ``.counts``, ``.guarantee``.
-
         Raises
         ------
         ParameterError
             A span that is empty, ends before it starts, or does not start and end between
             characters of the text; its position in the list is named.
-        InputTypeError
-            Something that is no span.
 
         Examples
         --------
@@ -386,15 +376,10 @@ class Mechanism(MechanismCore):
         Parameters
         ----------
         tokens : iterable of str
-            The words.
+            The words. There are as many replacements, unless ``oov='drop'``.
         select : 'rare', collection of str, or callable, optional
             Replaces only these words, as for `privatize_spans`; all others are released unchanged,
             UNPROTECTED.
-
-        Returns
-        -------
-        list of str
-            The replacements; as many as `tokens`, unless ``oov='drop'``.
         """
         if select is None:
             return super().privatize_tokens(tokens)
