@@ -25,12 +25,6 @@ class Policy(NamedTuple):
     allow_unchanged: bool = False
 
 
-def split(given: str) -> tuple[str, str | None]:
-    """Return the file and the name of FILE or FILE:NAME."""
-    file, _, name = given.rpartition(":")
-    return (file, name) if file and not Path(given).exists() else (given, None)
-
-
 def has_names(path: str) -> bool:
     """Return whether a file has named policies; if not, it is one Spec."""
     text = Path(path).read_text("utf-8", errors="replace")
@@ -38,8 +32,9 @@ def has_names(path: str) -> bool:
 
 
 def one(given: str) -> Policy:
-    """Return the policy of a file: its Spec, or the policy with the name or by default."""
-    path, name = split(given)
+    """Return the policy of FILE or FILE:NAME: a Spec, or the policy of this name or by default."""
+    file, _, name = given.rpartition(":")
+    path, name = (file, name) if file and not Path(given).exists() else (given, None)
     if not has_names(path):
         if name is not None:
             raise CommandError(f"{path}: it is one Spec, and has no policy {name!r}")
@@ -56,19 +51,9 @@ def one(given: str) -> Policy:
 
 
 def mechanisms(path: str, only: Iterable[str] = ()) -> dict[str, Mechanism]:
-    """Return the mechanisms of a file of policies by their names.
+    """Return the mechanisms of a file of policies by their names: of `only` these, or of all.
 
-    Parameters
-    ----------
-    path : str
-        The file. Paths in it are relative to its folder.
-    only : iterable of str
-        Names of policies, in the order of the result; by default all policies of the file.
-
-    Raises
-    ------
-    CommandError
-        A policy is wrong; the message names the file, the policy and the key.
+    Paths in the file are relative to its folder. Errors name the file, the policy and the key.
     """
     from fastdx.engines._recipe import is_index  # which imports much
 

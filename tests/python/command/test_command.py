@@ -9,6 +9,7 @@ import resource
 import shlex
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,10 +23,10 @@ import pytest
 import fastdx
 from fastdx.budget import Ledger
 from fastdx.cli import COMMANDS, parser, pipeline
-from fastdx.cli.finished import MANIFEST
-from fastdx.cli.formats.base import Batch
+from fastdx.cli.formats.base import Batch, Draw
+from fastdx.cli.resume import MANIFEST
 from helpers.command import FASTDX, Command, fails, run
-from helpers.policies import made, weak
+from helpers.policies import made, options, weak
 
 
 def record(text: str, **more: object) -> str:
@@ -279,14 +280,14 @@ class TestReport:
         """Told where the core counts them."""
         from collections import Counter
 
-        from fastdx.cli.closing import Done, _closing
+        from fastdx.cli.summary import Totals, _line
 
-        total = Done()
+        total = Totals()
         total.counts = Counter(words=5, replaced=4, unknown=1)
         tem = fastdx.Tem(epsilon=3.0)
-        assert _closing(tem, total).startswith("5 words; 1 were not in the vocabulary (drawn at")
+        assert _line(tem, total).startswith("5 words; 1 were not in the vocabulary (drawn at")
         total.counts["unchanged"] = 2
-        assert _closing(tem, total).startswith("5 words; 2 came back unchanged; 1 were not")
+        assert _line(tem, total).startswith("5 words; 2 came back unchanged; 1 were not")
 
 
 class TestMechanisms:
@@ -302,15 +303,16 @@ class TestMechanisms:
         spec.write_text("epsilon = 4.0\noov = 'mask'\nconsistent = true\n")
         text = "zyxw coffee " * 40
         for given, expected in (
-            (f"{several}:low", {"epsilon": 1.0}), (f"{several}:most", {"epsilon": 99.0}),
-            (spec, {"epsilon": 4.0, "oov": "mask", "consistent": "call"}),
+            (f"{several}:low", {"epsilon": 1}), (f"{several}:most", {"epsilon": 99}),
+            (spec, {"epsilon": 4.0, "oov": "mask", "consistent": True}),
             ("recommended", {"epsilon": 2.25, "balance": 0.1}),
         ):  # fmt: skip
-            args = ("--policy", given, "--report", "json")
-            done = run("privatize", *args, stdin=text, code=0)
-            found = json.loads(done.stderr)["spec"]
-            assert {key: found[key] for key in expected} == expected
-            assert not expected.get("consistent") or len(set(done.stdout.split())) == 2
+            asked = options("privatize", "--policy", given)
+            assert {key: asked.spec[key] for key in expected} == expected
+            assert asked.allow_unchanged == (given == f"{several}:most")
+        # The pieces of plain text are one text.
+        assert len(set(run("privatize", "--policy", spec, stdin=text, code=0).stdout.split())) == 2
+        run("privatize", "--policy", f"{several}:most", stdin=text, code=0)
         assert made("privatize", "--policy", "recommended", "--oov", "mask").oov == "mask"
         for args, message in (
             ((several,), "no policy is the default one: give FILE:NAME (--show-text shows it)"),
@@ -409,8 +411,6 @@ class TestHelp:
     def test_completion_without_its_library(
         self, monkeypatch: pytest.MonkeyPatch, command: Command
     ) -> None:
-        import sys
-
         monkeypatch.setitem(sys.modules, "shtab", None)
         assert "fastdx[completion]" in command("completion", "bash", code=1).err
 
@@ -424,9 +424,7 @@ class _Numbered(Batch):
         return str(self.number)
 
 
-class _Echo:
-    def start(self) -> None: ...
-
+class _Echo(Draw):
     def texts(self, texts: list[str], accounts: object = None) -> list[str]:
         return [f"new {text}" for text in texts]
 
@@ -574,10 +572,12 @@ class TestWhatStays:
 
     def test_ended_while_nobody_reads(self) -> None:
         """A writer that cannot be woken does not keep the command from ending."""
+        code = "import sys; from fastdx.cli import main, pipeline; pipeline.PATIENCE = 1.0; " \
+            "sys.exit(main())"  # fmt: skip
         first, second = os.pipe()
         process = subprocess.Popen(
-            [*FASTDX, "privatize", "--epsilon", "5"], stdin=subprocess.PIPE, stdout=second,
-            stderr=subprocess.PIPE,
+            [sys.executable, "-c", code, "privatize", "--epsilon", "5"], stdin=subprocess.PIPE,
+            stdout=second, stderr=subprocess.PIPE,
         )  # fmt: skip
         os.close(second)
         assert process.stdin is not None and process.stderr is not None

@@ -30,7 +30,7 @@ from fastdx import Embedding, Tem, from_spec
 from fastdx.budget import BudgetExceededError, Ledger
 from fastdx.channel import Channel, NgramPrior
 from fastdx.cli.formats.base import BATCH
-from fastdx.cli.formats.opening import between_words, blocks
+from fastdx.cli.formats.opening import between_words, cut
 from fastdx.exceptions import FastdxError, InputTypeError, ParameterError
 from fastdx.numbers import Date, Number
 from helpers import ROOT
@@ -686,12 +686,12 @@ WHOLE = [
 def test_no_piece_of_plain_text_ends_in_a_number_or_date(whole: str) -> None:
     for size in range(100, 220):
         text = f"{'and so on with words ' * 20}{whole} {'then some more of them ' * 20}"
-        pieces = [b.text for b in blocks(io.BytesIO(text.encode()), "", size, between_words)]
+        pieces = [b.text("") for b in cut(io.BytesIO(text.encode()), "", size, between_words)]
         assert "".join(pieces) == text and len(pieces) > 1
         assert sum(whole in piece for piece in pieces) == 1, pieces
     # Where every word has digits, it is cut somewhere.
     numbers = "12 13 14 " * 20
-    pieces = [b.text for b in blocks(io.BytesIO(numbers.encode()), "", 30, between_words)]
+    pieces = [b.text("") for b in cut(io.BytesIO(numbers.encode()), "", 30, between_words)]
     assert "".join(pieces) == numbers and len(pieces) > 5
 
 
