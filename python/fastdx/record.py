@@ -17,11 +17,11 @@ from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["Pair", "pairs"]
 
-COMMON = 1000
+COMMON_WORDS = 1000
 """The number of first words of a vocabulary from which pairs are chosen."""
-MOST_COMMON = 100
+FUNCTION_WORDS = 100
 """The number of first words of a vocabulary that are mostly function words like "the"."""
-MEASURED = 150
+COMPARED_WORDS = 150
 """The number of words whose pairs are all compared."""
 BLANKS = (
     "controller",
@@ -35,11 +35,11 @@ BLANKS = (
 """The fields that people fill in."""
 LINE = "_" * 30
 """The empty line of a field."""
-MONEY = 6
+MONEY_DIGITS = 6
 """The digits of an account's spending: more than an ε has, since charges add up."""
-CERTAIN = 99.9
+CERTAIN_PERCENT = 99.9
 """The percentage above which a reader is called practically certain."""
-HOPELESS = 1e4
+HOPELESS_FACTOR = 1e4
 """From this factor on, the promise is said to hide nothing."""
 
 
@@ -203,7 +203,7 @@ These bounds are computed from the mechanism, for common words of its vocabulary
         "| two words | the odds change by a factor of at most | how sure the reader can become |",
         "|---|---|---|", *(rows or ["| fewer than two words | – | – |"]),
     ])  # fmt: skip
-    if max((pair.bound for pair in found), default=0.0) > math.log(HOPELESS):
+    if max((pair.bound for pair in found), default=0.0) > math.log(HOPELESS_FACTOR):
         yield """\
 Where the factor is large or missing, the promise alone does not hide which of the two words was
   written."""
@@ -275,18 +275,18 @@ def _budget(ledger: LedgerLike | None, account: str | None) -> str:
 **No ledger was given.** Nobody counted the releases of a person for this page. The promise is for
   one release of one text."""
     entries = ledger.entries(account)
-    rows: dict[str, object] = {"budget of an account": _floor(ledger.budget, MONEY)}
+    rows: dict[str, object] = {"budget of an account": _floor(ledger.budget, MONEY_DIGITS)}
     if account is not None:
         most = ledger.spent(account)
-        rows |= {"account": _text(account), "spent": _ceiling(most, MONEY),
-                 "left": _floor(ledger.remaining(account), MONEY)}  # fmt: skip
+        rows |= {"account": _text(account), "spent": _ceiling(most, MONEY_DIGITS),
+                 "left": _floor(ledger.remaining(account), MONEY_DIGITS)}  # fmt: skip
     else:
         spent: dict[str, list[float]] = {}
         for entry in entries:
             spent.setdefault(entry.account, []).append(entry.amount)
         most = max((math.fsum(amounts) for amounts in spent.values()), default=0.0)
         rows |= {"accounts": f"{len(spent):,}",
-                 "most that an account spent": _ceiling(most, MONEY)}  # fmt: skip
+                 "most that an account spent": _ceiling(most, MONEY_DIGITS)}  # fmt: skip
     rows["releases charged"] = f"{len(entries):,}"
     if entries:
         rows["first and last"] = f"{_day(entries[0].time)}, {_day(entries[-1].time)}"
@@ -296,7 +296,7 @@ def _budget(ledger: LedgerLike | None, account: str | None) -> str:
 The unit is ε for each unit of distance, times words. It holds for releases that the ledger charged
   by their words, with any mechanism. Releases that were not charged are not counted. If every word
   changes by at most one unit of distance, a reader's odds change by a factor of at most
-  e^{_ceiling(most, MONEY)}: {_factor(most)}."""
+  e^{_ceiling(most, MONEY_DIGITS)}: {_factor(most)}."""
 
 
 _LAW = """\
@@ -316,16 +316,16 @@ def _common(guarantee: Guarantee) -> list[str]:
     """Return common words that the mechanism protects and that a page can print."""
     mechanism = guarantee._mechanism
     space = mechanism.space
-    words = space.words[:COMMON]
+    words = space.words[:COMMON_WORDS]
     offensive = Cover.identity(space, exclude="offensive").excluded
     barred = {*offensive, *mechanism.excluded, *mechanism.skip}
     allowed = [word for word in words if word not in barred]
     telling = [w for w in allowed if w.isalpha() and len(w) > 3]
-    rarer = set(words[MOST_COMMON:])
+    rarer = set(words[FUNCTION_WORDS:])
     for some in ([word for word in telling if word in rarer], telling):
         if len(some) > 2:
-            return some[:MEASURED]
-    return allowed[:MEASURED]
+            return some[:COMPARED_WORDS]
+    return allowed[:COMPARED_WORDS]
 
 
 def _factor(bound: float) -> str:
@@ -337,7 +337,7 @@ def _factor(bound: float) -> str:
         factor = Decimal(bound).exp()
         context.prec, context.rounding = 3, ROUND_CEILING
         factor = +factor
-    if factor < HOPELESS:
+    if factor < HOPELESS_FACTOR:
         return f"{factor.normalize():f}"
     digits, power = f"{factor:.2E}".split("E")
     return f"{digits} · 10^{int(power)}"
@@ -346,7 +346,7 @@ def _factor(bound: float) -> str:
 def _sure(bound: float) -> str:
     """Return the largest posterior probability from even odds, rounded up."""
     percent = 100 / (1 + math.exp(-bound)) if math.isfinite(bound) else 100.0
-    return "practically certain" if percent > CERTAIN else _percent(percent)
+    return "practically certain" if percent > CERTAIN_PERCENT else _percent(percent)
 
 
 def _percent(percent: float) -> str:

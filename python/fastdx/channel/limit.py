@@ -32,9 +32,9 @@ ROWS = 512
 """Words handled at once: their kernels with 20,000 answers take 40 MB."""
 EXPONENT = 1.5
 """The exponent of the step in an answer's weight; 1 is the published algorithm, and slower."""
-FORGOTTEN = 1e-9
+LEAST_WEIGHT = 1e-9
 """The weight below which a channel drops an answer. The lower bound still counts it."""
-CLIMBED = 300
+CLIMBED_ANSWERS = 300
 """The number of answers from which a search climbs to maxima of the constraint in R^n."""
 
 
@@ -233,7 +233,7 @@ class _Vectors:
         every, above = self._constraint(self.vectors, slope, logs)
         most = max(float(every.max()), float(ratios.max()))
         if climb:
-            points = above[np.argsort(-every)[:CLIMBED]]
+            points = above[np.argsort(-every)[:CLIMBED_ANSWERS]]
             for _ in range(10):
                 found, points = self._constraint(points, slope, logs)
                 most = max(most, float(found.max()))
@@ -303,7 +303,7 @@ def _solve(
                 break
         weights = found.state.weights * found.ratios**EXPONENT
         weights /= weights.sum()
-        kept = weights > FORGOTTEN
+        kept = weights > LEAST_WEIGHT
         state = _State(found.moved[kept], weights[kept] / weights[kept].sum())
         found = source.sweep(state, slope)
     return found, float(source.prior @ found.logs - np.log(most))

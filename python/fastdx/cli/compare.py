@@ -49,7 +49,7 @@ STANDARD_LAWS = 2000
 """The default number of words with ``--mechanisms``: computing the ε of a law takes V³ steps."""
 COVERS = (10, 40, 80)
 """The default sizes of covers."""
-MEMORY = 8 << 30
+MEMORY_BYTES = 8 << 30
 """The most bytes of laws of all words."""
 COPIES = 4
 """The most copies of the laws of all words in memory at once."""
@@ -165,11 +165,11 @@ def _few(options: argparse.Namespace, e: Embedding) -> tuple[Embedding, str]:
     ids = [i for i, word in enumerate(e.words) if word not in excluded]
     words = STANDARD_LAWS if options.words is None else options.words or len(ids)
     needed = COPIES * 8 * min(words, len(ids)) ** 2
-    if needed > MEMORY:
-        most = int((MEMORY / (8 * COPIES)) ** 0.5)
+    if needed > MEMORY_BYTES:
+        most = int((MEMORY_BYTES / (8 * COPIES)) ** 0.5)
         raise CommandError(
             f"the laws of {min(words, len(ids)):,} words need {needed:,} bytes, the limit is "
-            f"{MEMORY:,}: give --words {most} or less"
+            f"{MEMORY_BYTES:,}: give --words {most} or less"
         )
     few = ids[:words]
     which = f"The first {len(few):,} of the embedding's {len(e):,} words"

@@ -15,7 +15,7 @@ from fastdx.cli.formats.opening import cut
 from fastdx.cli.formats.parquet import opened
 from fastdx.cli.messages import Bar, CommandError
 
-LONGEST = 64 << 20
+LONGEST_BYTES = 64 << 20
 """The most bytes of a line. The whole file is in memory."""
 
 
@@ -90,7 +90,7 @@ def _records(
         return
     if kind in ("csv", "tsv"):
         form = Delimited if kind == "csv" else TabSeparated
-        batches = form(Choice(tuple(columns), longest=LONGEST)).read(name, opener)
+        batches = form(Choice(tuple(columns), longest=LONGEST_BYTES)).read(name, opener)
         header = next(batches).rows[0]
         for batch in batches:
             for line, row in zip(batch.lines, batch.rows, strict=True):
@@ -98,7 +98,7 @@ def _records(
                     yield f"{name}, line {line}", dict(zip(header, row, strict=True))
         return
     with opener.open(name) as source:
-        blocks = cut(source, name, 1 << 20, longest=LONGEST, hint="")
+        blocks = cut(source, name, 1 << 20, longest=LONGEST_BYTES, hint="")
         if kind == "jsonl":
             for block in blocks:
                 yield from _json_lines(name, block.text(name), block.line)

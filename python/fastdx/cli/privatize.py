@@ -18,7 +18,7 @@ from fastdx._shared.replace import open_output, packed
 from fastdx.cli import pipeline, summary
 from fastdx.cli.drawing import Bill, Drawing
 from fastdx.cli.formats import FORMATS, Choice, Opener
-from fastdx.cli.formats.opening import LONGEST
+from fastdx.cli.formats.opening import LONGEST_BYTES
 from fastdx.cli.jobs import Job, jobs, streams
 from fastdx.cli.messages import Bar, CommandError
 from fastdx.cli.options import (
@@ -84,7 +84,7 @@ def _input_options(p: argparse.ArgumentParser) -> None:
                        "','; '\\t' is a tab)")  # fmt: skip
     group.add_argument("--encoding", metavar="NAME", help="Python's name of the encoding of the "
                        "input (default utf-8); the output is UTF-8")  # fmt: skip
-    group.add_argument("--max-record", type=_megabytes, default=LONGEST >> 20, metavar="MB",
+    group.add_argument("--max-record", type=_megabytes, default=LONGEST_BYTES >> 20, metavar="MB",
                        help="the largest line, row or record, in MB (default %(default)s); memory "
                        "grows with it")  # fmt: skip
 

@@ -25,7 +25,7 @@ _Numbers = NDArray[np.float64]
 
 ROUNDS = 100
 """Rounds of `Estimator.distribution` at most."""
-MEMORY = 2 << 30
+MEMORY_BYTES = 2 << 30
 """Bytes of the law that `Estimator.distribution` keeps."""
 UNKNOWN = 0.02
 """How often an unknown word is taken to be written at the start, if the prior does not say it."""
@@ -285,7 +285,7 @@ class Estimator:
         self,
         rounds: SupportsIndex | None = None,
         *,
-        memory: SupportsIndex = MEMORY,
+        memory: SupportsIndex = MEMORY_BYTES,
         progress: Callable[[int], object] | None = None,
     ) -> Distribution:
         """Estimate how often every word is written.

@@ -23,7 +23,7 @@ import pytest
 import fastdx
 from fastdx.budget import Ledger
 from fastdx.cli import COMMANDS, parser, pipeline
-from fastdx.cli.formats.base import BATCH, Batch, Draw
+from fastdx.cli.formats.base import BATCH_CHARACTERS, Batch, Draw
 from fastdx.cli.resume import MANIFEST
 from helpers.command import FASTDX, Command, fails, run
 from helpers.policies import made, options, weak
@@ -311,7 +311,9 @@ class TestMechanisms:
             assert {key: asked.spec[key] for key in expected} == expected
             assert asked.allow_unchanged == (given == f"{several}:most")
         # The pieces of plain text are one text: each word has one replacement, unknown ones a mask.
-        long = "zyxw coffee tea king house water night day child hand year " * (BATCH // 40)
+        long = "zyxw coffee tea king house water night day child hand year " * (
+            BATCH_CHARACTERS // 40
+        )
         drawn = set(run("privatize", "--policy", spec, stdin=long, code=0).stdout.split())
         assert len(drawn) <= 11 and "[MASK]" in drawn
         run("privatize", "--policy", f"{several}:most", stdin=text, code=0)
@@ -452,7 +454,7 @@ class TestPipeline:
         pipeline.run(batches(), _Echo(), write)
         assert written == [f"new {i}" for i in range(200)]
         # Blocks in two queues, and one in the hands of each stage.
-        assert most <= 2 * pipeline.AHEAD + 4
+        assert most <= 2 * pipeline.WAITING_BATCHES + 4
 
     @pytest.mark.parametrize("stage", ["read", "draw", "write"])
     def test_an_error_ends_all(self, stage: str) -> None:
@@ -574,7 +576,7 @@ class TestWhatStays:
 
     def test_ended_while_nobody_reads(self) -> None:
         """A writer that cannot be woken does not keep the command from ending."""
-        code = "import sys; from fastdx.cli import main, pipeline; pipeline.PATIENCE = 1.0; " \
+        code = "import sys; from fastdx.cli import main, pipeline; pipeline.WAIT_SECONDS = 1.0; " \
             "sys.exit(main())"  # fmt: skip
         first, second = os.pipe()
         process = subprocess.Popen(
@@ -601,7 +603,7 @@ class TestWhatStays:
 
         shown = Terminal()
         monkeypatch.setattr("sys.stderr", shown)
-        monkeypatch.setattr(messages, "LATE", 0.0)
+        monkeypatch.setattr(messages, "LATE_SECONDS", 0.0)
         with messages.step("thinking") as progress:
             progress(12_345)
             deadline = time.monotonic() + 30

@@ -20,7 +20,7 @@ import fastdx.budget
 from fastdx import _core
 from fastdx._shared.replace import packed
 from fastdx.cli.formats import Choice, Opener, format_of
-from fastdx.cli.formats.base import BATCH
+from fastdx.cli.formats.base import BATCH_CHARACTERS
 from fastdx.cli.formats.json import Json, JsonLines
 from fastdx.cli.messages import CommandError
 from helpers.command import MAIN, Command, fails, peak, run
@@ -243,7 +243,7 @@ class TestJson:
     def test_a_long_array(self, tmp_path: Path, sure: list[str]) -> None:
         """Several batches, each of whole records."""
         path, out = tmp_path / "in.json", tmp_path / "out.json"
-        n = 4 * BATCH // 60
+        n = 4 * BATCH_CHARACTERS // 60
         path.write_text(json.dumps([{"i": i, "t": "cat dog é bird", "u": "raw"} for i in range(n)]))
         assert run("privatize", path, "--column", "t", "-o", out, *sure).returncode == 0
         new = json.loads(out.read_text())

@@ -29,7 +29,7 @@ import fastdx
 from fastdx import Embedding, Tem, from_spec
 from fastdx.budget import BudgetExceededError, Ledger
 from fastdx.channel import Channel, NgramPrior
-from fastdx.cli.formats.base import BATCH
+from fastdx.cli.formats.base import BATCH_CHARACTERS
 from fastdx.cli.formats.opening import between_words, cut
 from fastdx.exceptions import FastdxError, InputTypeError, ParameterError
 from fastdx.numbers import Date, Number
@@ -699,8 +699,12 @@ def test_the_command_reads_a_date_across_a_piece_whole(tmp_path: Path) -> None:
     tail = "3 May 2026 and €12 more of it, with 12 % of nothing at all"
     word = "tea "
     # The border of the first piece lies behind "3 May".
-    text = word * ((BATCH - 6) // len(word)) + " " * ((BATCH - 6) % len(word)) + tail
-    assert text.encode()[:BATCH].endswith(b" 3 May ")
+    text = (
+        word * ((BATCH_CHARACTERS - 6) // len(word))
+        + " " * ((BATCH_CHARACTERS - 6) % len(word))
+        + tail
+    )
+    assert text.encode()[:BATCH_CHARACTERS].endswith(b" 3 May ")
     (tmp_path / "in.txt").write_text(text)
     done = run("privatize", tmp_path / "in.txt", "-o", tmp_path / "out.txt", "--epsilon", "9",
                "--allow-unchanged", "--numbers", "1000", "--dates", "1000", code=0)  # fmt: skip

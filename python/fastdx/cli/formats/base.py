@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 from fastdx._core import JsonBlock, Texts
-from fastdx.cli.formats.opening import LONGEST, Opener
+from fastdx.cli.formats.opening import LONGEST_BYTES, Opener
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import UnknownWordError
 
-BATCH = 3 << 19
+BATCH_CHARACTERS = 3 << 19
 """Characters per batch."""
 MOST_NAMES = 100
 """The most names of columns or fields in a message."""
@@ -51,7 +51,7 @@ class Choice(NamedTuple):
     """The sign between fields of CSV; by default a comma."""
     by_line: bool = False
     """Whether plain text is cut at line ends only."""
-    longest: int = LONGEST
+    longest: int = LONGEST_BYTES
     """The most bytes of a line, a record, or plain text without white space."""
 
 

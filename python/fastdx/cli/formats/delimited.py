@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, BinaryIO
 
-from fastdx.cli.formats.base import BATCH, Batch, Choice, Format, column_of
+from fastdx.cli.formats.base import BATCH_CHARACTERS, Batch, Choice, Format, column_of
 from fastdx.cli.formats.opening import HINT, Opener, cut
 from fastdx.cli.messages import CommandError
 
@@ -152,7 +152,7 @@ class Delimited(Format):
                 size += sum(map(len, row))
                 if batch.accounts is not None and table.account is not None:
                     batch.accounts += [row[table.account]] * len(texts)
-            if size >= BATCH:
+            if size >= BATCH_CHARACTERS:
                 yield batch
                 batch, size = _Rows(table), 0
         yield batch

@@ -11,7 +11,7 @@ from functools import partial
 from typing import BinaryIO
 
 from fastdx._core import JsonBlock, JsonError, JsonFields, Texts
-from fastdx.cli.formats.base import BATCH, MOST_NAMES, Batch, Choice, Draw, Format
+from fastdx.cli.formats.base import BATCH_CHARACTERS, MOST_NAMES, Batch, Choice, Draw, Format
 from fastdx.cli.formats.opening import Lines, Opener, cut
 from fastdx.cli.messages import CommandError
 
@@ -79,7 +79,7 @@ class JsonLines(_JsonFormat):
     def read(self, name: str, opener: Opener) -> Iterator[Batch]:
         """Read a file."""
         with opener.open(name) as source:
-            lines = cut(source, name, BATCH, longest=self.choice.longest)
+            lines = cut(source, name, BATCH_CHARACTERS, longest=self.choice.longest)
             # `map` does not hold the bytes of a block while other threads use its records.
             yield from map(partial(self._records, name), lines)
 
@@ -102,7 +102,7 @@ class Json(_JsonFormat):
         with opener.open(name) as source:
             while not ended:
                 # As much as is pending: the parser starts an unfinished record anew each time.
-                data = [source.read(max(BATCH, document.pending))]
+                data = [source.read(max(BATCH_CHARACTERS, document.pending))]
                 ended = not data[0]
                 # `pop` drops the reference to these bytes while other threads use the records.
                 yield self._batch(name, lambda: document.feed(data.pop()))  # noqa: B023

@@ -14,7 +14,7 @@ from fastdx._core import Gunzip
 from fastdx._shared.replace import PACKED, zstd_reader
 from fastdx.cli.messages import CommandError, Progress
 
-LONGEST = 16 << 20
+LONGEST_BYTES = 16 << 20
 """The default limit on the bytes of a line, a record, or plain text without white space. It bounds
 the memory."""
 HINT = " (--max-record allows more)"
@@ -23,7 +23,7 @@ WITHOUT_DIGITS = re.compile(
     rb"(?<=[ \n\t])(?:[^0-9 \n\t]+[ \n\t]+){2}(?=(?:[^0-9 \n\t]+[ \n\t]+){2})"
 )
 """Two words without digits and the white space behind them, before two others."""
-TAIL = 1 << 16
+TAIL_BYTES = 1 << 16
 """Bytes at the end of a block in which such words are looked for first."""
 
 ZIPPED = b"\x1f\x8b"
@@ -229,7 +229,7 @@ def between_words(data: bytes) -> int:
     A number or date like "3rd of May" has a digit in every two words, so a place between two words
     without digits and two others cuts none. If there is no such place, take the last white space.
     """
-    for start in (max(len(data) - TAIL, 0), 0):
+    for start in (max(len(data) - TAIL_BYTES, 0), 0):
         if found := [*WITHOUT_DIGITS.finditer(data, start)]:
             return found[-1].end()
     return max(data.rfind(end) for end in (b" ", b"\n", b"\t")) + 1
@@ -240,7 +240,7 @@ def cut(  # noqa: PLR0917 (how a file is cut)
     name: str,
     size: int,
     end_of: Callable[[bytes], int] = line_end,
-    longest: int = LONGEST,
+    longest: int = LONGEST_BYTES,
     hint: str = HINT,
 ) -> Iterator[Lines]:
     """Yield a file in blocks of about `size` bytes that end where `end_of` says.

@@ -24,7 +24,7 @@ from fastdx.cli.formats.opening import Opener
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import InputTypeError, UnknownWordError
 
-ROWS = 4096
+BATCH_ROWS = 4096
 """Rows per batch."""
 
 
@@ -185,7 +185,7 @@ class Parquet(Format):
                 raise CommandError(f"{name}: its columns differ from those of {first}")
             size, rows = Path(name).stat().st_size, max(file.metadata.num_rows, 1)
             row = 1
-            for batch in file.iter_batches(batch_size=ROWS):
+            for batch in file.iter_batches(batch_size=BATCH_ROWS):
                 self._check(source, batch, row)
                 yield _Rows(source, batch, row)
                 row += batch.num_rows
