@@ -7,7 +7,7 @@ its rows. Otherwise each text goes through `Channel.decode`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 from typing import Any
@@ -259,7 +259,9 @@ class TextFeatures:
         given = ["" if text is None else text for text in texts]
         if self._table is None:
             with ThreadPoolExecutor(self._channel.mechanism.threads or cpu_count()) as pool:
-                return self._joined(*zip(*pool.map(self._decoded, given), strict=True))
+                means, counts = zip(*pool.map(self._decoded, given), strict=True)
+            dense = np.array(means)
+            return _beside(dense, _sparse(np.array(counts))) if self._sparse else dense
         ids, lengths = self._channel._core.rows_of(given, self._prior.unknown > 0)
         found = row_means(self._table, ids, lengths)
         if not self._sparse:
@@ -308,10 +310,6 @@ class TextFeatures:
         counts = posterior.expected_counts()
         total = counts @ self._columns + posterior.unknown.sum() * self._middle
         return total / max(len(posterior), 1), counts
-
-    def _joined(self, means: Sequence[_Numbers], counts: Sequence[_Numbers]) -> Any:
-        found = np.array(means)
-        return _beside(found, _sparse(np.array(counts))) if self._sparse else found
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the mechanism in place of the law, which is computed again where it is needed."""

@@ -417,10 +417,7 @@ def load(args: argparse.Namespace, path: str) -> Embedding:
 
 
 def attacked_texts(path: str) -> tuple[list[str], list[str]]:
-    """Return the texts, one per line, that an attacker knows, and those that he attacks.
-
-    Lines alternate: he knows the first and attacks the second. Empty lines are left out.
-    """
+    """Return the texts that an attacker knows, and those that he attacks: lines by turns."""
     lines = lines_of(path)
     if len(lines) < 2:
         raise CommandError(f"{path}: --texts needs at least two lines, one text each")

@@ -33,17 +33,18 @@ def has_names(path: str) -> bool:
 
 def one(given: str) -> Policy:
     """Return the policy of FILE or FILE:NAME: a Spec, or the policy of this name or by default."""
-    file, _, name = given.rpartition(":")
-    path, name = (file, name) if file and not Path(given).exists() else (given, None)
+    path, name = given, ""
+    if ":" in given[1:] and not Path(given).exists():
+        path, name = given.rsplit(":", 1)
     if not has_names(path):
-        if name is not None:
+        if name:
             raise CommandError(f"{path}: it is one Spec, and has no policy {name!r}")
         return Policy(json.loads(read_spec(path)))
     default, named = _read(path)
-    if name is None and default is None:
+    if not name and default is None:
         raise CommandError(f"{path}: no policy is the default one: give FILE:NAME",
                            ", ".join(named))  # fmt: skip
-    chosen = str(default if name is None else name)
+    chosen = name or str(default)
     policy = _of(path, named, chosen)
     if policy.spans_only:
         raise CommandError(f"{path}: policies.{chosen}: it is for spans only, and a file has none")
