@@ -339,13 +339,9 @@ class TestMechanisms:
             (("--cover", "0"), "--cover must be"), (("--cache", "-1"), "--cache must be"),
             (("--numbers", "3,low"), "--numbers must be EPS or EPS,KEY=VALUE"),
             (("--numbers", "3,unit=-1"), "--numbers: unit must be"),
+            (("--pad", "-1"), "got -1"),
         ):  # fmt: skip
             fails(message, "privatize", *args, stdin="coffee")
-
-    def test_pad(self) -> None:
-        args = ("privatize", "--epsilon", "3", "-q")
-        assert run(*args, "--pad", "0.01", stdin="coffee").returncode == 0
-        fails("pad", *args, "--pad", "-1", stdin="coffee")
 
 
 class TestInput:

@@ -260,7 +260,6 @@ class TestDelimited:
         assert "released as they were: 1" in done.stderr
         for column in ("0", "3", "t", "-1", "²"):
             fails("numbers from 1 to 2", *args, f"--column={column}")
-        assert run(*args, "--column", "1", stdin="").returncode == 0
 
     def test_no_header_and_nothing_there(self, sure: list[str]) -> None:
         args = ("--format", "csv", "--no-header", "--column", "1")

@@ -364,14 +364,6 @@ class TestSentence:
         assert "Certified" in str(bags.guarantee) and "exp(" in str(bags.guarantee_for(4))
         fails("--mechanism bag", "privatize", "--words", "laplace", "--epsilon", "3", stdin="tea")
 
-    def test_a_graph_takes_no_metric(self, tmp_path: Path) -> None:
-        edges = tmp_path / "edges.tsv"
-        edges.write_text("dog\tanimal\n")
-        args = ("privatize", "--epsilon", "1", "--graph", edges, "--allow-unchanged")
-        assert run(*args, stdin="dog").returncode == 0
-        for option in (("--metric", "angular"), ("--limit", "1"), ("--embedding-format", "glove")):
-            fails(option[0], *args, *option, stdin="dog")
-
 
 class TestSlack:
     def test_bound_and_slack_hold_for_the_distances_printed(self) -> None:
