@@ -28,7 +28,7 @@ from fastdx._shared.rounded import up
 from fastdx.budget import BudgetExceededError, Ledger
 from helpers.bounds import allowed
 from helpers.command import fails, run
-from helpers.laws import distances_of, law_of, ratios_of
+from helpers.laws import law_of, loss_of, ratios_of
 from helpers.spaces import numbered
 
 HYPHENS = Embedding(
@@ -45,12 +45,6 @@ POINCARE = Embedding(
 def clustered(words: int = 60) -> Embedding:
     rng = np.random.default_rng(7)
     return numbered(rng.normal(size=(words, 3)) * rng.choice([0.05, 2.0], words)[:, None])
-
-
-def worst(tem: Tem) -> float:
-    """The largest log-ratio per unit of distance, over all pairs and outputs."""
-    ratios, d = ratios_of(law_of(tem)), distances_of(tem.space)
-    return float((ratios[d > 0] / d[d > 0]).max())
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +72,7 @@ class TestCertificates:
             path, other = tmp_path / "short.fdx", {}
         tem = Tem(Embedding.load(path, **other), nominal, gamma=3.0)
         assert tem.guarantee.certificate is None and tem.epsilon == nominal
-        assert worst(tem) <= tem.epsilon + 1e-9
+        assert loss_of(tem) <= tem.epsilon + 1e-9
 
     def test_another_law_loses_it(self, file: tuple[Path, float]) -> None:
         path, nominal = file
