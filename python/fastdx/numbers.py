@@ -320,8 +320,8 @@ class Number(_Drawn):
         """Estimate how many of the numbers that were written lie in each bin.
 
         As `estimate_mean`, where f is 1 in the bin and 0 outside: unbiased for the numbers on the
-        grid. Only draws beside an edge are counted otherwise than they lie, so bins that are wide
-        beside what a draw moves are estimated well.
+        grid, and possibly below 0. Only draws beside an edge are counted in another bin than their
+        own, so bins that are much wider than a draw's step are estimated well.
 
         Parameters
         ----------
@@ -329,11 +329,6 @@ class Number(_Drawn):
             As for `estimate_mean`; the confidence is that of each interval.
         edges : array_like of float, shape (n + 1,)
             The ends of the bins, ascending. The last bin has its upper end, the others do not.
-
-        Returns
-        -------
-        list of Estimate, length n
-            The count of each bin. An estimate can be below 0.
 
         Examples
         --------

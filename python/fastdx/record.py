@@ -55,17 +55,9 @@ class Pair(NamedTuple):
 
 
 def pairs(guarantee: Guarantee) -> list[Pair]:
-    """Choose three pairs of common words: the nearest, a middle one, the farthest.
+    """Choose three pairs of common words by growing bound: nearest, a middle one, farthest.
 
-    Parameters
-    ----------
-    guarantee : Guarantee
-        The guarantee of any mechanism.
-
-    Returns
-    -------
-    list of Pair
-        The pairs by growing bound; fewer than three if the vocabulary has fewer pairs.
+    There are fewer if the vocabulary has fewer pairs.
 
     Examples
     --------

@@ -317,8 +317,9 @@ class Channel:
     ) -> _Numbers:
         """Return the mean of the written word's vector given each output, by itself.
 
-        Of all that can be made of one output, nothing is nearer to the vector in the mean square.
-        Whoever learns from private text takes this in the place of the replacement's own vector.
+        Float64, shape (V, n). No other estimate from one output is nearer to the vector in the mean
+        square: use it in place of the replacement's own vector when you learn from private text.
+        An output that no word of the prior has gets the mean of all words.
 
         Parameters
         ----------
@@ -327,10 +328,6 @@ class Channel:
         prior, progress : optional
             As for `bits`.
 
-        Returns
-        -------
-        ndarray of float64, shape (V, n)
-            An output that no word of the prior has gets the mean of all words.
         """
         likely, sums, weights, values = self._sums(vectors, prior, "vectors", progress)
         mean = weights @ values

@@ -166,7 +166,7 @@ class Posterior:
         at_least: float = 0.5,
         seed: SupportsIndex | None = None,
     ) -> View:
-        """Return the text as people read it, marked as reconstructed.
+        """Return the text as people read it; printed, it says that it is reconstructed.
 
         Parameters
         ----------
@@ -176,17 +176,12 @@ class Posterior:
             frequent word everywhere, the release says too little for a text, and each place is
             "…". 'marginals': the likeliest word of each place, of which more are
             right. 'sample': a text drawn from the posterior. 'certain': at each place the most
-            specific thing that is probable enough: the word, else in brackets what the probable
-            words are by WordNet's hierarchy of nouns, else "…", of which neighbours merge.
+            specific thing that is probable enough: the word, else in brackets a category of the
+            probable words by WordNet's hierarchy of nouns, else "…"; adjacent ones merge.
         at_least : float, optional
-            For 'certain': the probability of all that it says.
+            For 'certain': the least probability of each word or category that it says.
         seed : int, optional
-            Of the sample.
-
-        Returns
-        -------
-        View
-            Printed, it says what it is; ``.text`` does not.
+            The seed of the sample.
 
         Examples
         --------
