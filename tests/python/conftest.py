@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -57,9 +58,22 @@ def specs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
 def command(capsys: pytest.CaptureFixture[str]) -> Command:
     """Run the command in this process: all that it says, where it ends with the code."""
 
-    def called(*args: object, code: int = 0) -> Said:
-        assert main([str(arg) for arg in args]) == code
-        return Said(*capsys.readouterr())
+    def called(*args: object, code: int = 0, stdin: str | bytes = b"") -> Said:
+        with TemporaryFile() as file:
+            file.write(stdin.encode() if isinstance(stdin, str) else stdin)
+            file.seek(0)
+            before = os.dup(0)
+            os.dup2(file.fileno(), 0)
+            try:
+                ended: object = main([str(arg) for arg in args])
+            except SystemExit as e:  # argparse
+                ended = e.code
+            finally:
+                os.dup2(before, 0)
+                os.close(before)
+        said = Said(*capsys.readouterr())
+        assert ended == code, said.err
+        return said
 
     return called
 
