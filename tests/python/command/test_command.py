@@ -23,7 +23,7 @@ import pytest
 import fastdx
 from fastdx.budget import Ledger
 from fastdx.cli import COMMANDS, parser, pipeline
-from fastdx.cli.formats.base import BATCH_CHARACTERS, Batch, Draw
+from fastdx.cli.formats.base import Batch, Draw
 from fastdx.cli.resume import MANIFEST
 from helpers.command import FASTDX, Command, fails, run
 from helpers.policies import made, options, weak
@@ -310,13 +310,8 @@ class TestMechanisms:
             asked = options("privatize", "--policy", given)
             assert {key: asked.spec[key] for key in expected} == expected
             assert asked.allow_unchanged == (given == f"{several}:most")
-        # The pieces of plain text are one text: each word has one replacement, unknown ones a mask.
-        long = "zyxw coffee tea king house water night day child hand year " * (
-            BATCH_CHARACTERS // 40
-        )
-        drawn = set(run("privatize", "--policy", spec, stdin=long, code=0).stdout.split())
-        assert len(drawn) <= 11 and "[MASK]" in drawn
-        run("privatize", "--policy", f"{several}:most", stdin=text, code=0)
+        assert len(set(command("privatize", "--policy", spec, stdin=text).out.split())) == 2
+        command("privatize", "--policy", f"{several}:most", stdin=text)
         assert made("privatize", "--policy", "recommended", "--oov", "mask").oov == "mask"
         for args, message in (
             ((several,), "no policy is the default one: give FILE:NAME (--show-text shows it)"),

@@ -27,7 +27,7 @@ from fastdx import (
 from fastdx._shared.rounded import up
 from fastdx.budget import BudgetExceededError, Ledger
 from helpers.bounds import allowed
-from helpers.command import fails, run
+from helpers.command import Command, fails, run
 from helpers.laws import law_of, loss_of, ratios_of
 from helpers.spaces import numbered
 
@@ -313,16 +313,16 @@ class TestSeeds:
         assert "NOTHING IS PROTECTED" in str(bags.guarantee_for(3))
         assert bags.bound([a], [b]) == math.inf
 
-    def test_quiet_hides_no_warning(self, tmp_path: Path) -> None:
+    def test_quiet_hides_no_warning(self, tmp_path: Path, command: Command) -> None:
         skip = tmp_path / "skip"
         skip.write_text("tea")
         base = ("privatize", "--epsilon", "3", "-q")
-        assert "SEEDED" in run(*base, "--seed", "1", stdin="tea").stderr
-        assert "RELEASED AS THEY ARE" in run(*base, "--oov", "keep", stdin="tea zyxw").stderr
-        assert "RELEASED AS THEY ARE" in run(*base, "--skip", skip, stdin="tea").stderr
-        done = run(*base, "--format", "csv", "--column", "t", stdin="id,t\n1,tea\n")
-        assert "released as they were: id" in done.stderr
-        assert run(*base, stdin="tea").stderr == ""
+        assert "SEEDED" in command(*base, "--seed", "1", stdin="tea").err
+        assert "RELEASED AS THEY ARE" in command(*base, "--oov", "keep", stdin="tea zyxw").err
+        assert "RELEASED AS THEY ARE" in command(*base, "--skip", skip, stdin="tea").err
+        told = command(*base, "--format", "csv", "--column", "t", stdin="id,t\n1,tea\n").err
+        assert "released as they were: id" in told
+        assert command(*base, stdin="tea").err == ""
 
 
 class TestSentence:

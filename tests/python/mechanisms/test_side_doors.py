@@ -287,7 +287,7 @@ class TestTemporaryFiles:
             tmp_path,
             before=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
             # Enough to be at work still, few enough to wait for on a busy machine.
-            lines=self.LINES[: len(self.LINES) // 10],
+            lines=self.LINES[: len(self.LINES) // 20],
         )
         assert process.poll() is None
         process.send_signal(signal.SIGHUP)
