@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,8 @@ import pytest
 from hypothesis import settings
 
 import fastdx
-from fastdx.cli import main
 from helpers import SHARED
-from helpers.command import Command, Said
+from helpers.command import Command, Said, run
 from helpers.spaces import normal
 from helpers.specs import every_spec
 
@@ -55,25 +53,12 @@ def specs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run the command in this process: all that it says, where it ends with the code."""
+def command() -> Command:
+    """Run the command: all that it says, where it ends with the code."""
 
     def called(*args: object, code: int = 0, stdin: str | bytes = b"") -> Said:
-        with TemporaryFile() as file:
-            file.write(stdin.encode() if isinstance(stdin, str) else stdin)
-            file.seek(0)
-            before = os.dup(0)
-            os.dup2(file.fileno(), 0)
-            try:
-                ended: object = main([str(arg) for arg in args])
-            except SystemExit as e:  # argparse
-                ended = e.code
-            finally:
-                os.dup2(before, 0)
-                os.close(before)
-        said = Said(*capsys.readouterr())
-        assert ended == code, said.err
-        return said
+        done = run(*args, code=code, stdin=stdin)
+        return Said(done.stdout, done.stderr)
 
     return called
 
