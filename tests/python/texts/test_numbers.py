@@ -733,9 +733,7 @@ def test_the_command_and_frames(tmp_path: Path) -> None:
         ["--dates", "1,order=ymd"],
         ["--numbers", "1,low"],
     ):
-        failed = run("privatize", tmp_path / "in.csv", "--column", "text", *wrong)
-        assert failed.returncode != 0 and wrong[0] in failed.stderr
-        assert "Traceback" not in failed.stderr
+        fails(wrong[0], "privatize", tmp_path / "in.csv", "--column", "text", *wrong)
     frame = pd.DataFrame({"text": [r[1] for r in rows[1:]]})
     # The vocabulary has no word that looks like a number.
     new = Tem(BOX, 2.0, numbers=N).privatize_frame(frame, "text")
