@@ -38,12 +38,8 @@ class PrivateSpans(NamedTuple):
 def rare(common: int | Iterable[str] = COMMON) -> Callable[[str], bool]:
     """Select the words that are not common, which can reveal a text's author or subject.
 
-    The list of common words must be public: never count words in the texts to be protected.
-
-    Parameters
-    ----------
-    common : int or iterable of str, optional
-        The common words, or a number of most frequent words of the built-in English vocabulary.
+    `common` are the common words, or a number of most frequent words of the built-in English
+    vocabulary. They must be public: never count words in the texts to be protected.
 
     Examples
     --------

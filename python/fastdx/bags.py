@@ -177,24 +177,10 @@ class BagOfWords:
         return f"BagOfWords({self._mechanism!r})"
 
     def privatize(self, bag: Mapping[str, int] | Iterable[str]) -> Counter[str]:
-        """Replace every word of a bag.
+        """Replace every word of a bag, given as words or as words with their counts.
 
-        Parameters
-        ----------
-        bag : mapping of str to int, or iterable of str
-            The words with their counts, or the words.
-
-        Returns
-        -------
-        Counter
-            A bag of the same size, in alphabetical order, so that the order tells nothing.
-
-        Raises
-        ------
-        ParameterError
-            A count is no whole number ≥ 0.
-        UnknownWordError
-            A word is unknown and ``oov='error'``; ``.word`` holds the word.
+        The result is in alphabetical order, so that the order tells nothing. With ``oov='error'``
+        an unknown word is an `UnknownWordError`; its ``.word`` holds the word.
         """
         return Counter(sorted(self._mechanism.privatize_tokens(bag_tokens(bag))))
 
@@ -206,14 +192,9 @@ class BagOfWords:
         Parameters
         ----------
         texts : iterable of str
-            The documents.
+            The documents; each gives one bag.
         stop_words : iterable of str, optional
             Words to leave out; by default English stop words. None leaves out no word.
-
-        Returns
-        -------
-        list of Counter
-            One bag per text, with as many words as the text has words other than stop words.
         """
         if isinstance(texts, str | bytes) or isinstance(stop_words, str | bytes):
             raise InputTypeError("texts and stop_words must be lists of str, not str")
@@ -230,18 +211,7 @@ class BagOfWords:
         return bags
 
     def guarantee_for(self, bag: Mapping[str, int] | Iterable[str] | int) -> BagGuarantee:
-        """Return the guarantee for bags as large as this one.
-
-        Parameters
-        ----------
-        bag : mapping of str to int, iterable of str, or int
-            A bag, or its size.
-
-        Returns
-        -------
-        BagGuarantee
-            ε·N per unit of Earth Mover's distance, between bags of N words.
-        """
+        """Return the guarantee for bags as large as this one; `bag` may also be the size."""
         if isinstance(bag, Mapping):
             size = sum(_count(at, count) for at, count in enumerate(bag.values()))
         else:
@@ -299,9 +269,8 @@ class BagOfWords:
         # The mechanism has a metric of its own (the discrete one): its bound for a pair of words is
         # the cost of the pair. These costs are a metric, so words in both bags need not move.
         cost = [[guarantee.bound([a], [b]) for b in come] for a in gone]
-        return optimal_transport(list(gone.values()), list(come.values()), cost).cost * (
-            1 + 2.0**-36
-        )
+        moved = optimal_transport(list(gone.values()), list(come.values()), cost)
+        return moved.cost * (1 + 2.0**-36)
 
 
 def bag_tokens(bag: Mapping[str, int] | Iterable[str]) -> list[str]:

@@ -251,27 +251,7 @@ class Ledger:
         return math.fsum(amount for (amount,) in amounts)
 
     def charge(self, account: str, amount: float, note: str = "") -> float:
-        """Charge an account, or refuse.
-
-        Parameters
-        ----------
-        account : str
-            The user or document; the name is converted to Unicode's form NFC.
-        amount : float
-            The price of the release, ≥ 0.
-        note : str, optional
-            A note to store; it must hold no private text.
-
-        Returns
-        -------
-        float
-            The amount that the account may still spend.
-
-        Raises
-        ------
-        BudgetExceededError
-            The charge would exceed the budget; nothing is charged.
-        """
+        """Charge one account as `charge_all` does; return the amount that it may still spend."""
         return self.charge_all({account: amount}, note)[_account(account)]
 
     def charge_all(
@@ -282,7 +262,7 @@ class Ledger:
         Parameters
         ----------
         amounts : mapping of str to float
-            The price of the release for each account, ≥ 0.
+            The price of the release, ≥ 0, for each account: the name of a user or a document.
         note : str or mapping of str to str, optional
             A note to store, one for all accounts or one per account; it must hold no private text.
 
@@ -356,10 +336,7 @@ class Ledger:
     def privatize_tokens(
         self, mechanism: Mechanism, tokens: Iterable[str], *, account: str
     ) -> list[str]:
-        """Charge ε for every word of a list, then release the words privatised.
-
-        Raises as `privatize`.
-        """
+        """Charge ε for every word of a list, then release the words, as `privatize` does."""
         tokens = list(tokens)
         self._pay(account, mechanism, mechanism.guarantee._price(tokens), empty=not tokens)
         return mechanism.privatize_tokens(tokens)
@@ -367,10 +344,7 @@ class Ledger:
     def privatize_ids(
         self, mechanism: Mechanism, ids: ArrayLike, *, account: str
     ) -> NDArray[np.uint32]:
-        """Charge ε for every id, then release the ids privatised.
-
-        Raises as `privatize`.
-        """
+        """Charge ε for every id, then release the ids privatised, as `privatize` does."""
         ids = np.array(ids)  # a copy, so that nobody changes the ids between charge and draw
         self._pay(account, mechanism, mechanism.guarantee._price_ids(ids), empty=not ids.size)
         return mechanism.privatize_ids(ids)
@@ -382,8 +356,6 @@ class Ledger:
 
         The log-ratio between two bags of N words is at most ε·N·E, where N·E is the sum of the
         distances in the best matching of their words. So the unit is that of `privatize`.
-
-        Raises as `privatize`.
         """
         tokens = bag_tokens(bag)
         priced = bags.mechanism.guarantee._price(tokens)
@@ -411,22 +383,11 @@ class Ledger:
     def charge_alternatives(
         self, mechanism: Mechanism, text: str, alternatives: Iterable[str], *, account: str
     ) -> float:
-        """Charge the largest log-ratio between a text and its alternatives, ε·Σd.
+        """Charge the largest log-ratio between a text and its alternatives, ε·Σd; return it.
 
-        The output distinguishes the text from each alternative by at most this log-ratio.
-
-        Returns
-        -------
-        float
-            The amount charged.
-
-        Raises
-        ------
-        ParameterError
-            Nothing is proved about an alternative, for example because it has another number of
-            words or other punctuation.
-        BudgetExceededError
-            The charge would exceed the budget.
+        The output distinguishes the text from each alternative by at most this log-ratio. It is a
+        `ParameterError` if nothing is proved about an alternative, for example because it has
+        another number of words or other punctuation.
         """
         if isinstance(alternatives, str):
             raise InputTypeError("alternatives must be a list of str, not str")

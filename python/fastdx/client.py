@@ -76,7 +76,7 @@ class _Call:
         """Return whether a retry may soon get a better answer."""
         if answer.status_code in (502, 503, 504):
             return True
-        return answer.status_code == 429 and _retry_after(answer) <= _PATIENCE
+        return answer.status_code == 429 and _retry_after(answer) <= _WAIT_SECONDS
 
     def answered(self) -> httpx.Response:
         """Return the last answer; raise if the service was not reached."""
@@ -86,7 +86,7 @@ class _Call:
 
 
 # The most seconds that a client waits for a busy service.
-_PATIENCE = 10.0
+_WAIT_SECONDS = 10.0
 
 
 def _retry_after(answer: httpx.Response) -> float:

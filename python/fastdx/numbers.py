@@ -93,6 +93,17 @@ class _Drawn:
     def _step(self) -> float:
         raise NotImplementedError
 
+    def _guarantee(self, what: str, metric: str, grid: str) -> str:
+        s = {key: f"{x:g}" if isinstance(x, float) else x for key, x in self.settings.items()}
+        void = "" if self._seed is None else "NOTHING IS PROTECTED: it is SEEDED. Otherwise: "
+        return (
+            f"{void}Whoever sees a released {what} y can prefer one original {what} x to another "
+            f"x' by a likelihood ratio of at most exp({s['epsilon']}·d), where d is {metric} after "
+            f"both are clamped to {s['low']} to {s['high']} and rounded to a grid of {grid}. Why: "
+            "the two-sided geometric law, clamped; drawn as integers, for which it holds exactly. "
+            f"Not covered: that a {what} stands there, and its type."
+        )
+
     def _of_mechanism(self) -> str:
         """Return the settings as JSON; the core calls it."""
         if self._seed is not None:
@@ -198,39 +209,19 @@ class Number(_Drawn):
     @property
     def guarantee(self) -> str:
         """The guarantee as a sentence."""
-        s = self.settings
-        void = "" if self._seed is None else "NOTHING IS PROTECTED: it is SEEDED. Otherwise: "
         log = "|ln x - ln x'| (for 0 and unlike signs along the grid)"
-        metric = log if s["scale"] == "log" else "|x - x'|"
-        return (
-            f"{void}Whoever sees a released number y can prefer one original number x to another "
-            f"x' by a likelihood ratio of at most exp({s['epsilon']:g}·d), where d is {metric} "
-            f"after both are clamped to {s['low']:g} to {s['high']:g} and rounded to a grid of "
-            f"{s['unit']:g}. Why: the two-sided geometric law, clamped; drawn as integers, for "
-            "which it holds exactly. Not covered: that a number stands there, and its type."
-        )
+        metric = log if self.settings["scale"] == "log" else "|x - x'|"
+        return self._guarantee("number", metric, f"{self.settings['unit']:g}")
 
     def bound(self, a: float, b: float) -> float:
         """Return the proved bound on the log-ratio of two numbers, in nats: ε·d on the grid."""
         return self._core.bound(self._core.place(float(a)), self._core.place(float(b)))
 
     def probabilities(self, x: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the grid and the probability of each of its points for an input.
+        """Return the points of the grid, ascending, and the probability of each for an input.
 
-        Parameters
-        ----------
-        x : float
-            The number; it is clamped and rounded to the grid.
-
-        Returns
-        -------
-        values, probabilities : numpy.ndarray of float64, shape (n,)
-            The points in ascending order, and what is drawn how often.
-
-        Raises
-        ------
-        ParameterError
-            The grid has more than 4,194,304 points.
+        Both are float64, shape (n,). The input is clamped and rounded to the grid. A grid of more
+        than 4,194,304 points is a `ParameterError`.
         """
         law = self._core.probabilities(self._core.place(float(x)))
         low, _ = self._core.ends
@@ -253,11 +244,6 @@ class Number(_Drawn):
         object
             As given: type, index, name and nulls are kept. Whole numbers are rounded, Decimals
             have as many places as they had: the type is released.
-
-        Raises
-        ------
-        InputTypeError
-            What holds no numbers.
 
         Examples
         --------
@@ -334,8 +320,8 @@ class Number(_Drawn):
         """Estimate how many of the numbers that were written lie in each bin.
 
         As `estimate_mean`, where f is 1 in the bin and 0 outside: unbiased for the numbers on the
-        grid. Only draws beside an edge are counted otherwise than they lie, so bins that are wide
-        beside what a draw moves are estimated well.
+        grid, and possibly below 0. Only draws beside an edge are counted in another bin than their
+        own, so bins that are much wider than a draw's step are estimated well.
 
         Parameters
         ----------
@@ -343,16 +329,6 @@ class Number(_Drawn):
             As for `estimate_mean`; the confidence is that of each interval.
         edges : array_like of float, shape (n + 1,)
             The ends of the bins, ascending. The last bin has its upper end, the others do not.
-
-        Returns
-        -------
-        list of Estimate, length n
-            Numbers in each bin. An estimate can be below 0.
-
-        Raises
-        ------
-        ParameterError
-            Edges that do not ascend.
 
         Examples
         --------
@@ -413,12 +389,7 @@ class Date(_Drawn):
     order : 'dmy' or 'mdy', optional
         In text, the order of 03/05/2026. Without it such a date is a word.
     seed : int, optional
-        For tests only: makes the output reproducible, and thereby unprotected.
-
-    Raises
-    ------
-    ParameterError
-        A parameter outside its domain.
+        As for `Number`.
 
     Examples
     --------
@@ -462,16 +433,8 @@ class Date(_Drawn):
     @property
     def guarantee(self) -> str:
         """The guarantee as a sentence."""
-        s = self.settings
-        void = "" if self._seed is None else "NOTHING IS PROTECTED: it is SEEDED. Otherwise: "
-        return (
-            f"{void}Whoever sees a released date y can prefer one original date x to another x' "
-            f"by a likelihood ratio of at most exp({s['epsilon']:g}·d), where d is the days "
-            f"between them after both are clamped to {s['low']} to {s['high']} and rounded to a "
-            f"grid of one {s['unit']}. Why: the two-sided geometric law, clamped; drawn as "
-            "integers, for which it holds exactly. Not covered: that a date stands there, and "
-            "its type."
-        )
+        unit = self.settings["unit"]
+        return self._guarantee("date", "the days between them", f"one {unit}")
 
     def _place(self, date: dt.date) -> int:
         return self._core.place(int(to_days([date])[0]))
@@ -492,24 +455,9 @@ class Date(_Drawn):
         return self._core.privatize(days).astype("datetime64[D]")
 
     def privatize(self, dates: Any) -> Any:
-        """Replace a date, or each date of a list or a column.
+        """Replace a date, or each date of a list or a column, as `Number.privatize` does.
 
         The time of a datetime becomes midnight, and its time zone stays.
-
-        Parameters
-        ----------
-        dates : datetime.date, datetime.datetime, list, numpy, pandas, polars or Arrow column
-            The dates. None, NaT and nulls stay.
-
-        Returns
-        -------
-        object
-            As given: type, index, name and nulls are kept.
-
-        Raises
-        ------
-        InputTypeError
-            What holds no dates.
         """
         return day_column(dates, self._core.privatize)
 

@@ -91,14 +91,9 @@ def train(
     words, pairs = read_edges(edges)
     if not words:
         raise ParameterError("edges must be at least one, got none")
-    settings: dict[str, Any] = {
-        "epochs": epochs,
-        "negatives": negatives,
-        "burn_in": burn_in,
-        "lr": lr,
-        "threads": _processors() if threads is None else threads,
-        "seed": seed,
-    }
+    if threads is None:
+        affinity = getattr(os, "sched_getaffinity", None)
+        threads = len(affinity(0)) if affinity else os.cpu_count() or 1
     start: dict[str, Any] = {}
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and path.exists():
@@ -107,7 +102,8 @@ def train(
                 raise ParameterError(f"checkpoint {os.fspath(path)} is of another run: its words "
                                      "or its dimension differ")  # fmt: skip
             start = {"vectors": saved["vectors"], "epoch": int(saved["epoch"])}
-    run = PoincareTraining(words, pairs, dim, **settings, **start)
+    run = PoincareTraining(words, pairs, dim, epochs=epochs, negatives=negatives, burn_in=burn_in,
+                           lr=lr, threads=threads, seed=seed, **start)  # fmt: skip
     while run.epoch < int(epochs):
         loss = run.run_epoch()
         if path is not None:
@@ -122,24 +118,8 @@ def train(
 def reconstruction(embedding: Embedding, edges: Edges) -> Reconstruction:
     """Rank every edge's target among the words without an edge from its source.
 
-    Parameters
-    ----------
-    embedding : Embedding
-        Words and distances, of any metric.
-    edges : str, os.PathLike or iterable of (str, str)
-        As for `train`; all words must be in the embedding.
-
-    Returns
-    -------
-    Reconstruction
-        Mean rank and mean average precision.
+    The embedding may have any metric, and must have all words of the edges, given as for `train`.
     """
     words, pairs = read_edges(edges)
     ids = embedding.ids(words)
     return Reconstruction(*poincare_reconstruction(embedding, ids[pairs]))
-
-
-def _processors() -> int:
-    """Return the number of processors that this process may use, or of all if unknown."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, Decimal, localcontext
@@ -14,13 +15,13 @@ from fastdx._shared.rounded import down, up
 from fastdx._types import LedgerLike, Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
 
-__all__ = ["Pair", "page", "pairs"]
+__all__ = ["Pair", "pairs"]
 
-COMMON = 1000
+COMMON_WORDS = 1000
 """The number of first words of a vocabulary from which pairs are chosen."""
-MOST_COMMON = 100
+FUNCTION_WORDS = 100
 """The number of first words of a vocabulary that are mostly function words like "the"."""
-MEASURED = 150
+COMPARED_WORDS = 150
 """The number of words whose pairs are all compared."""
 BLANKS = (
     "controller",
@@ -34,11 +35,11 @@ BLANKS = (
 """The fields that people fill in."""
 LINE = "_" * 30
 """The empty line of a field."""
-MONEY = 6
+MONEY_DIGITS = 6
 """The digits of an account's spending: more than an ε has, since charges add up."""
-CERTAIN = 99.9
+CERTAIN_PERCENT = 99.9
 """The percentage above which a reader is called practically certain."""
-HOPELESS = 1e4
+HOPELESS_FACTOR = 1e4
 """From this factor on, the promise is said to hide nothing."""
 
 
@@ -54,17 +55,9 @@ class Pair(NamedTuple):
 
 
 def pairs(guarantee: Guarantee) -> list[Pair]:
-    """Choose three pairs of common words: the nearest, a middle one, the farthest.
+    """Choose three pairs of common words by growing bound: nearest, a middle one, farthest.
 
-    Parameters
-    ----------
-    guarantee : Guarantee
-        The guarantee of any mechanism.
-
-    Returns
-    -------
-    list of Pair
-        The pairs by growing bound; fewer than three if the vocabulary has fewer pairs.
+    There are fewer if the vocabulary has fewer pairs.
 
     Examples
     --------
@@ -83,93 +76,73 @@ def pairs(guarantee: Guarantee) -> list[Pair]:
 
 
 def page(guarantee: Guarantee, ledger: LedgerLike | None = None, account: str | None = None) -> str:
-    """Write the record of a release: a page in Markdown, computed from its arguments.
-
-    Parameters
-    ----------
-    guarantee : Guarantee
-        The guarantee of the mechanism that made the release.
-    ledger : Ledger, optional
-        The ledger that the release was charged to.
-    account : str, optional
-        The account of the ledger that the page shows; by default all accounts.
-
-    Returns
-    -------
-    str
-        The page. It names words of the vocabulary, which is public, and the account, but no text.
-
-    Examples
-    --------
-    >>> from fastdx import Tem
-    >>> from fastdx.record import page
-    >>> print(page(Tem.recommended().guarantee).splitlines()[0])
-    # Release record: texts changed by Tem
-    """
+    """Write the page of `Guarantee.describe` for a reviewer; it holds words, but no text."""
     if account is not None and ledger is None:
         raise ParameterError("ledger must be given with account, got None")
     if ledger is not None and not hasattr(ledger, "entries"):
         raise InputTypeError(f"ledger must be a Ledger, not {type(ledger).__name__}")
     mechanism = guarantee._mechanism
-    parts = [
+    sections = (
         *_top(guarantee, mechanism),
+        "## What is protected, and against whom",
         *_protected(guarantee, mechanism),
+        "## The promise in numbers",
         *_numbers(guarantee, mechanism),
-        *_three_tests(guarantee, mechanism),
-        *_not_anonymous(guarantee),
-        *_budget(ledger, account),
-        *_law(),
-        *_signature(),
-    ]
-    return "\n".join(parts) + "\n"
+        "## Singling out, linkability, inference",
+        _three_tests(guarantee, mechanism),
+        "## What is not anonymous",
+        _not_anonymous(guarantee),
+        "## Budget used",
+        _budget(ledger, account),
+        _LAW,
+        "## To be filled in and signed",
+        "\n".join(f"- {what}: {LINE}" for what in BLANKS),
+    )
+    # A line that begins with white space continues the line before it.
+    return "\n\n".join(re.sub(r"\n +", " ", section) for section in sections) + "\n"
+
+
+def _table(rows: dict[str, object]) -> str:
+    lines = [f"| {what} | {value} |" for what, value in rows.items()]
+    return "\n".join(["| what | value |", "|---|---|", *lines])
 
 
 def _top(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str]:
-    name = type(mechanism).__name__
-    yield f"# Release record: texts changed by {name}"
-    yield ""
+    yield f"# Release record: texts changed by {type(mechanism).__name__}"
     if guarantee.void is not None:
-        yield (
-            f"> **DO NOT SIGN. NOTHING IS PROTECTED: {_text(guarantee.void)}.** "
-            "What follows says how the mechanism is made. It promises nothing."
-        )
-        yield ""
+        yield f"""\
+> **DO NOT SIGN. NOTHING IS PROTECTED: {_text(guarantee.void)}.** What follows says how the
+  mechanism is made. It promises nothing."""
     elif _releases_words(guarantee, mechanism):
-        yield (
-            '> **SOME WORDS ARE RELEASED AS THEY ARE.** The list under "What is not anonymous" '
-            "names them. This page promises nothing for them."
-        )
-        yield ""
+        yield """\
+> **SOME WORDS ARE RELEASED AS THEY ARE.** The list under "What is not anonymous" names them. This
+  page promises nothing for them."""
     warning = Unchanged(*mechanism._unchanged()).warning
     if warning is not None:
         yield f"> **WARNING: {_text(warning)}.**"
-        yield ""
     certificate = guarantee.certificate
-    yield "| what | value |"
-    yield "|---|---|"
-    yield f"| software | fastdx {__version__} |"
-    yield f"| mechanism | {_text(repr(mechanism))} |"
-    yield f"| vocabulary | {len(mechanism.space):,} words, taken to be public |"
-    yield f"| distance | {_text(guarantee.metric)} |"
-    yield f"| ε, for each unit of distance | {_ceiling(guarantee.epsilon)} |"
-    yield f"| δ | {_ceiling(guarantee.delta)} |"
-    if certificate is not None:
-        yield f"| certificate | {_text(str(certificate))} |"
-    yield f"| why it holds | {_text(guarantee.theorem)} |"
-    yield f"| arithmetic | {_text(guarantee.arithmetic)} |"
-    yield f"| what arithmetic adds to an exponent, a word | {_ceiling(guarantee.slack)} |"
+    yield _table({
+        "software": f"fastdx {__version__}",
+        "mechanism": _text(repr(mechanism)),
+        "vocabulary": f"{len(mechanism.space):,} words, taken to be public",
+        "distance": _text(guarantee.metric),
+        "ε, for each unit of distance": _ceiling(guarantee.epsilon),
+        "δ": _ceiling(guarantee.delta),
+        **({} if certificate is None else {"certificate": _text(str(certificate))}),
+        "why it holds": _text(guarantee.theorem),
+        "arithmetic": _text(guarantee.arithmetic),
+        "what arithmetic adds to an exponent, a word": _ceiling(guarantee.slack),
+    })  # fmt: skip
 
 
-_DRAWN: dict[bool | str, list[str]] = {
-    False: ["- Each word is replaced by a word that is drawn at random."],
-    True: [
-        "- Each different word of a text is replaced by a word that is drawn at random.",
-        "- So the output shows which words of a text are equal.",
-    ],
-    "call": [
-        "- Each different word of a call is replaced by a word that is drawn at random.",
-        "- So the output shows which words are equal, also in different texts of the call.",
-    ],
+_DRAWN: dict[bool | str, str] = {
+    False: "- Each word is replaced by a word that is drawn at random.",
+    True: """\
+- Each different word of a text is replaced by a word that is drawn at random.
+- So the output shows which words of a text are equal.""",
+    "call": """\
+- Each different word of a call is replaced by a word that is drawn at random.
+- So the output shows which words are equal, also in different texts of the call.""",
 }
 
 
@@ -180,122 +153,77 @@ def _releases_words(guarantee: Guarantee, mechanism: MechanismCore) -> bool:
 
 
 def _protected(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str]:
-    yield from _heading("What is protected, and against whom")
     if guarantee.void is not None:
         yield f"Nothing is protected against anybody: {_text(guarantee.void)}."
         return
+    lines = []
     if _releases_words(guarantee, mechanism):
-        yield "- This is about the words that are not released as they are."
-    yield from _DRAWN[mechanism.consistent]
-    yield "- **Protected:** which word of the vocabulary was written at a place."
-    yield (
-        "- **Against:** everyone who sees the output. The reader may know the mechanism, ε, the "
-        "vocabulary, and anything else about the person. The reader may compute without limit."
-    )
-    yield (
-        "- **Not against:** those who see the original texts, or who control the machine that "
-        "replaces the words."
-    )
+        lines.append("- This is about the words that are not released as they are.")
     but = f", except with probability {_ceiling(guarantee.delta)}" if guarantee.delta else ""
-    yield (
-        "- **The promise:** take any two words at distance d. No output is more than "
-        f"e^({_ceiling(guarantee.epsilon)}·d) times as likely for one word as for the other{but}."
-    )
     what = "different words" if mechanism.consistent else "words"
-    yield (
-        f"- **Texts:** the factors of all {what} in which two texts differ multiply. A long text "
-        "is protected less than a short one."
-    )
+    lines.append(f"""\
+{_DRAWN[mechanism.consistent]}
+- **Protected:** which word of the vocabulary was written at a place.
+- **Against:** everyone who sees the output. The reader may know the mechanism, ε, the vocabulary,
+  and anything else about the person. The reader may compute without limit.
+- **Not against:** those who see the original texts, or who control the machine that replaces the
+  words.
+- **The promise:** take any two words at distance d. No output is more than
+  e^({_ceiling(guarantee.epsilon)}·d) times as likely for one word as for the other{but}.
+- **Texts:** the factors of all {what} in which two texts differ multiply. A long text is protected
+  less than a short one.""")
     if guarantee.outputs:
-        yield f"- **Outputs:** {_text(guarantee.outputs)}"
+        lines.append(f"- **Outputs:** {_text(guarantee.outputs)}")
     if guarantee.unknown is not None:
-        yield (
-            "- **Unknown words:** they are replaced at random. Whether a word was in the "
-            f"vocabulary shows by a factor of at most {_factor(guarantee.unknown)}."
-        )
+        lines.append(f"""\
+- **Unknown words:** they are replaced at random. Whether a word was in the vocabulary shows by a
+  factor of at most {_factor(guarantee.unknown)}.""")
+    yield "\n".join(lines)
 
 
 def _numbers(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str]:
-    yield from _heading("The promise in numbers")
-    yield (
-        "These bounds are computed from the mechanism, for common words of its vocabulary, and "
-        "rounded up. Suppose that a reader knows that one of two words was written, and holds both "
-        "for equally likely. The last column says how sure one output can make the reader."
-    )
-    yield ""
-    yield "| two words | the odds change by a factor of at most | how sure the reader can become |"
-    yield "|---|---|---|"
+    yield """\
+These bounds are computed from the mechanism, for common words of its vocabulary, and rounded up.
+  Suppose that a reader knows that one of two words was written, and holds both for equally likely.
+  The last column says how sure one output can make the reader."""
     found = pairs(guarantee)
     differ = len(found) == 3 and found[0].bound < found[-1].bound
-    names = ["nearest", "middle", "farthest"] if differ else [""] * len(found)
-    for name, pair in zip(names, found, strict=True):
-        words = f"{_text(pair.first)}, {_text(pair.second)}" + (f" ({name})" if name else "")
-        yield f"| {words} | {_factor(pair.bound)} | {_sure(pair.bound)} |"
-    if not found:
-        yield "| fewer than two words | – | – |"
-    yield ""
-    largest = max((pair.bound for pair in found), default=0.0)
-    if largest > math.log(HOPELESS):
-        yield (
-            "Where the factor is large or missing, the promise alone does not hide which of the "
-            "two words was written."
-        )
-    yield from _unchanged(mechanism)
-    yield from _bits(guarantee)
-
-
-def _unchanged(mechanism: MechanismCore) -> Iterator[str]:
-    found = Unchanged(*mechanism._unchanged())
-    how = f"counted in {found.draws:,} draws a word" if found.draws else "computed"
-    mean, worst = _percent(100 * found.mean), _percent(100 * found.worst)
-    yield ""
-    yield (
-        f"Measured, not proved: {mean} of common words come back as they were. The worst word that "
-        f"was found comes back with a probability of {worst}. "
-        f"This is {how}, for {found.words:,} words, and rounded up."
-    )
-
-
-def _bits(guarantee: Guarantee) -> Iterator[str]:
-    found = guarantee.to_dict()["bits"]
-    if found is None:
+    names = [" (nearest)", " (middle)", " (farthest)"] if differ else [""] * len(found)
+    rows = [f"| {_text(a)}, {_text(b)}{name} | {_factor(bound)} | {_sure(bound)} |"
+            for name, (a, b, bound) in zip(names, found, strict=True)]  # fmt: skip
+    yield "\n".join([
+        "| two words | the odds change by a factor of at most | how sure the reader can become |",
+        "|---|---|---|", *(rows or ["| fewer than two words | – | – |"]),
+    ])  # fmt: skip
+    if max((pair.bound for pair in found), default=0.0) > math.log(HOPELESS_FACTOR):
+        yield """\
+Where the factor is large or missing, the promise alone does not hide which of the two words was
+  written."""
+    unchanged = Unchanged(*mechanism._unchanged())
+    how = f"counted in {unchanged.draws:,} draws a word" if unchanged.draws else "computed"
+    yield f"""\
+Measured, not proved: {_percent(100 * unchanged.mean)} of common words come back as they were. The
+  worst word that was found comes back with a probability of {_percent(100 * unchanged.worst)}.
+  This is {how}, for {unchanged.words:,} words, and rounded up."""
+    bits = guarantee.to_dict()["bits"]
+    if bits is None:
         return
-    yield ""
-    if found["value"] is None:
-        yield f"How many bits a release tells is not known: {_text(found['why'])}."
+    if bits["value"] is None:
+        yield f"How many bits a release tells is not known: {_text(bits['why'])}."
         return
-    how = "computed over all words" if found["exact"] else "estimated"
-    high = math.ceil(100 * found["high"] - 1e-9) / 100
-    yield (
-        f"Measured, not proved: a release tells {high:.2f} of the {found['entropy']:.2f} bits of a "
-        f"word, where words are written by {found['prior']}. Of a text it tells at most so much "
-        f"for each of its words; numbers and dates that have laws of their own are not counted. "
-        f"This is {how}, and rounded up."
-    )
+    how = "computed over all words" if bits["exact"] else "estimated"
+    high = math.ceil(100 * bits["high"] - 1e-9) / 100
+    yield f"""\
+Measured, not proved: a release tells {high:.2f} of the {bits["entropy"]:.2f} bits of a word, where
+  words are written by {bits["prior"]}. Of a text it tells at most so much for each of its words;
+  numbers and dates that have laws of their own are not counted. This is {how}, and rounded up."""
 
 
-def _three_tests(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str]:
-    yield from _heading("Singling out, linkability, inference")
-    yield (
-        "Opinion 05/2014 of the Article 29 Working Party on anonymisation techniques (WP 216) asks "
-        "three questions. The answers hold for each text and for the words in it."
-    )
-    yield ""
-    yield (
-        "- **Singling out. Can a reader still single out one person's record? In general yes.** "
-        "One text goes in and one text comes out. The number of words, the punctuation and "
-        "whatever stands beside the text can single out the record. The mechanism only limits how "
-        "much its words tell."
-    )
+def _three_tests(guarantee: Guarantee, mechanism: MechanismCore) -> str:
     link = (
         " Equal words have equal replacements in all texts of a call: texts are easier to link."
         if mechanism.consistent == "call"
         else ""
-    )
-    yield (
-        "- **Linkability. Can a reader still link two records of one person? In general yes.** "
-        "Length, punctuation, subject and style stay in part. The factors of all texts of a person "
-        f"multiply.{link}"
     )
     limit = (
         "No limit is proved."
@@ -303,113 +231,93 @@ def _three_tests(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str
         else "Word by word, the reader's odds change by no more than the promise says. For some "
         "words this is much: see the table. Many words on one subject tell the subject."
     )
-    yield (
-        "- **Inference. Can a reader still infer something about a person? In general yes.** "
-        f"{limit}"
-    )
-    yield ""
-    yield (
-        "The opinion's table on differential privacy is about answers to questions on a database. "
-        "Here every text is released. This page does not claim that table's answers."
-    )
+    return f"""\
+Opinion 05/2014 of the Article 29 Working Party on anonymisation techniques (WP 216) asks three
+  questions. The answers hold for each text and for the words in it.
+
+- **Singling out. Can a reader still single out one person's record? In general yes.** One text
+  goes in and one text comes out. The number of words, the punctuation and whatever stands beside
+  the text can single out the record. The mechanism only limits how much its words tell.
+- **Linkability. Can a reader still link two records of one person? In general yes.** Length,
+  punctuation, subject and style stay in part. The factors of all texts of a person multiply.{link}
+- **Inference. Can a reader still infer something about a person? In general yes.** {limit}
+
+The opinion's table on differential privacy is about answers to questions on a database. Here every
+  text is released. This page does not claim that table's answers."""
 
 
-def _not_anonymous(guarantee: Guarantee) -> Iterator[str]:
-    yield from _heading("What is not anonymous")
-    yield (
-        "**Treat the output as personal data.** In general it is pseudonymised or otherwise "
-        "protected data. It is not anonymous information in the sense of recital 26 of the GDPR "
-        "unless somebody shows otherwise for this release. Recital 26 counts all means that are "
-        "reasonably likely to be used to identify a person. This page does not examine them."
-    )
-    yield ""
-    yield "Outside the promise are:"
-    yield ""
-    for exception in guarantee.exceptions:
-        yield f"- {_text(exception)};"
-    yield "- whatever stands beside the text: columns, file names, times, accounts;"
-    yield "- the subject and the author of a long text;"
-    yield "- the vocabulary, the distances and the cover, if they were made from private texts."
+def _not_anonymous(guarantee: Guarantee) -> str:
+    exceptions = "".join(f"- {_text(exception)};\n" for exception in guarantee.exceptions)
+    return f"""\
+**Treat the output as personal data.** In general it is pseudonymised or otherwise protected data.
+  It is not anonymous information in the sense of recital 26 of the GDPR unless somebody shows
+  otherwise for this release. Recital 26 counts all means that are reasonably likely to be used to
+  identify a person. This page does not examine them.
+
+Outside the promise are:
+
+{exceptions}- whatever stands beside the text: columns, file names, times, accounts;
+- the subject and the author of a long text;
+- the vocabulary, the distances and the cover, if they were made from private texts."""
 
 
-def _budget(ledger: LedgerLike | None, account: str | None) -> Iterator[str]:
-    yield from _heading("Budget used")
+def _budget(ledger: LedgerLike | None, account: str | None) -> str:
     if ledger is None:
-        yield (
-            "**No ledger was given.** Nobody counted the releases of a person for this page. The "
-            "promise is for one release of one text."
-        )
-        return
+        return """\
+**No ledger was given.** Nobody counted the releases of a person for this page. The promise is for
+  one release of one text."""
     entries = ledger.entries(account)
-    yield "| what | value |"
-    yield "|---|---|"
-    yield f"| budget of an account | {_floor(ledger.budget, MONEY)} |"
+    rows: dict[str, object] = {"budget of an account": _floor(ledger.budget, MONEY_DIGITS)}
     if account is not None:
         most = ledger.spent(account)
-        yield f"| account | {_text(account)} |"
-        yield f"| spent | {_ceiling(most, MONEY)} |"
-        yield f"| left | {_floor(ledger.remaining(account), MONEY)} |"
+        rows |= {"account": _text(account), "spent": _ceiling(most, MONEY_DIGITS),
+                 "left": _floor(ledger.remaining(account), MONEY_DIGITS)}  # fmt: skip
     else:
         spent: dict[str, list[float]] = {}
         for entry in entries:
             spent.setdefault(entry.account, []).append(entry.amount)
         most = max((math.fsum(amounts) for amounts in spent.values()), default=0.0)
-        yield f"| accounts | {len(spent):,} |"
-        yield f"| most that an account spent | {_ceiling(most, MONEY)} |"
-    yield f"| releases charged | {len(entries):,} |"
+        rows |= {"accounts": f"{len(spent):,}",
+                 "most that an account spent": _ceiling(most, MONEY_DIGITS)}  # fmt: skip
+    rows["releases charged"] = f"{len(entries):,}"
     if entries:
-        yield f"| first and last | {_day(entries[0].time)}, {_day(entries[-1].time)} |"
-    yield ""
-    yield (
-        "The unit is ε for each unit of distance, times words. It holds for releases that the "
-        "ledger charged by their words, with any mechanism. Releases that were not charged are not "
-        "counted. If every word changes by at most one unit of distance, a reader's odds change by "
-        f"a factor of at most e^{_ceiling(most, MONEY)}: {_factor(most)}."
-    )
+        rows["first and last"] = f"{_day(entries[0].time)}, {_day(entries[-1].time)}"
+    return f"""\
+{_table(rows)}
+
+The unit is ε for each unit of distance, times words. It holds for releases that the ledger charged
+  by their words, with any mechanism. Releases that were not charged are not counted. If every word
+  changes by at most one unit of distance, a reader's odds change by a factor of at most
+  e^{_ceiling(most, MONEY_DIGITS)}: {_factor(most)}."""
 
 
-def _law() -> Iterator[str]:
-    yield from _heading("Words of the GDPR that fit, and what is not claimed")
-    yield (
-        "- The mechanism is a technical measure. It can serve data protection by design "
-        "(Article 25) and the security of processing (Article 32)."
-    )
-    yield "- This page can be a part of an impact assessment (Article 35). It does not replace one."
-    yield (
-        "- The output counts as pseudonymised (Article 4(5)) only if the original texts are kept "
-        "apart and protected. The mechanism does not see to that."
-    )
-    yield (
-        "- **Not claimed:** that the output is anonymous (recital 26); a legal basis (Article 6) "
-        "or an exception for special categories (Article 9); an end of the rights of the persons "
-        "(Articles 12 to 22); permission to transfer (Chapter V); a certification (Article 42)."
-    )
+_LAW = """\
+## Words of the GDPR that fit, and what is not claimed
 
-
-def _signature() -> Iterator[str]:
-    yield from _heading("To be filled in and signed")
-    for what in BLANKS:
-        yield f"- {what}: {LINE}"
-
-
-def _heading(text: str) -> list[str]:
-    return ["", f"## {text}", ""]
+- The mechanism is a technical measure. It can serve data protection by design (Article 25) and the
+  security of processing (Article 32).
+- This page can be a part of an impact assessment (Article 35). It does not replace one.
+- The output counts as pseudonymised (Article 4(5)) only if the original texts are kept apart and
+  protected. The mechanism does not see to that.
+- **Not claimed:** that the output is anonymous (recital 26); a legal basis (Article 6) or an
+  exception for special categories (Article 9); an end of the rights of the persons (Articles 12 to
+  22); permission to transfer (Chapter V); a certification (Article 42)."""
 
 
 def _common(guarantee: Guarantee) -> list[str]:
     """Return common words that the mechanism protects and that a page can print."""
     mechanism = guarantee._mechanism
     space = mechanism.space
-    words = space.words[:COMMON]
+    words = space.words[:COMMON_WORDS]
     offensive = Cover.identity(space, exclude="offensive").excluded
     barred = {*offensive, *mechanism.excluded, *mechanism.skip}
     allowed = [word for word in words if word not in barred]
     telling = [w for w in allowed if w.isalpha() and len(w) > 3]
-    rarer = set(words[MOST_COMMON:])
+    rarer = set(words[FUNCTION_WORDS:])
     for some in ([word for word in telling if word in rarer], telling):
         if len(some) > 2:
-            return some[:MEASURED]
-    return allowed[:MEASURED]
+            return some[:COMPARED_WORDS]
+    return allowed[:COMPARED_WORDS]
 
 
 def _factor(bound: float) -> str:
@@ -421,7 +329,7 @@ def _factor(bound: float) -> str:
         factor = Decimal(bound).exp()
         context.prec, context.rounding = 3, ROUND_CEILING
         factor = +factor
-    if factor < HOPELESS:
+    if factor < HOPELESS_FACTOR:
         return f"{factor.normalize():f}"
     digits, power = f"{factor:.2E}".split("E")
     return f"{digits} · 10^{int(power)}"
@@ -430,7 +338,7 @@ def _factor(bound: float) -> str:
 def _sure(bound: float) -> str:
     """Return the largest posterior probability from even odds, rounded up."""
     percent = 100 / (1 + math.exp(-bound)) if math.isfinite(bound) else 100.0
-    return "practically certain" if percent > CERTAIN else _percent(percent)
+    return "practically certain" if percent > CERTAIN_PERCENT else _percent(percent)
 
 
 def _percent(percent: float) -> str:

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import settings
 
 import fastdx
-from fastdx.cli import main
 from helpers import SHARED
-from helpers.command import Command, Said
+from helpers.command import Command, Said, run
 from helpers.spaces import normal
 from helpers.specs import every_spec
 
@@ -54,12 +53,12 @@ def specs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run the command in this process: all that it says, where it ends with the code."""
+def command() -> Command:
+    """Run the command: all that it says, where it ends with the code."""
 
-    def called(*args: object, code: int = 0) -> Said:
-        assert main([str(arg) for arg in args]) == code
-        return Said(*capsys.readouterr())
+    def called(*args: object, code: int = 0, stdin: str | bytes = b"") -> Said:
+        done = run(*args, code=code, stdin=stdin)
+        return Said(done.stdout, done.stderr)
 
     return called
 

@@ -115,7 +115,8 @@ def _listed(  # noqa: PLR0917, one kind of list
     for i in flat:
         if not isinstance(items[i], kinds) or isinstance(items[i], (bool, np.bool_)):
             raise _refuse(f"{name}[{i}]", "a number" if name == "numbers" else "a date", items[i])
-    drawn = draw(np.array([number(items[i]) for i in flat], dtype=_dtype(number)))
+    dtype = np.float64 if number is _float else np.int64
+    drawn = draw(np.array([number(items[i]) for i in flat], dtype=dtype))
     new = [_listed(x, number, draw, back, kinds, f"{name}[{i}]") if _is_column(x) else x
            for i, x in enumerate(items)]  # fmt: skip
     for i, y in zip(flat, drawn, strict=True):
@@ -125,10 +126,6 @@ def _listed(  # noqa: PLR0917, one kind of list
         array[:] = new
         return array.reshape(given.shape)
     return new
-
-
-def _dtype(number: Any) -> Any:
-    return np.float64 if number is _float else np.int64
 
 
 def _pandas(column: Any, pandas: Any, drawn: Callable[[Any], Any]) -> Any:

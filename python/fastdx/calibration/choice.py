@@ -77,18 +77,16 @@ def choose_epsilon(
         mechanism has a law).
     max_reidentified : float, optional
         A bound on the probability that an attacker who knows the mechanism and `prior` names the
-        written word (`reidentification`). Needs a mechanism with a law.
+        written word (`reidentification`). This and the next three need a mechanism with a law.
     max_posterior : float, optional
-        A bound on how certain any output makes that attacker of a word. Needs a mechanism with a
-        law.
+        A bound on how certain any output makes that attacker of a word.
     max_bits : float, optional
         A bound on the bits that a release tells about a word (`Channel.bits`). A release of n words
-        then tells any reader at most n times as much about the text. Needs a mechanism with a law.
+        then tells any reader at most n times as much about the text.
     max_named : float, optional
         A bound on the share of content words of `texts` that the strongest attacker names in their
         sentences (`sentence_attack`), taken at the upper end of the 95% interval over texts. The
-        attacker knows the mechanism and `model`. Every ε is tried on the same draws. Needs a
-        mechanism with a law.
+        attacker knows the mechanism and `model`. Every ε is tried on the same draws.
     texts : iterable of str, optional
         Texts for `max_named`, like those to be protected. The model must not have seen them.
     model : NgramPrior, optional
@@ -107,11 +105,6 @@ def choose_epsilon(
         The relative accuracy of ε.
     progress : callable, optional
         Called now and then with a growing count.
-
-    Returns
-    -------
-    Choice
-        ``.epsilon``, ``.word``, ``.curve``, ``.mechanism``.
 
     Raises
     ------
@@ -181,13 +174,12 @@ def choose_epsilon(
             found = max(found, of_release(epsilon))
         return found
 
-    def excess_of_words(epsilon: float) -> float | None:
-        return None if (found := of_words(epsilon)) is None else found[0]
+    def excess_of(found: tuple[float, str, str] | None) -> float | None:
+        return None if found is None else found[0]
 
-    def excess(epsilon: float) -> float | None:
-        return None if (found := look(epsilon)) is None else found[0]
-
-    low, high = _border(excess, excess_of_words, mechanism.epsilon, tolerance)
+    low, high = _border(lambda epsilon: excess_of(look(epsilon)),
+                        lambda epsilon: excess_of(of_words(epsilon)),
+                        mechanism.epsilon, tolerance)  # fmt: skip
     if (binding := look(high)) is None:
         raise ParameterError("mechanism has no ε in the range looked at")
     curve.sort(key=lambda row: row["epsilon"])

@@ -162,21 +162,9 @@ def near_losses(
 ) -> NDArray[np.float64]:
     """Compute how well the best output can distinguish a word from its nearest words.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        A mechanism with a law.
-    words : iterable of str, optional
-        The words; by default 200 spread over the vocabulary.
-    near : int, optional
-        The number of nearest words per word.
-    progress : callable, optional
-        Called now and then with the number of words done.
-
-    Returns
-    -------
-    ndarray of float64, shape (words,)
-        The largest abs(ln Pr[y|w] - ln Pr[y|w']) over all outputs y and the nearest words w'.
+    Returns float64, shape (words,): the largest abs(ln Pr[y|w] - ln Pr[y|w']) over all outputs y
+    and the `near` nearest words w'. Takes a mechanism with a law, and by default 200 words spread
+    over the vocabulary.
 
     Examples
     --------
@@ -204,12 +192,9 @@ def sweep(
     eta: float = 0.05,
     progress: Callable[[int], object] | None = None,
 ) -> Table:
-    """Measure a mechanism at several ε.
+    """Measure a mechanism at several ε, as `statistics` does at one.
 
-    Returns
-    -------
-    Table
-        epsilon, and mean and worst (largest or smallest) of N_w, support and S_w over the words.
+    The columns are epsilon, and mean and worst (largest or smallest) of N_w, support and S_w.
     """
     epsilons = list(epsilons)
     if not epsilons:

@@ -37,15 +37,10 @@ def narrowed(
         A function of ε: at most 0 if the promise is kept, above 0 if it is broken, None if no such
         mechanism exists. It is evaluated at both ends too, so an expensive one should be cached.
     low, high : float
-        An ε that keeps the promise and a larger one that does not.
+        An ε that keeps the promise and a larger one that does not. Two nearer ones are returned,
+        at which `excess` was evaluated.
     tolerance : float
         The relative accuracy of ε.
-
-    Returns
-    -------
-    tuple of float
-        The largest ε found that keeps the promise and the smallest one that does not. Both were
-        evaluated.
     """
 
     def at(epsilon: float) -> float:

@@ -1,13 +1,13 @@
-"""Numbers that a classifier learns from: what is to be expected of a text, given its release.
+"""Numbers that a classifier learns from: the expectation of a text's features given its release.
 
-`TextFeatures` is what `fastdx.engines.sklearn.PosteriorFeatures` computes. If the prior knows no
-history, every word has its own posterior. A table of V rows holds it, and a text is a gather.
-Otherwise each text goes through `Channel.decode`.
+`fastdx.engines.sklearn.PosteriorFeatures` computes them by `TextFeatures`. If the prior knows no
+history, every word has its own posterior: a table holds them, and a text's features are a mean of
+its rows. Otherwise each text goes through `Channel.decode`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 from typing import Any
@@ -51,21 +51,12 @@ def _over(numbers: _Numbers, total: _Numbers) -> _Numbers:
 def directions(
     channel: Channel, k: int = 200, prior: ArrayLike | str | NgramPrior | None = None
 ) -> _Numbers:
-    """Return the k functions of a word of which an output tells most: float64, shape (V, k).
+    """Return the k functions of a word about which an output tells most: float64, shape (V, k).
 
     They are the leading functions of Hirschfeld, Gebelein and Rényi: uncorrelated, of mean 0 and
-    variance 1 under the prior, and the share of the variance that an output explains falls from one
-    to the next. Found by subspace iteration from a fixed start; no text is used. Takes
-    2·`PASSES` passes over the law.
-
-    Parameters
-    ----------
-    channel : Channel
-        The law.
-    k : int, optional
-        How many, less than V.
-    prior : array_like of float, shape (V,), 'rank', or NgramPrior, optional
-        How often each word is written; by default 1/(rank + 2.7).
+    variance 1 under the prior (that of `Channel.bits`), and the share of the variance that an
+    output explains falls from one to the next. k must be below V. Subspace iteration from a fixed
+    start finds them in 2·`PASSES` passes over the law; it uses no text.
 
     Examples
     --------
@@ -116,8 +107,8 @@ def shares_behind(
 ) -> _Numbers:
     """Return the shares of words that explain counts of outputs: float64, shape (n, V).
 
-    Each row maximises Σ_y counts_y·ln (θ·K)_y + Σ_w smooth_w·ln θ_w over the shares θ, as far as
-    some rounds of EM bring it from shares like `smooth`; no round makes it smaller.
+    Each row raises Σ_y counts_y·ln (θ·K)_y + Σ_w smooth_w·ln θ_w over the shares θ by some rounds
+    of EM that start from shares like `smooth`; no round makes it smaller.
 
     Parameters
     ----------
@@ -191,7 +182,7 @@ class TextFeatures:
     def _dense(
         self, kind: str, vectors: ArrayLike | None, count: int | None
     ) -> tuple[_Numbers, list[str]]:
-        """Return what is averaged, a row of each word, and the names of its columns."""
+        """Return the numbers that are averaged, a row for each word, and their names."""
         space = self._channel.mechanism.space
         parts: list[_Numbers] = [np.empty((len(space), 0))]
         names: list[str] = []
@@ -221,10 +212,10 @@ class TextFeatures:
         return found
 
     def _fill(self) -> None:
-        """Compute what each row of `ChannelCore.rows_of` stands for: one pass over laws, or two.
+        """Compute the rows to which `ChannelCore.rows_of` refers, in one or two passes over laws.
 
-        Of V words: V posterior means, V vectors of words that show themselves, and that of an
-        unknown word; and the same of counts.
+        For V words: V posterior means, V vectors of words that show themselves, and the vector of
+        an unknown word; and the same for counts.
         """
         pi, count = self._prior.frequencies, len(self._columns)
         evidence, table = receiver.posterior_sums(self._channel._core, pi, self._columns)
@@ -268,7 +259,9 @@ class TextFeatures:
         given = ["" if text is None else text for text in texts]
         if self._table is None:
             with ThreadPoolExecutor(self._channel.mechanism.threads or cpu_count()) as pool:
-                return self._joined(*zip(*pool.map(self._decoded, given), strict=True))
+                means, counts = zip(*pool.map(self._decoded, given), strict=True)
+            dense = np.array(means)
+            return _beside(dense, _sparse(np.array(counts))) if self._sparse else dense
         ids, lengths = self._channel._core.rows_of(given, self._prior.unknown > 0)
         found = row_means(self._table, ids, lengths)
         if not self._sparse:
@@ -317,10 +310,6 @@ class TextFeatures:
         counts = posterior.expected_counts()
         total = counts @ self._columns + posterior.unknown.sum() * self._middle
         return total / max(len(posterior), 1), counts
-
-    def _joined(self, means: Sequence[_Numbers], counts: Sequence[_Numbers]) -> Any:
-        found = np.array(means)
-        return _beside(found, _sparse(np.array(counts))) if self._sparse else found
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the mechanism in place of the law, which is computed again where it is needed."""

@@ -106,19 +106,10 @@ class Hierarchy:
     def most_specific(
         self, probabilities: _Numbers, prior: _Numbers, at_least: float, least_bits: float = 4.0
     ) -> Category | None:
-        """Return the category of most information among those that are probable enough.
+        """Return the category of most information with at least this probability at a place.
 
-        Parameters
-        ----------
-        probabilities : ndarray of float, shape (V,)
-            Of every word at a place.
-        prior : ndarray of float, shape (V,)
-            How often each word is written: a category's information is -log2 of how often one of
-            its words is (Resnik 1995).
-        at_least : float
-            The probability that it must have.
-        least_bits : float, optional
-            The information that it must have: "entity" says nothing.
+        Its information is -log2 of how often one of its words is written, by the prior (Resnik
+        1995), and at least `least_bits`: "entity" says nothing.
         """
         masses = self.masses(probabilities)
         able = masses >= at_least

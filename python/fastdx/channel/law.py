@@ -107,30 +107,22 @@ class Channel:
         return self._draws
 
     def save(
-        self,
-        path: str | PathLike[str],
-        *,
-        progress: Callable[[int], object] | None = None,
+        self, path: str | PathLike[str], *, progress: Callable[[int], object] | None = None
     ) -> None:
         """Write the normalisers of all words to a file, for ``of(..., normalizers=path)``.
 
-        Columns of Tem are computed from them, and they take a pass over all laws: seconds at 20,000
-        words, 400 times as long at 400,000. The file also holds the capacity and what bits by rank
-        need. It is tied to the words, their distances, ε, γ, the cover and the remap; reading it
-        checks its checksums and computes some normalisers again. It is written to a temporary
-        sibling first, which then replaces `path`.
+        Only Tem has them: its columns are computed from them, and they take a pass over all laws
+        (seconds at 20,000 words, 400 times as long at 400,000). The file, of 16 to 24 bytes a word,
+        also holds the capacity and what bits by rank need. It is tied to the words, their
+        distances, ε, γ, the cover and the remap; reading it checks its checksums and computes some
+        normalisers again. It is written to a temporary sibling first, which then replaces `path`.
 
         Parameters
         ----------
         path : str or os.PathLike
-            The file; 16 to 24 bytes a word.
+            The file.
         progress : callable, optional
             Called now and then with the number of laws done.
-
-        Raises
-        ------
-        ParameterError
-            The mechanism is not Tem: columns of others need no normalisers.
         """
         self._core.save(path, progress)
 
@@ -199,8 +191,6 @@ class Channel:
         ParameterError
             No card, or one of rules or a version that this fastdx does not know; words, a cover or
             a law of other fingerprints.
-        MissingFileError
-            No such file.
         """
         if isinstance(card, PathLike) or (isinstance(card, str) and is_there(card)):
             card = found(Path(card))
@@ -278,7 +268,10 @@ class Channel:
 
         Among all words, one of those that y stands for has the largest Pr[y|w] (of plain Tem y
         itself): normalisers change by a factor e^(ε/2·d) over d at most. So the largest numbers of
-        uniformly drawn outputs take few laws, and their mean is an unbiased estimate.
+        uniformly drawn outputs take few laws, and their mean is an unbiased estimate. Its interval
+        holds the capacity at least as often as 99.7%, whatever the columns are: an exact bound for
+        the mean of bounded numbers, by betting (Waudby-Smith and Ramdas 2024). For other
+        mechanisms it is `capacity`.
 
         Parameters
         ----------
@@ -286,14 +279,7 @@ class Channel:
             Laws that are computed: of so many outputs, or of a cover's so many divided by the
             mean size of its sets, at least 64.
         progress : callable, optional
-            Called now and then with the number of laws done.
-
-        Returns
-        -------
-        Bits
-            Its interval holds the capacity at least as often as 99.7%, whatever the columns are: an
-            exact bound for the mean of bounded numbers, by betting (Waudby-Smith and Ramdas 2024).
-            Other mechanisms: `capacity`.
+            As for `bits`.
         """
         return Bits(*self._core.capacity(sample, progress))
 
@@ -307,33 +293,18 @@ class Channel:
         return place
 
     def likelihood(self, output: str | SupportsIndex) -> _Numbers:
-        """Return Pr[output | word] of every word: float64, shape (V,).
-
-        Parameters
-        ----------
-        output : str or int
-            A word of the space, or its id.
-        """
+        """Return Pr[output | word] of every word, float64, shape (V,); `output` may be an id."""
         return self._core.likelihood(self._id(output))
 
-    def posterior(
-        self,
-        output: str | SupportsIndex,
-        prior: Prior = None,
-    ) -> _Numbers:
+    def posterior(self, output: str | SupportsIndex, prior: Prior = None) -> _Numbers:
         """Return Pr[word | output] of every word: float64, shape (V,), sums to 1.
 
         Parameters
         ----------
         output : str or int
-            A word of the space, or its id.
-        prior : array_like of float, shape (V,), 'rank', or a model of language, optional
+            A word of the space, or its id; some word of the prior must have it.
+        prior : optional
             As for `bits`.
-
-        Raises
-        ------
-        ParameterError
-            No word of the prior has this output.
         """
         return self._core.posterior(self._id(output), numbers_of(prior))
 
@@ -346,22 +317,17 @@ class Channel:
     ) -> _Numbers:
         """Return the mean of the written word's vector given each output, by itself.
 
-        Of all that can be made of one output, nothing is nearer to the vector in the mean square.
-        Whoever learns from private text takes this in the place of the replacement's own vector.
+        Float64, shape (V, n). No other estimate from one output is nearer to the vector in the mean
+        square: use it in place of the replacement's own vector when you learn from private text.
+        An output that no word of the prior has gets the mean of all words.
 
         Parameters
         ----------
         vectors : array_like of float, shape (V, n), optional
             A vector of every word; by default those of the mechanism's embedding.
-        prior : array_like of float, shape (V,), 'rank', or a model of language, optional
+        prior, progress : optional
             As for `bits`.
-        progress : callable, optional
-            Called now and then with the number of laws done.
 
-        Returns
-        -------
-        ndarray of float64, shape (V, n)
-            An output that no word of the prior has gets the mean of all words.
         """
         likely, sums, weights, values = self._sums(vectors, prior, "vectors", progress)
         mean = weights @ values
@@ -380,12 +346,8 @@ class Channel:
 
         E abs(v(W) - E[v(W) | Y])², a sum over all words and outputs. Without any output it is the
         variance of the vectors. With `bits` it is the mechanism's place beside
-        `vector_rate_distortion`, which no mechanism comes below.
-
-        Parameters
-        ----------
-        vectors, prior, progress : optional
-            As for `posterior_means`.
+        `vector_rate_distortion`, which no mechanism comes below. All parameters are as for
+        `posterior_means`.
         """
         likely, sums, weights, whole = self._sums(vectors, prior, "vectors", progress)
         # About the mean: the difference of two large numbers would lose digits.
@@ -410,7 +372,7 @@ class Channel:
         loss : array_like of float, shape (V, n)
             loss[w, z]: the loss of the answer z where w was written.
         prior, progress : optional
-            As for `posterior_means`.
+            As for `bits`.
         """
         _, sums, _, _ = self._sums(loss, prior, "loss", progress)
         return float(sums.min(axis=1).sum())
@@ -441,12 +403,11 @@ class Channel:
     ) -> Posterior:
         """Return the posterior of the words behind a released text.
 
-        All texts that could stand behind it are summed over, none is left out. The mechanism's way
-        with text is in the model: unknown words are drawn as ``oov=`` has it, skipped words show
+        It is a sum over all texts that could stand behind the release. The mechanism's treatment of
+        text is in the model: unknown words are drawn as ``oov=`` says, skipped words show
         themselves, with ``consistent=`` a repeated word was drawn once. Consistent texts are exact
-        where all texts can be written out (a million: few words, or a small space), else
-        approximate, and then `Posterior.exact` is False. Words that ``oov='drop'`` left out are not
-        missed.
+        if all texts can be written out (a million: few words, or a small space), else approximate,
+        and then `Posterior.exact` is False. Words that ``oov='drop'`` left out are not restored.
 
         Parameters
         ----------

@@ -22,20 +22,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._shared.checks import at_least
-from fastdx.channel.receiver import by_rank, matrix_of
+from fastdx.channel.receiver import by_rank, entropy, matrix_of
 from fastdx.exceptions import ParameterError
 
 _Numbers = NDArray[np.float64]
 _Floats = NDArray[np.float32]
 
 ROWS = 512
-"""Words at once: their kernels with 20,000 answers take 40 MB."""
+"""Words handled at once: their kernels with 20,000 answers take 40 MB."""
 EXPONENT = 1.5
-"""Of the step in an answer's weight; 1 is the algorithm as published, and slower."""
-FORGOTTEN = 1e-9
-"""The weight below which a channel leaves an answer out. The lower bound still looks there."""
-CLIMBED = 300
-"""Answers from which maxima of the constraint are looked for in R^n."""
+"""The exponent of the step in an answer's weight; 1 is the published algorithm, and slower."""
+LEAST_WEIGHT = 1e-9
+"""The weight below which a channel drops an answer. The lower bound still counts it."""
+CLIMBED_ANSWERS = 300
+"""The number of answers from which a search climbs to maxima of the constraint in R^n."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,15 @@ class RateDistortion:
     slopes: _Numbers
     """-dR/dD at each point, in bits per unit of distortion, descending: shape (n,)."""
     bits: _Numbers
-    """Of the channel that was found, shape (n,)."""
+    """The bits that the channel found at each point tells, shape (n,)."""
     distortion: _Numbers
-    """Of its best receiver, shape (n,)."""
+    """The expected distortion of that channel's best receiver, shape (n,)."""
     lower: _Numbers
     """A lower bound on bits + slope·distortion of any mechanism, shape (n,)."""
     most: float
     """The distortion without any output."""
     least_possible: tuple[float, float]
-    """The least distortion there is, and bits that are enough for it."""
+    """The least possible distortion, and a number of bits that is enough for it."""
     log_weights: _Numbers = field(repr=False)
     """ln λ of every word at each slope, shape (n, V), before they are made feasible."""
     _source: _Source = field(repr=False)
@@ -83,7 +83,7 @@ class RateDistortion:
         return np.interp(d, xs, np.minimum.accumulate(ys), left=np.inf)
 
     def least(self, distortion: ArrayLike, reconstructions: ArrayLike | None = None) -> Any:
-        """Return bits that no mechanism of such an expected distortion can have less of.
+        """Return a lower bound on the bits of any mechanism with this expected distortion.
 
         Parameters
         ----------
@@ -91,15 +91,14 @@ class RateDistortion:
             Any numbers.
         reconstructions : array_like of float, shape (m, n), optional
             For vectors: the receiver's answers, such as `Channel.posterior_means`. The bound is
-            then proved for them. Without, it is proved for answers that are words, and for others
-            as far as climbing from the words finds all maxima of the constraint.
+            then proved for them. Without them it is proved for answers that are words; for other
+            answers it holds if climbing from the words finds all maxima of the constraint.
         """
         lower = self.lower
         if reconstructions is not None:
-            pairs = zip(self.slopes, self.log_weights, strict=True)
             lower = np.array([
                 self._source.lower(slope * np.log(2), logs, reconstructions) / np.log(2)
-                for slope, logs in pairs
+                for slope, logs in zip(self.slopes, self.log_weights, strict=True)
             ])  # fmt: skip
         d = np.asarray(distortion, dtype=np.float64)
         lines = lower - self.slopes * d[..., None]
@@ -135,8 +134,7 @@ class _Pass:
 
 
 def _blocks(count: int) -> Iterator[slice]:
-    for first in range(0, count, ROWS):
-        yield slice(first, first + ROWS)
+    return (slice(first, first + ROWS) for first in range(0, count, ROWS))
 
 
 class _Matrix:
@@ -235,7 +233,7 @@ class _Vectors:
         every, above = self._constraint(self.vectors, slope, logs)
         most = max(float(every.max()), float(ratios.max()))
         if climb:
-            points = above[np.argsort(-every)[:CLIMBED]]
+            points = above[np.argsort(-every)[:CLIMBED_ANSWERS]]
             for _ in range(10):
                 found, points = self._constraint(points, slope, logs)
                 most = max(most, float(found.max()))
@@ -284,11 +282,6 @@ def _right(b: _Floats, slope: float) -> _Floats:
     return found
 
 
-def _entropy(source: _Source) -> float:
-    used = source.prior[source.prior > 0]
-    return float(-(used * np.log(used)).sum())
-
-
 def _nats(value: float, cost: float, outputs: _Numbers, ratios: _Numbers) -> float:
     """I of the channel with these weights, under the outputs' own probabilities."""
     used = outputs > 0
@@ -310,7 +303,7 @@ def _solve(
                 break
         weights = found.state.weights * found.ratios**EXPONENT
         weights /= weights.sum()
-        kept = weights > FORGOTTEN
+        kept = weights > LEAST_WEIGHT
         state = _State(found.moved[kept], weights[kept] / weights[kept].sum())
         found = source.sweep(state, slope)
     return found, float(source.prior @ found.logs - np.log(most))
@@ -323,7 +316,7 @@ def _range(source: _Source, most: float, closest: float) -> tuple[float, float]:
     for _ in range(40):
         found = source.sweep(start, high)
         close = found.distortion - closest <= 0.01 * span
-        if close or found.bits >= 0.95 * _entropy(source):
+        if close or found.bits >= 0.95 * entropy(source.prior) * np.log(2):
             break
         high *= 2
     single, _ = source.trivial()
@@ -369,7 +362,7 @@ def _points(
     bits, distortion, bounds, logs = (np.array(part) for part in zip(*found, strict=True))
     return RateDistortion(
         wanted / np.log(2), bits / np.log(2), distortion, bounds / np.log(2), most,
-        (closest, _entropy(source) / np.log(2)), logs, source)  # fmt: skip
+        (closest, entropy(source.prior)), logs, source)  # fmt: skip
 
 
 def rate_distortion(
@@ -390,11 +383,11 @@ def rate_distortion(
     prior : array_like of float, shape (V,), optional
         How often each word is written; by default 1/(rank + 2.7).
     slopes : int or array_like of float, optional
-        How many points, or -dR/dD at each, in bits per unit of loss.
+        The number of points, or -dR/dD at each, in bits per unit of loss.
     tolerance : float, optional
-        Bits within which each point is found.
+        The accuracy of each point, in bits.
     rounds : int, optional
-        Passes at a slope at most; `RateDistortion.gap` says how exact a point is then.
+        The most passes at a slope; `RateDistortion.gap` says how exact a point then is.
     progress : callable, optional
         Called with the number of points done.
 
@@ -428,29 +421,15 @@ def vector_rate_distortion(
 ) -> RateDistortion:
     """Return the least bits that a mechanism must tell for each mean squared error of vectors.
 
-    Whatever the outputs are, and whatever the receiver makes of them: his answers are any points.
-    20,000 words of 50 dimensions take some minutes of a core, and 0.3 GB.
+    The bound holds for all outputs and all receivers, whose answers may be any points: see
+    `RateDistortion.least`. 20,000 words of 50 dimensions take some minutes of a core, and 0.3 GB.
 
     Parameters
     ----------
     vectors : array_like of float, shape (V, n)
-        A vector of every word.
-    prior : array_like of float, shape (V,), optional
-        How often each word is written; by default 1/(rank + 2.7).
-    slopes, tolerance, rounds, progress : optional
+        A vector of every word; they must not be all alike.
+    prior, slopes, tolerance, rounds, progress : optional
         As for `rate_distortion`.
-
-    Returns
-    -------
-    RateDistortion
-        The lower bound is proved for answers that are words, and for the answers that
-        `RateDistortion.least` is given. For all of R^n it takes the largest maximum of a sum of
-        Gaussians, which is looked for by climbing from the words.
-
-    Raises
-    ------
-    ParameterError
-        A parameter outside its domain, or vectors that are all alike.
 
     Examples
     --------

@@ -66,14 +66,8 @@ class NgramPrior:
         progress : callable, optional
             Called now and then with the number of texts done.
 
-        Returns
-        -------
-        NgramPrior
-
         Raises
         ------
-        ParameterError
-            An order that is not 1, 2 or 3; frequencies that are none.
         TooLargeError
             More than two million words.
         """
@@ -115,16 +109,9 @@ class NgramPrior:
         *,
         unknown: float = 0.0,
     ) -> NgramPrior:
-        """Make the model without history.
+        """Make the model without history: `space` and `frequencies` as for `train`.
 
-        Parameters
-        ----------
-        space : Embedding or WordGraph
-            The words.
-        frequencies : array_like of float, shape (V,), optional
-            How often each is written; by default 1/(rank + 2.7) in the order of the space.
-        unknown : float, optional
-            How often a word is written that the space does not have.
+        `unknown` is how often a word is written that the space does not have.
         """
         return cls(NgramPriorCore.of_frequencies(space, frequencies, unknown))
 
@@ -148,13 +135,8 @@ class NgramPrior:
     def next(self, words: Iterable[str] = ()) -> NDArray[np.float64]:
         """Return the probability of every word behind the words of a sentence's beginning.
 
-        Given that the next word is known: float64, shape (V,), sums to 1.
-
-        Parameters
-        ----------
-        words : iterable of str, optional
-            What stands before; possibly none, possibly more than the order needs. A word that the
-            space does not have counts as unknown.
+        Given that the next word is known: float64, shape (V,), sums to 1. `words` may be none, or
+        more than the order needs; a word that the space does not have counts as unknown.
         """
         return self._core.next(words)[0]
 
@@ -163,16 +145,9 @@ class NgramPrior:
         return self._core.next(words)[1]
 
     def behind(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
-        """Return the probability of words behind single words, as far as pairs tell.
+        """Return the probability of each `second` word behind each `first` one, as pairs tell.
 
-        Parameters
-        ----------
-        first, second : array_like of int
-            Ids of words, and of words that may stand behind each of them.
-
-        Returns
-        -------
-        ndarray of float64, shape (first, second)
+        Both are ids of words; returns float64, shape (first, second).
         """
         return self._core.behind(first, second)
 

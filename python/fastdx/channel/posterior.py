@@ -120,11 +120,8 @@ class Posterior:
     def means_of(self, vectors: ArrayLike) -> _Numbers:
         """Return the posterior mean of each word's vector: float64, shape (n, dim).
 
-        Parameters
-        ----------
-        vectors : array_like of float, shape (V, dim)
-            A vector of every word of the space. An unknown word counts as their mean by the prior's
-            frequencies.
+        `vectors`, shape (V, dim), are those of the space's words. An unknown word counts as their
+        mean by the prior's frequencies.
         """
         return self._core.means(vectors)
 
@@ -169,7 +166,7 @@ class Posterior:
         at_least: float = 0.5,
         seed: SupportsIndex | None = None,
     ) -> View:
-        """Return the text as people read it, marked as reconstructed.
+        """Return the text as people read it; printed, it says that it is reconstructed.
 
         Parameters
         ----------
@@ -179,17 +176,12 @@ class Posterior:
             frequent word everywhere, the release says too little for a text, and each place is
             "…". 'marginals': the likeliest word of each place, of which more are
             right. 'sample': a text drawn from the posterior. 'certain': at each place the most
-            specific thing that is probable enough: the word, else in brackets what the probable
-            words are by WordNet's hierarchy of nouns, else "…", of which neighbours merge.
+            specific thing that is probable enough: the word, else in brackets a category of the
+            probable words by WordNet's hierarchy of nouns, else "…"; adjacent ones merge.
         at_least : float, optional
-            For 'certain': the probability of all that it says.
+            For 'certain': the least probability of each word or category that it says.
         seed : int, optional
-            Of the sample.
-
-        Returns
-        -------
-        View
-            Printed, it says what it is; ``.text`` does not.
+            The seed of the sample.
 
         Examples
         --------

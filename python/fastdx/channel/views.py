@@ -35,12 +35,12 @@ class DecodedWord:
 
 @dataclass(frozen=True)
 class View:
-    """A text that was reconstructed. Printed, it says so first; `text` is without the mark."""
+    """A reconstructed text. Printed, it says so first; `text` is without the mark."""
 
     text: str
     expected_right: float
-    """The share of what it says in the place of replaced words that is expected to be right; NaN
-    where it says nothing."""
+    """The expected share of right ones among the words that it says in place of replaced ones; NaN
+    if it says none."""
     words: tuple[DecodedWord, ...] = ()
     """One for each word of the release; empty for samples."""
     gaps: tuple[str, ...] = field(default=(), repr=False)

@@ -28,20 +28,10 @@ from fastdx.cli.messages import CommandError
 from fastdx.cli.options import Parser
 
 COMMANDS = {
-    "privatize": "privatize",
-    "calibrate": "calibrate",
-    "evaluate": "evaluate",
-    "compare": "compare",
-    "decode": "decode",
-    "convert": "convert",
-    "info": "convert",
-    "index": "index",
-    "poincare": "poincare",
-    "emd": "emd",
-    "counts": "counts",
-    "serve": "serve",
-    "completion": "completion",
-}
+    name: name
+    for name in ("privatize", "calibrate", "evaluate", "compare", "decode", "convert", "info",
+                 "index", "poincare", "emd", "counts", "serve", "completion")
+} | {"info": "convert"}  # fmt: skip
 """The module of each command."""
 
 EXAMPLES = """

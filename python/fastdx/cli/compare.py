@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ STANDARD_LAWS = 2000
 """The default number of words with ``--mechanisms``: computing the ε of a law takes V³ steps."""
 COVERS = (10, 40, 80)
 """The default sizes of covers."""
-MEMORY = 8 << 30
+MEMORY_BYTES = 8 << 30
 """The most bytes of laws of all words."""
 COPIES = 4
 """The most copies of the laws of all words in memory at once."""
@@ -165,18 +165,18 @@ def _few(options: argparse.Namespace, e: Embedding) -> tuple[Embedding, str]:
     ids = [i for i, word in enumerate(e.words) if word not in excluded]
     words = STANDARD_LAWS if options.words is None else options.words or len(ids)
     needed = COPIES * 8 * min(words, len(ids)) ** 2
-    if needed > MEMORY:
-        most = int((MEMORY / (8 * COPIES)) ** 0.5)
+    if needed > MEMORY_BYTES:
+        most = int((MEMORY_BYTES / (8 * COPIES)) ** 0.5)
         raise CommandError(
             f"the laws of {min(words, len(ids)):,} words need {needed:,} bytes, the limit is "
-            f"{MEMORY:,}: give --words {most} or less"
+            f"{MEMORY_BYTES:,}: give --words {most} or less"
         )
     few = ids[:words]
     which = f"The first {len(few):,} of the embedding's {len(e):,} words"
     if excluded:
         which += f", without the {len(excluded)} that are never released"
-    words_of = e.words
-    return Embedding([words_of[i] for i in few], e.vectors[few], metric=e.metric), which
+    names = e.words
+    return Embedding([names[i] for i in few], e.vectors[few], metric=e.metric), which
 
 
 def _named_page(options: argparse.Namespace, names: list[str] | str, e: Embedding) -> Iterator[str]:
@@ -210,8 +210,9 @@ def _named_page(options: argparse.Namespace, names: list[str] | str, e: Embeddin
             "Each mechanism has the largest ε at which the attacker names no more than "
             f"{options.named:.1%} of the words. The row says so if there is no such ε.\n"
         )
-    by = "another embedding" if judge is not None else "the mechanisms' own embedding, which "
-    by += "" if judge is not None else "flatters those that use its distances (--judge)"
+    by = "another embedding"
+    if judge is None:
+        by = "the mechanisms' own embedding, which flatters those that use its distances (--judge)"
     yield (
         "- *bits a word*: the mutual information of a word and its replacement, if words are "
         "written with probability ∝ 1/(rank + 2.7). A release of n words tells any reader at most "
@@ -232,8 +233,7 @@ def _named_page(options: argparse.Namespace, names: list[str] | str, e: Embeddin
         f"- *similarity*: the mean cosine of word and replacement in {by}. *chance*: the mean "
         "cosine of words and replacements paired at random.\n"
     )
-    yield "| " + " | ".join(HEADER) + " |"
-    yield "|" + "---|" * len(HEADER)
+    yield from _head(HEADER)
     drawing: dict[str, Mechanism] = {}
     at: dict[str, Any] = {"epsilon": options.epsilon}
     if options.named is not None or options.bits is not None:
@@ -304,11 +304,10 @@ def _graph(options: argparse.Namespace, e: Embedding) -> Embedding | WordGraph |
     if options.graph != "nouns":
         return WordGraph(options.graph)
     nouns = Embedding.default("nouns")
-    kept = [i for i, word in enumerate(nouns.words) if word in e]
-    if len(kept) < 2:
+    words = [word for word in nouns.words if word in e]
+    if len(words) < 2:
         return None
-    words = [nouns.words[i] for i in kept]
-    return Embedding(words, nouns.vectors[kept], metric="poincare")
+    return Embedding(words, nouns.vectors[nouns.ids(words)], metric="poincare")
 
 
 def _prior(mechanism: Mechanism, e: Embedding) -> NDArray[np.float64]:
@@ -348,13 +347,16 @@ def _table(
             attacked = {"texts": unknown, "model": NgramPrior.train(mechanism.space, known)}
         table = frontier({name: mechanism}, judge=judge, prior=_prior(mechanism, e), **attacked)
         if not shown:
-            yield "| " + " | ".join(table.columns) + " |"
-            yield "|" + "---|" * len(table.columns)
+            yield from _head(table.columns)
             shown = True
         for row in table:
             cells = (f"{x:.3f}" if isinstance(x, float) else str(x) for x in row.values())
             yield "| " + " | ".join(cells) + " |"
     yield ""
+
+
+def _head(columns: Sequence[str]) -> list[str]:
+    return ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
 
 
 def _sentences(mechanisms: dict[str, Mechanism], sentences: list[str]) -> Iterator[str]:

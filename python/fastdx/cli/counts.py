@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fastdx.channel import Channel
 from fastdx.cli.drawing import texts_of
@@ -16,9 +15,6 @@ from fastdx.cli.messages import Bar, CommandError, step
 from fastdx.cli.options import Commands, known_words, lines_of, load, show_text, words_options
 from fastdx.counts import Estimator, Share
 from fastdx.exceptions import ParameterError
-
-if TYPE_CHECKING:
-    pass
 
 
 def add(commands: Commands) -> None:

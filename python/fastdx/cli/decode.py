@@ -6,8 +6,10 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from fastdx._core import open_space
 from fastdx._shared.replace import open_output
 from fastdx.cli.drawing import texts_of
 from fastdx.cli.formats import Opener, format_named
-from fastdx.cli.messages import Bar, CommandError, step
+from fastdx.cli.messages import Bar, CommandError, step, tell
 from fastdx.cli.options import (
     SHORT,
     Commands,
@@ -98,7 +100,9 @@ def _decode(args: argparse.Namespace) -> None:
         content = posterior.expected_right_content
         if not np.isnan(content):
             total, right = total + len(posterior), right + content * len(posterior)
-        guarantee = _guarantee(posterior, right / total if total else float("nan"))
+        # The statement of the last text, with the mean over all texts.
+        mean = right / total if total else float("nan")
+        guarantee = str(replace(posterior.guarantee, right=mean))
     lines = "".join(f"{part}\n" for part in parts)
     out = page(parts, guarantee) if args.to == "html" else lines
     if args.output is None:
@@ -108,13 +112,6 @@ def _decode(args: argparse.Namespace) -> None:
             file.write(out.encode("utf-8"))
     if args.to != "html" and guarantee:
         print(guarantee, file=sys.stderr)
-
-
-def _guarantee(posterior: Posterior, right: float) -> str:
-    """Return the statement about all texts: that of the last text, with the mean over all."""
-    from dataclasses import replace
-
-    return str(replace(posterior.guarantee, right=right))
 
 
 def _part(args: argparse.Namespace, posterior: Posterior) -> str:
@@ -153,17 +150,9 @@ def _prior(args: argparse.Namespace, channel: Channel) -> NgramPrior:
     if args.prior is not None:
         with step("reading the model", quiet=args.quiet):
             return NgramPrior.load(space, args.prior)
-    english: Any = getattr(NgramPrior, "english", None)
-    if english is not None:
-        try:
-            found: NgramPrior = english(space)
-        except ParameterError:
-            pass  # the model has only the built-in words
-        else:
-            return found
-    if not args.quiet:
-        print("fastdx: no --prior: each word is decoded by itself, by its frequency",
-              file=sys.stderr)  # fmt: skip
+    with suppress(ParameterError):  # the model has only the built-in words
+        return NgramPrior.english(space)
+    tell("no --prior: each word is decoded by itself, by its frequency", quiet=args.quiet)
     return NgramPrior.of_frequencies(space)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastdx._core import JsonBlock, Replacements, Texts, privatize_arrow, privatize_json
 from fastdx.cli.formats import FORMATS, Choice, Opener, format_of
-from fastdx.cli.formats.base import Batch, TextError, leaves
+from fastdx.cli.formats.base import Batch, Draw, TextError, leaves
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import FastdxWarning, UnknownWordError
 from fastdx.mechanisms import Mechanism
@@ -84,22 +84,16 @@ class Bill:
         return prices
 
 
-class _Gather:
-    """Takes the place of `Drawing`: it keeps texts, and returns them unchanged."""
+class _Gather(Draw):
+    """Keeps texts, and returns them unchanged."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
-
-    def start(self) -> None:
-        """Begin another file."""
 
     def texts(self, texts: list[str], accounts: Sequence[str] | None = None) -> list[str]:
         del accounts
         self.found += texts
         return texts
-
-    def strings(self, block: JsonBlock) -> list[str]:
-        return self.texts(block.texts())
 
     def column(self, array: Any, path: list[str], accounts: Sequence[str] | None = None) -> Any:
         del accounts
@@ -121,7 +115,7 @@ def texts_of(
         yield batch, gather.found
 
 
-class Drawing:
+class Drawing(Draw):
     """Draws and counts the texts of one output."""
 
     def __init__(self, mechanism: Mechanism, bags: BagOfWords | None, *, whole: bool) -> None:
@@ -153,7 +147,7 @@ class Drawing:
     def strings(self, block: JsonBlock) -> Texts | list[str]:
         """Privatise the strings of some JSON records."""
         if self._bags is not None or self.bill is not None or not len(block):
-            return self.texts(block.texts())
+            return super().strings(block)
         out, new = privatize_json(self._mechanism, block)
         self.counts.update(new)
         return out

@@ -11,8 +11,8 @@ import numpy as np
 
 from fastdx._shared import LEAST_TEXTS
 from fastdx.cli import policies
-from fastdx.cli.collection import Collection
 from fastdx.cli.formats import FORMATS
+from fastdx.cli.labelled import Collection
 from fastdx.cli.messages import CommandError, tell
 from fastdx.cli.options import (
     SHORT,

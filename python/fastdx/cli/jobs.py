@@ -34,13 +34,7 @@ class Job(NamedTuple):
 
 
 def jobs(args: argparse.Namespace, choice: Choice, opener: Opener) -> tuple[list[Job], int]:
-    """Return the jobs, and the number of files of other formats in folders.
-
-    Raises
-    ------
-    CommandError
-        The options do not fit the files.
-    """
+    """Return the jobs, and the number of files of other formats in folders; check the options."""
     kept: list[tuple[InputFile, type[Format]]] = []
     others = 0
     for g in _input_files(args):
@@ -76,13 +70,6 @@ def streams(output: str) -> bool:
     """Return whether an output is a stream, which releases text while it is written."""
     path = Path(output)
     return output == "-" or (path.exists() and not path.is_file() and not path.is_dir())
-
-
-def total_size(names: Sequence[str]) -> int | None:
-    """Return the bytes of all input files; None if standard input is one of them."""
-    if "-" in names:
-        return None
-    return sum(Path(name).stat().st_size for name in names)
 
 
 def _input_files(args: argparse.Namespace) -> list[InputFile]:
@@ -139,13 +126,7 @@ def _walk(folder: Path) -> Iterator[InputFile]:
 
 
 def _outputs(given: Sequence[InputFile], folder: Path) -> dict[str, str]:
-    """Return the output path of every input by the input's path, and create the folders.
-
-    Raises
-    ------
-    CommandError
-        Two inputs would have one output, or an output would replace an input.
-    """
+    """Return the output path of every input by the input's path, and create the folders."""
     made: dict[str, str] = {}
     owner: dict[Path, str] = {}
     inputs = {Path(g.path).resolve() for g in given}

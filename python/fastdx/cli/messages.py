@@ -65,7 +65,7 @@ class Bar:
 
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-LATE = 0.5
+LATE_SECONDS = 0.5
 """Seconds after which a running step is shown."""
 
 
@@ -88,13 +88,13 @@ def step(what: str, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
 
     def show() -> None:
         start, frame = time.monotonic(), 0
-        pause = LATE
+        pause = LATE_SECONDS
         while not ended.wait(pause):
             pause, frame = 0.1, frame + 1
             count = f", {done:,} words" if done else ""
             seconds = time.monotonic() - start
             _line(f"{FRAMES[frame % len(FRAMES)]} {what}{count}, {seconds:.0f} s")
-        if pause != LATE:
+        if pause != LATE_SECONDS:
             _line("")
 
     thread = threading.Thread(target=show, daemon=True)

@@ -104,20 +104,11 @@ class Option:
         self, name: str, about: str, *, key: str = "", of: Callable[[Any], Any] | None = None,
         **more: Any,
     ) -> None:  # fmt: skip
-        """Describe an option.
+        """Describe an option by its name without dashes and its help.
 
-        Parameters
-        ----------
-        name : str
-            The option, without its dashes.
-        about : str
-            Its help, to which the mechanisms that take the key are added.
-        key : str, optional
-            The key, ``table.key`` within a table; by default the option's name.
-        of : callable, optional
-            What makes the value of the key from that of the option.
-        more
-            What argparse is told of the option.
+        The key is ``table.key`` within a table, and by default the option's name. `of` makes the
+        value of the key from that of the option; argparse gets `more`. The help names the
+        mechanisms that take the key, if not all do.
         """
         self.name, self.key, self.of, self._more = name, key or name, of, more
         self.dest = name.replace("-", "_")
@@ -343,24 +334,15 @@ class MechanismOptions(NamedTuple):
         return cls(spec, bag, quiet, None, recommended)
 
     @property
-    def consistent(self) -> bool:
-        """Whether equal words in a text get the same replacement."""
-        return bool(self.spec.get("consistent"))
-
-    @property
     def policy(self) -> str | None:
         """Which parts are as recommended and which are not, if the recommended policy is meant."""
         return _recommended(self.spec) if self.recommended else None
 
     def make(self, *, pieces: bool = False) -> Mechanism:
-        """Make the mechanism.
-
-        Parameters
-        ----------
-        pieces : bool, optional
-            Whether one call of the mechanism gets the pieces of one text.
-        """
-        spec = {**self.spec, "consistent": "call"} if pieces and self.consistent else self.spec
+        """Make the mechanism; `pieces` says that each of its calls gets the pieces of one text."""
+        spec = self.spec
+        if pieces and spec.get("consistent"):
+            spec = {**spec, "consistent": "call"}
         doing = "certifying" if spec.get("certified") else "making the mechanism"
         with step(doing, quiet=self.quiet) as progress:
             make = made if self.file is None else from_spec
@@ -435,10 +417,7 @@ def load(args: argparse.Namespace, path: str) -> Embedding:
 
 
 def attacked_texts(path: str) -> tuple[list[str], list[str]]:
-    """Return the texts, one per line, that an attacker knows, and those that he attacks.
-
-    Lines alternate: he knows the first and attacks the second. Empty lines are left out.
-    """
+    """Return the texts that an attacker knows, and those that he attacks: lines by turns."""
     lines = lines_of(path)
     if len(lines) < 2:
         raise CommandError(f"{path}: --texts needs at least two lines, one text each")

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 from fastdx.cli.formats.base import Batch, Draw
 
-AHEAD = 1
+WAITING_BATCHES = 1
 """The number of batches that wait before drawing and before writing; it bounds the memory."""
-PATIENCE = 10.0
+WAIT_SECONDS = 10.0
 """Seconds that an ended run waits for its threads. A thread that waits for input, or for a reader
 of its output, cannot be woken. It holds no lock and ends with the process."""
 
@@ -23,7 +23,7 @@ class _Channel:
     """A bounded queue of batches that can be shut."""
 
     def __init__(self) -> None:
-        self._items: queue.Queue[Batch | None] = queue.Queue(AHEAD)
+        self._items: queue.Queue[Batch | None] = queue.Queue(WAITING_BATCHES)
         self._shut = threading.Event()
 
     def put(self, item: Batch | None) -> None:
@@ -103,7 +103,7 @@ def run(batches: Iterator[Batch], draw: Draw, write: Callable[[Batch], object]) 
         drawn.shut()
         if failed or threads[1].is_alive():
             # The writing thread must stop before the caller closes the file.
-            threads[1].join(PATIENCE)
+            threads[1].join(WAIT_SECONDS)
             threads[0].join(1.0)
     if failed:
         raise failed[0]

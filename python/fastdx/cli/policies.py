@@ -25,12 +25,6 @@ class Policy(NamedTuple):
     allow_unchanged: bool = False
 
 
-def split(given: str) -> tuple[str, str | None]:
-    """Return the file and the name of FILE or FILE:NAME."""
-    file, _, name = given.rpartition(":")
-    return (file, name) if file and not Path(given).exists() else (given, None)
-
-
 def has_names(path: str) -> bool:
     """Return whether a file has named policies; if not, it is one Spec."""
     text = Path(path).read_text("utf-8", errors="replace")
@@ -38,17 +32,19 @@ def has_names(path: str) -> bool:
 
 
 def one(given: str) -> Policy:
-    """Return the policy of a file: its Spec, or the policy with the name or by default."""
-    path, name = split(given)
+    """Return the policy of FILE or FILE:NAME: a Spec, or the policy of this name or by default."""
+    path, name = given, ""
+    if ":" in given[1:] and not Path(given).exists():
+        path, name = given.rsplit(":", 1)
     if not has_names(path):
-        if name is not None:
+        if name:
             raise CommandError(f"{path}: it is one Spec, and has no policy {name!r}")
         return Policy(json.loads(read_spec(path)))
     default, named = _read(path)
-    if name is None and default is None:
+    if not name and default is None:
         raise CommandError(f"{path}: no policy is the default one: give FILE:NAME",
                            ", ".join(named))  # fmt: skip
-    chosen = str(default if name is None else name)
+    chosen = name or str(default)
     policy = _of(path, named, chosen)
     if policy.spans_only:
         raise CommandError(f"{path}: policies.{chosen}: it is for spans only, and a file has none")
@@ -56,19 +52,9 @@ def one(given: str) -> Policy:
 
 
 def mechanisms(path: str, only: Iterable[str] = ()) -> dict[str, Mechanism]:
-    """Return the mechanisms of a file of policies by their names.
+    """Return the mechanisms of a file of policies by their names: of `only` these, or of all.
 
-    Parameters
-    ----------
-    path : str
-        The file. Paths in it are relative to its folder.
-    only : iterable of str
-        Names of policies, in the order of the result; by default all policies of the file.
-
-    Raises
-    ------
-    CommandError
-        A policy is wrong; the message names the file, the policy and the key.
+    Paths in the file are relative to its folder. Errors name the file, the policy and the key.
     """
     from fastdx.engines._recipe import is_index  # which imports much
 

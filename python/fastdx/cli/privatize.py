@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 from fastdx import __version__
 from fastdx._shared.card import beside, card_of, no_card
 from fastdx._shared.replace import open_output, packed
-from fastdx.cli import closing, pipeline
-from fastdx.cli.closing import Done
+from fastdx.cli import pipeline, summary
 from fastdx.cli.drawing import Bill, Drawing
-from fastdx.cli.finished import Finished, Hashed, hash_of
 from fastdx.cli.formats import FORMATS, Choice, Opener
-from fastdx.cli.formats.opening import LONGEST
-from fastdx.cli.jobs import Job, jobs, streams, total_size
+from fastdx.cli.formats.opening import LONGEST_BYTES
+from fastdx.cli.jobs import Job, jobs, streams
 from fastdx.cli.messages import Bar, CommandError
 from fastdx.cli.options import (
     BAG,
@@ -32,6 +30,8 @@ from fastdx.cli.options import (
     refuse_unchanged,
     show_text,
 )
+from fastdx.cli.resume import Finished, Hashed, hash_of
+from fastdx.cli.summary import Totals
 from fastdx.mechanisms import Mechanism
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _input_options(p: argparse.ArgumentParser) -> None:
                        "','; '\\t' is a tab)")  # fmt: skip
     group.add_argument("--encoding", metavar="NAME", help="Python's name of the encoding of the "
                        "input (default utf-8); the output is UTF-8")  # fmt: skip
-    group.add_argument("--max-record", type=_megabytes, default=LONGEST >> 20, metavar="MB",
+    group.add_argument("--max-record", type=_megabytes, default=LONGEST_BYTES >> 20, metavar="MB",
                        help="the largest line, row or record, in MB (default %(default)s); memory "
                        "grows with it")  # fmt: skip
 
@@ -177,7 +177,7 @@ def _privatize(args: argparse.Namespace) -> None:
                     longest=args.max_record << 20)  # fmt: skip
     bar = Bar(None, args.quiet)
     opener = Opener(bar, args.encoding)
-    total = Done()
+    total = Totals()
     wanted, total.others = jobs(args, choice, opener)
     ledger = None
     if args.ledger:
@@ -196,7 +196,8 @@ def _privatize(args: argparse.Namespace) -> None:
     if args.output_dir:
         parameters = hash_of(_released_by(args, choice, mechanism))
         finished = Finished(Path(args.output_dir), parameters)
-    bar.total = total_size([name for job in wanted for name in job.names])
+    names = [name for job in wanted for name in job.names]
+    bar.total = None if "-" in names else sum(Path(name).stat().st_size for name in names)
     run = _Run(args, choice, mechanism, bags, opener, ledger, finished, total)
     try:
         for job in wanted:
@@ -208,7 +209,7 @@ def _privatize(args: argparse.Namespace) -> None:
     finally:
         bar.clear()
     total.nearly = mechanism._nearly_always_unchanged()
-    closing.report(args, asked.policy, mechanism, bags, total)
+    summary.report(args, asked.policy, mechanism, bags, total)
 
 
 def _released_by(args: argparse.Namespace, choice: Choice, mechanism: Mechanism) -> dict[str, Any]:
@@ -255,7 +256,7 @@ class _Run(NamedTuple):
     opener: Opener
     ledger: Ledger | None
     finished: Finished | None
-    total: Done
+    total: Totals
 
     def make(self, job: Job) -> None:
         """Make an output; it gets its name when it is complete and paid for."""

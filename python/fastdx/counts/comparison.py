@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastdx._shared.student import quantile, tail
 
 Mean = tuple[float, float, int]
-"""A mean, its standard error, documents."""
+"""A mean, its standard error, and the number of documents."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ _Numbers = NDArray[np.float64]
 
 ROUNDS = 100
 """Rounds of `Estimator.distribution` at most."""
-MEMORY = 2 << 30
+MEMORY_BYTES = 2 << 30
 """Bytes of the law that `Estimator.distribution` keeps."""
 UNKNOWN = 0.02
 """How often an unknown word is taken to be written at the start, if the prior does not say it."""
@@ -140,7 +140,7 @@ class Estimator:
         return sum(map(len, self._ids))
 
     def add(self, texts: Any, column: str | None = None) -> Estimator:
-        """Count the outputs of released documents.
+        """Count the outputs of released documents; returns itself.
 
         Parameters
         ----------
@@ -152,17 +152,12 @@ class Estimator:
         column : str, optional
             Of a frame the column of text.
 
-        Returns
-        -------
-        Estimator
-            Itself.
-
         Raises
         ------
         ParameterError
-            A text that is no release of this mechanism; no such column.
+            A text is no release of this mechanism.
         InputTypeError
-            What is no text; a frame of Spark, whose parts are counted where they are.
+            A frame of Spark is given: its parts are counted where they are.
 
         Examples
         --------
@@ -261,28 +256,22 @@ class Estimator:
         return value, error, documents
 
     def share(self, words: str | Iterable[str], confidence: float = 0.95) -> Share:
-        """Estimate which share of all words is one of these.
+        """Estimate which share of all words is one of these; takes at least two documents.
 
         A score g(y) of every output is chosen by the law, the words, and how many words were
         released; the estimate is the mean score. Its bias is at most max_w |(Kg)_w - f_w|, where
         f is 1 for the words asked for: a maximum over all words, and over unknown ones where
         ``oov='random'`` hides them. The interval is value ± (bias + t·error), with documents as
-        independent draws and Student's t: it holds for the documents at hand, and for what they are
-        drawn from. ``consistent=True`` changes nothing: draws are shared within a document only.
+        independent draws and Student's t: it holds for the documents at hand, and for the
+        population that they are drawn from. ``consistent=True`` changes nothing: draws are shared
+        within a document only.
 
         Parameters
         ----------
         words : str or iterable of str
             A word, or a lexicon.
         confidence : float, optional
-            Of the interval.
-
-        Raises
-        ------
-        UnknownWordError
-            A word that the space does not have.
-        ParameterError
-            No word, fewer than two documents, a confidence that is none.
+            The confidence of the interval.
         """
         confidence = inside("confidence", confidence)
         wanted = indicator(self._channel, words)
@@ -296,7 +285,7 @@ class Estimator:
         self,
         rounds: SupportsIndex | None = None,
         *,
-        memory: SupportsIndex = MEMORY,
+        memory: SupportsIndex = MEMORY_BYTES,
         progress: Callable[[int], object] | None = None,
     ) -> Distribution:
         """Estimate how often every word is written.
@@ -309,17 +298,12 @@ class Estimator:
         Parameters
         ----------
         rounds : int, optional
-            Rounds to be made; by default as above, at most 100.
+            The number of rounds; by default as above, at most 100, from at least two documents.
         memory : int, optional
             Bytes of the law that are kept between rounds; the rest is computed anew in each round.
             20,000 words need 1.6 GB.
         progress : callable, optional
             Called now and then with the number of rounds done.
-
-        Raises
-        ------
-        ParameterError
-            Fewer than two documents and no `rounds`.
         """
         asked = None if rounds is None else rounds.__index__()
         if asked is not None:
@@ -363,7 +347,7 @@ class Estimator:
         at_most: SupportsIndex = 50,
         confidence: float = 0.95,
     ) -> list[Difference]:
-        """Find words that two groups of documents write differently often.
+        """Find words that two groups write differently often, smallest p-values first.
 
         Each word's difference has an interval as in `share`, and a p-value that includes the bias:
         that of Student's t for the difference less its bias. Of the words marked as `differs` at
@@ -383,17 +367,12 @@ class Estimator:
             Benjamini and Hochberg (1995): finds more, and holds for independent or positively
             dependent tests only.
         apart : float, optional
-            At most so much is taken to be the total variation between the frequencies of the
-            groups, which bounds the bias of differences: 2·apart·bias. 1 (default) assumes nothing.
+            The largest total variation between the frequencies of the groups, which bounds the bias
+            of differences: 2·apart·bias. 1 (default) assumes nothing.
         at_most : int, optional
-            Words that are chosen where none are given.
+            The number of words that are chosen if none are given.
         confidence : float, optional
-            Of each interval by itself.
-
-        Returns
-        -------
-        list of Difference
-            Smallest p-values first.
+            The confidence of each interval by itself.
         """
         self._check_same(other)
         share("apart", apart)
@@ -422,10 +401,7 @@ class Estimator:
     def outputs(self, kept: NDArray[np.bool_] | None = None) -> _Numbers:
         """Return how often each output was seen: float64, shape (V,). These mislead: see `share`.
 
-        Parameters
-        ----------
-        kept : numpy.ndarray of bool, shape (documents,), optional
-            Which documents are counted; by default all.
+        `kept`, of bool and shape (documents,), says which documents are counted; by default all.
         """
         ids, starts = self._collected()
         if kept is not None:

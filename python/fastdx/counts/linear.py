@@ -19,7 +19,7 @@ from fastdx.channel import Channel
 _Numbers = NDArray[np.float64]
 _Ids = NDArray[np.int64]
 
-LARGEST = 512
+MOST_OUTPUTS = 512
 """Outputs that have a score of their own at most; all others share one. All have one in spaces of
 no more words."""
 ROWS = 2048
@@ -84,23 +84,22 @@ def rule_for(
 ) -> Rule:
     """Choose the scores that cost least.
 
-    Ridge regressions of what is wanted on the columns of the law: large residuals get more weight
-    from round to round (Lawson 1961), which turns the least squares towards the least maximum;
-    penalties on the variance go over a grid. Of all scores that were seen the best are taken.
-    Nothing depends on what was released.
+    Ridge regressions of the wanted counts on the columns of the law: large residuals get more
+    weight from round to round (Lawson 1961), which turns the least squares towards the least
+    maximum; penalties on the variance go over a grid. The best of all scores seen are taken.
+    Nothing depends on the released texts.
 
     Parameters
     ----------
     channel : Channel
         The law.
     wanted : numpy.ndarray of float64, shape (V,)
-        What each word counts.
-    prior : numpy.ndarray of float64, shape (V,)
-        Public frequencies, which say how much a score varies. The bound does not depend on them.
-    unknown : float
-        How often an unknown word is written, under the same.
+        The count of each word.
+    prior, unknown : numpy.ndarray of float64, shape (V,), and float
+        Public frequencies of words, and of unknown ones, which say how much a score varies. The
+        bound does not depend on them.
     cost : callable
-        What is to be least of a rule, such as its `half_width` for so many words.
+        A function of a rule to minimise, such as its `half_width` for so many words.
     """
     law = _Law(channel, prior, unknown)
     target = np.zeros(law.rows)
@@ -123,7 +122,7 @@ def rule_for(
             paid = cost(rule)
             if best is None or (paid, rule.bias) < (least, best.bias):  # bias where all cost inf
                 best, least, worst = rule, paid, residuals
-        if len(outputs) >= min(LARGEST, len(wanted)) or growth == GROWTHS:
+        if len(outputs) >= min(MOST_OUTPUTS, len(wanted)) or growth == GROWTHS:
             break
         outputs = _more_outputs(outputs, worst, len(wanted))
     assert best is not None
@@ -133,12 +132,12 @@ def rule_for(
 def _first_outputs(law: _Law, target: _Numbers) -> _Ids:
     """Return the outputs to begin with: all of a small space, else the words that count."""
     words = len(target) - (law.unknown is not None)
-    if words <= LARGEST:
+    if words <= MOST_OUTPUTS:
         return np.arange(words)
     counted = np.flatnonzero(target[:words])
-    if len(counted) > LARGEST // 2:
+    if len(counted) > MOST_OUTPUTS // 2:
         order = np.argsort(-law.written[counted] * np.abs(target[counted]), kind="stable")
-        counted = np.sort(counted[order[: LARGEST // 2]])
+        counted = np.sort(counted[order[: MOST_OUTPUTS // 2]])
     return counted
 
 
@@ -146,7 +145,7 @@ def _more_outputs(outputs: _Ids, residuals: _Numbers, words: int) -> _Ids:
     """Add the outputs of the words whose bias is largest: each word's own."""
     error = np.abs(residuals[:words] - np.median(residuals))
     error[outputs] = -1.0
-    more = np.argsort(-error, kind="stable")[: min(LARGEST // 2, LARGEST - len(outputs))]
+    more = np.argsort(-error, kind="stable")[: min(MOST_OUTPUTS // 2, MOST_OUTPUTS - len(outputs))]
     return np.sort(np.concatenate([outputs, more]))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,25 +85,23 @@ def plan(
 ) -> Plan:
     """Say how many documents it takes to estimate a share of words.
 
-    Words of a document are taken to be independent: where the texts of a person are alike, it takes
+    Words of a document are taken to be independent: if the texts of a person are alike, it takes
     more.
 
     Parameters
     ----------
-    channel : Channel
-        The law of the mechanism.
+    channel, prior
+        As for `Estimator`.
     words : str or iterable of str
         The lexicon.
     within : float, optional
         How far the estimate may be off, as a part of the share.
     share : float, optional
-        The share that is expected.
-    prior : optional
-        Public frequencies, as for `Estimator`.
+        The expected share.
     words_per_document : float, optional
-        Words of a document.
+        The words of a document.
     confidence : float, optional
-        How often it must be so.
+        The probability with which the estimate must be so near.
 
     Examples
     --------
@@ -122,7 +121,8 @@ def plan(
         raise ParameterError(f"share must be below 1, got {share}")
     wanted = indicator(channel, words)
     public = by_rank(numbers_of(prior), len(channel.mechanism.space))
-    half, width = within * share, _normal_width(inside("confidence", confidence))
+    half = within * share
+    width = NormalDist().inv_cdf((1 + inside("confidence", confidence)) / 2)
     given = prior.unknown if isinstance(prior, NgramPrior) else UNKNOWN
     unknown = given if channel.mechanism.oov == "random" else 0.0
 
@@ -133,20 +133,13 @@ def plan(
     tilted = _tilted(public, wanted, share)
     best = rule_for(channel, wanted, prior=tilted, unknown=unknown, cost=takes)
     bits = float(channel.bits(public))
-    epsilon = _response_epsilon(public, bits)
+    epsilon = bisected(lambda e: _response_bits(public, e) < bits, 0.0, 60.0)
     response = _response_words(len(public), int(wanted.sum()), epsilon, share, half / width)
     curator = _curator_words(epsilon, share, half / width)
     counts = (max(n, 1.0) / words_per_document for n in (takes(best), response, curator))
     documents = [n if math.isinf(n) else float(max(math.ceil(n), 1)) for n in counts]
     return Plan(documents[0], documents[1], documents[2], best.bias, half, share, epsilon, bits,
                 words_per_document)  # fmt: skip
-
-
-def _normal_width(confidence: float) -> float:
-    """Return z so that a normal variable lies between -z and z with this probability."""
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def _tilted(
@@ -170,11 +163,6 @@ def _response_bits(prior: NDArray[np.float64], epsilon: float) -> float:
     given = least * math.exp(epsilon)
     row = given * math.log2(given) + (size - 1) * least * math.log2(least)
     return float(-(outputs * np.log2(outputs)).sum() + row)
-
-
-def _response_epsilon(prior: NDArray[np.float64], bits: float) -> float:
-    """Return ε of the randomised response that tells so many bits a word."""
-    return bisected(lambda epsilon: _response_bits(prior, epsilon) < bits, 0.0, 60.0)
 
 
 def _response_words(size: int, count: int, epsilon: float, share: float, error: float) -> float:

@@ -50,11 +50,6 @@ def fingerprint(path: str) -> str:
     """Return a hash of the size and all checksums of a fastdx file.
 
     It finds mix-ups and old copies, but not forgery (see ``Tem.load(verify='recompute')``).
-
-    Raises
-    ------
-    MissingFileError
-        The file does not exist.
     """
     try:
         with Path(path).open("rb") as file:
@@ -163,16 +158,8 @@ class Recipe:
         """Return this process's mechanism, which the first call makes.
 
         A worker uses one thread, unless FASTDX_NUM_THREADS is set: engines run one worker per core.
-
-        Parameters
-        ----------
-        path : str, optional
-            The path of the index for this process, if it is not `index`.
-
-        Raises
-        ------
-        MissingFileError, CorruptFileError
-            The index is missing or damaged, or is another file than that of the recipe.
+        `path` is that of the index for this process, if it is not `index`. The index must be the
+        file of the recipe.
         """
         if self.maker != process():
             os.environ.setdefault("FASTDX_NUM_THREADS", "1")
@@ -238,12 +225,8 @@ def privatize_values(mechanism: Mechanism, values: Any) -> Any:
 class PrivateColumns:
     """Replaces the words of columns of batches: mappings of names to lists or arrays, or frames.
 
-    Parameters
-    ----------
-    columns : str or iterable of str
-        Columns of text; in frames of Arrow and polars also fields of structs.
-    recipe : Recipe
-        The mechanism, which each process makes once.
+    In frames of Arrow and polars, columns may also be fields of structs. Each process makes the
+    mechanism of the recipe once.
     """
 
     def __init__(self, columns: str | Iterable[str], recipe: Recipe) -> None:

@@ -54,7 +54,7 @@ def _removed_columns() -> list[str]:
 
 
 def privatize(columns: str | Iterable[str], **parameters: Any) -> Any:
-    """Return a function for ``ds.map(…, batched=True, num_proc=…)`` that replaces words.
+    """Return a function for ``ds.map(…, batched=True, num_proc=…)`` that makes new columns.
 
     Parameters
     ----------
@@ -63,18 +63,6 @@ def privatize(columns: str | Iterable[str], **parameters: Any) -> Any:
         of format 'arrow' also nested fields: ``'user.comment'``.
     **parameters
         The mechanism: see ``docs/engines.md``.
-
-    Returns
-    -------
-    callable
-        A function that returns the new columns, which ``map`` puts in their places.
-
-    Raises
-    ------
-    ParameterError
-        A parameter lies outside its domain.
-    MissingFileError, CorruptFileError
-        The index cannot be read.
 
     Examples
     --------

@@ -19,7 +19,7 @@ def register(
     returns: str = "VARCHAR",
     **parameters: Any,
 ) -> duckdb.DuckDBPyConnection:
-    """Register an SQL function that replaces the words of its argument.
+    """Register an SQL function that replaces the words of its argument; return the connection.
 
     It is registered with side effects, so DuckDB draws afresh for every row of every call in a
     query. A query or view that runs again draws again and spends ε again. So does a view that one
@@ -35,18 +35,6 @@ def register(
         The type of argument and result: ``'VARCHAR'`` (default) or ``'VARCHAR[]'``.
     **parameters
         The mechanism: see ``docs/engines.md``.
-
-    Returns
-    -------
-    duckdb.DuckDBPyConnection
-        The connection.
-
-    Raises
-    ------
-    ParameterError
-        A parameter lies outside its domain.
-    MissingFileError, CorruptFileError
-        The index cannot be read.
 
     Examples
     --------

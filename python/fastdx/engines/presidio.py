@@ -48,15 +48,7 @@ class FastdxOperator(Operator):  # type: ignore[misc]
         return private
 
     def validate(self, params: dict[str, Any] | None = None) -> None:
-        """Check the parameters before any text is touched.
-
-        Raises
-        ------
-        ParameterError
-            A parameter is missing, unknown or outside its domain.
-        MissingFileError, CorruptFileError
-            The index cannot be read.
-        """
+        """Check the parameters before any text is touched; raises as `Recipe.of`."""
         try:
             _recipe(params)
         except FastdxError:

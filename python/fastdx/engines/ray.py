@@ -47,14 +47,7 @@ def privatize(
     Returns
     -------
     ray.data.Dataset
-        A lazy dataset.
-
-    Raises
-    ------
-    ParameterError
-        A parameter lies outside its domain.
-    MissingFileError, CorruptFileError
-        The index cannot be read. An actor that finds another file fails.
+        A lazy dataset. An actor that finds another index than the one named fails.
     """
     from ray.data import ActorPoolStrategy
 

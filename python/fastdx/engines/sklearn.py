@@ -58,11 +58,6 @@ class _Private:
         ----------
         X : iterable of str, or frame or array of shape (rows, columns)
             The texts.
-
-        Raises
-        ------
-        ParameterError, MissingFileError, CorruptFileError
-            A parameter lies outside its domain, or the index cannot be read.
         """
         self._recipe()
         if _is_table(X):
@@ -77,8 +72,7 @@ class _Private:
         Parameters
         ----------
         X : iterable of str, or frame or array of shape (rows, columns)
-            The texts; None and NaN stay. What is not text is an `InputTypeError`. Returned is the
-            same kind of thing.
+            The texts; None and NaN stay. The result is of the same kind.
         """
         mechanism = self._recipe().mechanism()
         if _is_table(X) and hasattr(self, "n_features_in_"):
@@ -114,8 +108,8 @@ class Privatizer(_Private, OneToOneFeatureMixin, TransformerMixin, _TakesTexts):
 
     Notes
     -----
-    What comes out has the shape that went in. Cross-validation draws the same texts again in every
-    fold: that is for you to see, and to be released only at the price of all the draws.
+    The output has the shape of the input. Cross-validation draws the same texts again in every
+    fold: look at its results, but a release of them costs the ε of all draws.
 
     Examples
     --------
@@ -172,7 +166,7 @@ class PosteriorFeatures(TransformerMixin, _TakesTexts):  # type: ignore[misc]
         Vectors for means; by default those of the mechanism's embedding.
     directions : int, optional
         Counts, divided by the number of words, along so many directions in place of all V words:
-        the functions of a word of which an output tells most (`channel.features.directions`).
+        the functions of a word about which an output tells most (`channel.features.directions`).
     least : float, optional
         A word that is less probable than this at a place leaves the sparse counts.
 
@@ -219,11 +213,6 @@ class PosteriorFeatures(TransformerMixin, _TakesTexts):  # type: ignore[misc]
         ----------
         X : iterable of str
             Private texts; only that they are texts is checked.
-
-        Raises
-        ------
-        ParameterError, InputTypeError
-            A parameter outside its domain; what is not text.
         """
         _texts(X)
         self.features_ = TextFeatures(
@@ -234,23 +223,7 @@ class PosteriorFeatures(TransformerMixin, _TakesTexts):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the features of private texts.
-
-        Parameters
-        ----------
-        X : iterable of str
-            Releases of the channel's mechanism; None and NaN are texts without words.
-
-        Returns
-        -------
-        ndarray or scipy.sparse matrix of float64, shape (texts, columns)
-            Sparse where it has the counts of all words. Zeros for a text without words.
-
-        Raises
-        ------
-        ParameterError
-            A text of words none of which is an output of the mechanism.
-        """
+        """Return the features of releases of the channel's mechanism, as `TextFeatures` does."""
         check_is_fitted(self)
         with no_text():
             return self.features_(_texts(X))
@@ -339,11 +312,6 @@ class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
             Releases of the channel's mechanism.
         y : array_like, shape (texts,)
             A label each.
-
-        Raises
-        ------
-        ParameterError, InputTypeError
-            A parameter outside its domain; what is not text.
         """
         if self.rounds < 1 or not self.alpha > 0:
             raise ParameterError("rounds must be at least 1 and alpha positive")
@@ -390,7 +358,7 @@ class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
 
 
 def _texts(X: Any) -> list[str | None]:
-    """Return texts as a list, None where there is none."""
+    """Return texts as a list, with None for missing ones."""
     if isinstance(X, str) or len(getattr(X, "shape", (1,))) != 1:
         raise InputTypeError("X must be texts, of one dimension")
     found = [None if is_missing(text) else text for text in X]

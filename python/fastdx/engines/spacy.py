@@ -85,22 +85,8 @@ def make(  # noqa: PLR0917 (spaCy's order, and names of the config)
 ) -> Privatizer:
     """Make the component; spaCy calls it with the config of ``nlp.add_pipe``.
 
-    Parameters
-    ----------
-    nlp, name : Language, str
-        The pipeline, and the component's name in it.
-    epsilon, mechanism, index, parameters
-        The mechanism: see ``docs/engines.md``. Other parameters are in `parameters`, as JSON
-        values.
-    entities : bool or list of str
-        As for `Privatizer`; by default all words.
-
-    Raises
-    ------
-    ParameterError
-        A parameter lies outside its domain.
-    MissingFileError, CorruptFileError
-        The index cannot be read.
+    The mechanism is that of ``docs/engines.md``, with other parameters in `parameters`, as JSON
+    values. `entities` is as for `Privatizer`; by default all words are replaced.
     """
     return Privatizer(Recipe.of(epsilon, mechanism, index, **parameters), entities)
 

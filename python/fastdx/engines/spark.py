@@ -80,11 +80,11 @@ def privatize(
     Raises
     ------
     ParameterError
-        A parameter outside its domain; no such column, or several.
+        There is no such column, or there are several.
     InputTypeError
-        A column that is not text.
-    MissingFileError, CorruptFileError
-        The index. Where a worker finds another file, its task fails.
+        A column is not text.
+    CorruptFileError
+        A worker finds another index than the one named; its task fails.
     """
     recipe = Recipe.of(**parameters)
     places = list(dict.fromkeys(_find_text(df, name) for name in column_names(columns)))
@@ -111,16 +111,12 @@ def register(
     spark : pyspark.sql.SparkSession
         The session.
     name : str
-        The function's name in SQL.
+        The function's name in SQL. The same function for columns is returned:
+        ``function(df["text"])``.
     ship, **parameters
         As for `privatize`.
     returns : str, optional
         The type of argument and result: ``'string'`` (default) or ``'array<string>'``.
-
-    Returns
-    -------
-    function
-        The same for columns: ``function(df["text"])``.
     """
     mechanism = _on_workers(spark, Recipe.of(**parameters), ship)
 
@@ -177,20 +173,10 @@ def checkpoint(df: DataFrame, path: str, format: str = "parquet", **options: Any
 
 
 def _find_text(df: DataFrame, name: str) -> tuple[int, tuple[str, ...]]:
-    """Find a column of text, or a field within one, before any task runs.
+    """Return the number of a column of text and the names of the fields within, before any task.
 
-    Parameters
-    ----------
-    df : pyspark.sql.DataFrame
-        The frame.
-    name : str
-        The column's name as Spark takes it; a name that Spark would not find may also be a whole
-        column's, as ``df.columns`` has it.
-
-    Returns
-    -------
-    int, tuple of str
-        The column's number, and the names of the fields within it.
+    The name is as Spark takes it. A name that Spark would not find may also be that of a whole
+    column, as ``df.columns`` has it.
     """
     exact = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
 
@@ -261,18 +247,8 @@ def _wide_above_draw(plan: Any, wide: str | None = None) -> str | None:
     behind a shuffle gets its rows in another order, a key of the text alone shows which rows are
     equal, and whoever finds the key in a plan undoes the protection.
 
-    Parameters
-    ----------
-    plan : py4j.java_gateway.JavaObject
-        A physical plan, or a part of one.
-    wide : str, optional
-        The nearest node above it that may shuffle.
-
-    Returns
-    -------
-    str or None
-        The nearest node above a draw that may shuffle; None if all draws are written by the tasks
-        that made them.
+    `wide` is the nearest node above a part of a physical plan that may shuffle. Returns the nearest
+    such node above a draw; None if all draws are written by the tasks that made them.
     """
     name = plan.nodeName().split(" (")[0]
     if name.startswith("Scan In-memory"):  # a table that is cached under a name

@@ -72,8 +72,21 @@ class Mechanism(MechanismCore):
     randomness from the operating system, unless the mechanism was made with ``seed=``, which is for
     tests only.
 
-    Every mechanism takes the keywords ``oov``, ``skip``, ``exclude``, ``remap``, ``consistent``,
-    ``numbers``, ``dates``, ``seed``, ``pad``, ``cache_bytes`` and ``threads``: see `Common`.
+    Parameters
+    ----------
+    space : Embedding or WordGraph, optional
+        Words and metric; by default a built-in embedding (`default_space`). Noise mechanisms need
+        an `Embedding` with their metric.
+    epsilon : float
+        ε per unit of the metric's distance, positive.
+    **common
+        ``oov``, ``skip``, ``exclude``, ``remap``, ``consistent``, ``numbers``, ``dates``, ``seed``,
+        ``pad``, ``cache_bytes`` and ``threads``: see `Common`.
+
+    Raises
+    ------
+    ParameterError
+        A parameter lies outside its domain, or the space has another metric than the mechanism.
     """
 
     __slots__ = ()
@@ -293,8 +306,6 @@ class Mechanism(MechanismCore):
 
         Raises
         ------
-        ParameterError
-            No column is named, or the frame lacks one.
         InputTypeError
             The frame is of another kind or lazy, or a value is no text.
 
@@ -338,19 +349,11 @@ class Mechanism(MechanismCore):
             Selects words instead of `spans`: 'rare' takes rare words (`fastdx.mechanisms.rare`), a
             collection takes its members, a function takes the words for which it returns True.
 
-        Returns
-        -------
-        PrivateSpans
-            ``.text``, ``.spans`` (the places of their union in the new text, in `unit`),
-            ``.counts``, ``.guarantee``.
-
         Raises
         ------
         ParameterError
             A span that is empty, ends before it starts, or does not start and end between
             characters of the text; its position in the list is named.
-        InputTypeError
-            Something that is no span.
 
         Examples
         --------
@@ -373,15 +376,10 @@ class Mechanism(MechanismCore):
         Parameters
         ----------
         tokens : iterable of str
-            The words.
+            The words. There are as many replacements, unless ``oov='drop'``.
         select : 'rare', collection of str, or callable, optional
             Replaces only these words, as for `privatize_spans`; all others are released unchanged,
             UNPROTECTED.
-
-        Returns
-        -------
-        list of str
-            The replacements; as many as `tokens`, unless ``oov='drop'``.
         """
         if select is None:
             return super().privatize_tokens(tokens)

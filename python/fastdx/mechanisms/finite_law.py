@@ -57,8 +57,7 @@ class FiniteLaw(Mechanism):
     progress : callable, optional
         Called now and then with the number of words done.
     **common
-        ``oov``, ``skip``, ``exclude``, ``consistent``, ``seed``, ``pad``, ``cache_bytes``,
-        ``threads``: see `fastdx.mechanisms.Common`.
+        As for every `Mechanism`.
 
     Raises
     ------
@@ -108,12 +107,7 @@ class FiniteLaw(Mechanism):
         return made
 
     def certified(self, progress: Callable[[int], object] | None = None) -> Self:
-        """Return a copy whose ε is computed now from its law.
-
-        Parameters
-        ----------
-        progress : callable, optional
-            Called now and then with the number of words done.
+        """Return a copy whose ε is computed now from its law; `progress` as for the constructor.
 
         Raises
         ------

@@ -31,12 +31,7 @@ class HyperbolicLaplace(Mechanism):
     sampler : str, optional
         'exact' (default); 'metropolis': the paper's Markov chain, for comparison.
     **common
-        ``oov``, ``skip``, ``consistent``, ``seed``, ``pad``: see `fastdx.mechanisms.Common`.
-
-    Raises
-    ------
-    ParameterError
-        A parameter lies outside its domain, or the embedding has another metric.
+        As for every `Mechanism`.
 
     Examples
     --------
@@ -65,8 +60,7 @@ class HyperbolicLaplace(Mechanism):
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        own = {"base": base, "sampler": sampler}
-        return cls._new(space, epsilon, own, common)
+        return cls._new(space, epsilon, {"base": base, "sampler": sampler}, common)
 
     @classmethod
     def from_paper(
@@ -75,18 +69,9 @@ class HyperbolicLaplace(Mechanism):
         nominal: float | None = None,
         **common: Unpack[Common],
     ) -> Self:
-        """Make ICDM'19's mechanism at the paper's nominal ε, with ``base='ball'``.
+        """Make ICDM'19's mechanism at the paper's `nominal` ε, with ``base='ball'``.
 
         `epsilon` and `guarantee` state the provable ε, nominal + n.
-
-        Parameters
-        ----------
-        space : Embedding
-            An embedding with ``metric="poincare"``.
-        nominal : float
-            The paper's ε, positive.
-        **common
-            As for the constructor.
         """
         return cls._new(space, nominal, {"paper": True}, common)
 

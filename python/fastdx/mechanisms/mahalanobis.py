@@ -22,19 +22,10 @@ class Mahalanobis(Mechanism):
 
     Parameters
     ----------
-    space : Embedding, optional
-        Words and vectors with the Euclidean metric; by default the English embedding.
-    epsilon : float
-        The provable ε per unit of Euclidean distance, positive.
+    space, epsilon, **common
+        As for every `Mechanism`: a Euclidean embedding, and the provable ε.
     mixing : float, optional
         λ, from 0 (round noise, as MultivariateLaplace) to below 1; by default 0.2.
-    **common
-        ``oov``, ``skip``, ``consistent``, ``seed``, ``pad``: see `fastdx.mechanisms.Common`.
-
-    Raises
-    ------
-    ParameterError
-        A parameter lies outside its domain, or the embedding has another metric.
 
     Examples
     --------
@@ -58,8 +49,7 @@ class Mahalanobis(Mechanism):
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        own = {"mixing": mixing}
-        return cls._new(space, epsilon, own, common)
+        return cls._new(space, epsilon, {"mixing": mixing}, common)
 
     @classmethod
     def from_paper(
@@ -70,21 +60,11 @@ class Mahalanobis(Mechanism):
         mixing: float = 0.2,
         **common: Unpack[Common],
     ) -> Self:
-        """Make the mechanism at the paper's nominal ε, per unit of the Mahalanobis norm.
+        """Make the mechanism at the paper's `nominal` ε, per unit of the Mahalanobis norm.
 
         `epsilon` and `guarantee` state the provable ε in the Euclidean metric, nominal/√a.
-
-        Parameters
-        ----------
-        space : Embedding
-            Words and vectors with the Euclidean metric.
-        nominal : float
-            The paper's ε, positive.
-        mixing, **common : optional
-            As for the constructor.
         """
-        own = {"mixing": mixing, "paper": True}
-        return cls._new(space, nominal, own, common)
+        return cls._new(space, nominal, {"mixing": mixing, "paper": True}, common)
 
     @property
     def nominal(self) -> float:

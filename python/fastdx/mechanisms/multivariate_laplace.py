@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from fastdx._core import (
-    Embedding,
-    SearchQuality,
-    laplace_perturb,
-    laplace_search_quality,
-)
+from fastdx._core import Embedding, SearchQuality, laplace_perturb, laplace_search_quality
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
@@ -27,23 +22,14 @@ class MultivariateLaplace(Mechanism):
 
     Parameters
     ----------
-    space : Embedding, optional
-        Words and vectors with the Euclidean metric; by default the English embedding.
-    epsilon : float
-        ε per unit of Euclidean distance, positive.
+    space, epsilon, **common
+        As for every `Mechanism`: a Euclidean embedding, and ε.
     search : str, optional
         'exact' (default) finds the true nearest word. 'hnsw' searches a graph, which is built if
         the embedding has none, and may find another word. The guarantee is the same, the law is
         another one (see `search_quality`). 'auto' always means 'exact'.
     ef : int, optional
         The number of candidates that 'hnsw' looks at, 1 to 10,000; by default 256.
-    **common
-        ``oov``, ``skip``, ``consistent``, ``seed``, ``pad``: see `fastdx.mechanisms.Common`.
-
-    Raises
-    ------
-    ParameterError
-        A parameter lies outside its domain, or the embedding has another metric.
 
     Examples
     --------
@@ -67,8 +53,7 @@ class MultivariateLaplace(Mechanism):
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        own = {"search": search, "ef": ef}
-        return cls._new(space, epsilon, own, common)
+        return cls._new(space, epsilon, {"search": search, "ef": ef}, common)
 
     @property
     def search(self) -> str:
@@ -82,18 +67,7 @@ class MultivariateLaplace(Mechanism):
         return ef
 
     def perturb(self, vectors: ArrayLike) -> NDArray[np.float64]:
-        """Add fresh noise to vectors without searching for the nearest word.
-
-        Parameters
-        ----------
-        vectors : array_like of float, shape (m, n)
-            The vectors.
-
-        Returns
-        -------
-        numpy.ndarray of float64, shape (m, n)
-            The noisy vectors.
-        """
+        """Add fresh noise to vectors, shape (m, n), without searching for the nearest word."""
         return laplace_perturb(self, vectors)
 
     def search_quality(

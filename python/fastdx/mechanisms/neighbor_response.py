@@ -22,8 +22,8 @@ class NeighborResponse(Mechanism):
 
     Parameters
     ----------
-    space : Embedding or WordGraph, optional
-        Words and metric; the default English embedding if left out.
+    space, **common
+        As for every `Mechanism`.
     epsilon : float
         ε for any two words, positive. If words have different numbers of outputs, a part of ε
         covers that difference.
@@ -32,14 +32,6 @@ class NeighborResponse(Mechanism):
         outputs. By default 40, or a fiftieth of the words if that is less.
     balance : float, optional
         For an int `cover`: the weight of frequencies in the choice of outputs, as for `Tem`.
-    **common
-        ``oov``, ``skip``, ``exclude``, ``consistent``, ``seed``, ``pad``: see
-        `fastdx.mechanisms.Common`.
-
-    Raises
-    ------
-    ParameterError
-        A parameter lies outside its domain, or the cover has weights.
 
     Examples
     --------

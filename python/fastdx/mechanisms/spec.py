@@ -68,8 +68,6 @@ def from_spec(
     ParameterError
         A key is unknown, a value lies outside its domain, a fingerprint differs, or an in-memory
         part is not given.
-    MissingFileError, CorruptFileError, FormatError
-        A file cannot be read.
 
     Examples
     --------

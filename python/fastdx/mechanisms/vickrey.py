@@ -22,22 +22,13 @@ class Vickrey(Mechanism):
 
     Parameters
     ----------
-    space : Embedding, optional
-        Words and vectors with the Euclidean metric; by default the English embedding.
-    epsilon : float
-        The provable ε per unit of Euclidean distance, positive.
+    space, epsilon, **common
+        As for every `Mechanism`: a Euclidean embedding, and the provable ε.
     tuning : float, optional
         t. 0 always releases the nearest word, as MultivariateLaplace does; 1 always the second
         nearest. By default 0.75.
     mixing : float, optional
         λ of the elliptical noise of `Mahalanobis`, below 1. By default 0, which is round noise.
-    **common
-        ``oov``, ``skip``, ``consistent``, ``seed``, ``pad``: see `fastdx.mechanisms.Common`.
-
-    Raises
-    ------
-    ParameterError
-        A parameter lies outside its domain, or the embedding has another metric.
 
     Examples
     --------
@@ -61,8 +52,7 @@ class Vickrey(Mechanism):
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        own = {"tuning": tuning, "mixing": mixing}
-        return cls._new(space, epsilon, own, common)
+        return cls._new(space, epsilon, {"tuning": tuning, "mixing": mixing}, common)
 
     @property
     def tuning(self) -> float:

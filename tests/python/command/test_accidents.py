@@ -116,7 +116,6 @@ def test_texts_of_another_language_warn_once() -> None:
             ["evaluate", "{csv}", "--text-column", "text", "-o", "{page}"],
             "at least 40 texts, got 2",
         ),
-        (["privatize", "{csv}", "--column", "txt"], "they are id, text"),
         (["convert", "{pointer}", "-o", "{page}"], "git lfs pull"),
     ],
 )

@@ -20,8 +20,8 @@ import pytest
 
 import fastdx
 from helpers import ROOT
-from helpers.command import FASTDX, MAIN, fails, peak, run
-from helpers.policies import made
+from helpers.command import FASTDX, MAIN, Command, fails, peak, run
+from helpers.policies import made, options
 
 PLAIN = ("--mechanism", "tem")
 """The mechanism as published, and not the recommended policy at another ε."""
@@ -97,7 +97,7 @@ class TestRecommended:
         (["--balance", "0.3"], "--balance 0.1; still --epsilon 2.25 --cover 40", {"balance": 0.3}),
         (["--gamma", "9"], "no --gamma; still --epsilon", {"gamma": 9.0}),
         (["--epsilon", "3", "--exclude", "none"], "--epsilon 2.25, --exclude offensive; still",
-         {"epsilon": 3.0, "exclude": None}),
+         {"epsilon": 3.0, "exclude": "none"}),
         (["--mechanism", "tem", "--balance", "0.3"], "--balance 0.1; still", {"balance": 0.3}),
         (["--oov", "mask"], "", {"oov": "mask"}),
         (["--epsilon", "2.25", "--cover", "40"], "", {}),
@@ -105,16 +105,18 @@ class TestRecommended:
     def test_options_change_it_and_what_changed_is_said(
         self, more: list[str], said: str, changed: dict[str, object]
     ) -> None:
+        asked = options("privatize", *more)
         verdict = f"no longer the recommended policy, which has {said}" if said else "the recomm"
-        assert run("privatize", *more, stdin="coffee").stderr.startswith(f"fastdx: {verdict}")
-        wanted = fastdx.Tem.recommended(**changed).spec  # type: ignore[arg-type]
-        assert made("privatize", *more).spec == wanted
+        assert asked.policy is not None and asked.policy.startswith(verdict)
+        wanted = {"mechanism": "tem", "epsilon": 2.25, "cover": 40, "balance": 0.1,
+                  "exclude": "offensive", "oov": "random"}  # fmt: skip
+        assert asked.spec == wanted | changed
 
     def test_the_report_says_it(self) -> None:
-        done = run("privatize", "--epsilon", "3", "--report", "json", stdin="coffee")
+        done = run("privatize", "--oov", "mask", "--report", "json", stdin="coffee")
         report = json.loads(done.stderr)
-        assert report["policy"].startswith("no longer the recommended policy")
-        assert report["spec"] == fastdx.Tem.recommended(epsilon=3.0).spec
+        assert report["policy"].startswith("the recommended policy")
+        assert report["spec"] == fastdx.Tem.recommended(oov="mask").spec
 
     def test_a_named_mechanism_is_that_of_its_paper(self) -> None:
         told = run("privatize", *PLAIN, "--epsilon", "3", stdin="coffee").stderr
@@ -187,7 +189,6 @@ CSV = [*ONE, "--format", "csv", "--column", "t"]
 BAD += [
     (JSON, '{"t": "a"}\n{"t"', 1, "line 2: not JSON"),
     (JSON, "[1]\n", 1, "line 1: not a JSON object"),
-    (JSON, '{"u": "a"}\n', 1, "line 1: none of its 1 fields is called 't'"),
     (JSON, '{"t": 5}\n', 1, "line 1: field 't' holds a number"),
     (CSV, "", 1, "no header"),
     (CSV, "t,t\n1,2\n", 1, "2 columns are called 't'"),
@@ -205,10 +206,8 @@ BAD += [
 
 
 @pytest.mark.parametrize(("args", "stdin", "code", "message"), BAD)
-def test_mistakes(args: list[str], stdin: str, code: int, message: str) -> None:
-    done = run(*args, stdin=stdin)
-    assert (done.returncode, message in done.stderr) == (code, True), done.stderr
-    assert "Traceback" not in done.stderr
+def test_mistakes(args: list[str], stdin: str, code: int, message: str, command: Command) -> None:
+    assert message in command(*args, stdin=stdin, code=code).err
 
 
 def test_special_files_links_and_modes_survive(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import fastdx.budget
 from fastdx import _core
 from fastdx._shared.replace import packed
 from fastdx.cli.formats import Choice, Opener, format_of
-from fastdx.cli.formats.base import BATCH
+from fastdx.cli.formats.base import BATCH_CHARACTERS
 from fastdx.cli.formats.json import Json, JsonLines
 from fastdx.cli.messages import CommandError
 from helpers.command import MAIN, Command, fails, peak, run
@@ -48,11 +48,13 @@ class TestJson:
         ['{"t": "x cat"}', '{\n "t": "x cat"\n}\n', '{"t": "x"} {"t":\n"dog"}\n', "[]", "[ ]\n",
          '{"t": "x"}\n{"t": "x"}\n'],
     )  # fmt: skip
-    def test_records_one_after_the_other(self, tmp_path: Path, sure: list[str], text: str) -> None:
+    def test_records_one_after_the_other(
+        self, tmp_path: Path, sure: list[str], command: Command, text: str
+    ) -> None:
         path = tmp_path / "in.json"
         path.write_text(text)
-        done = run("privatize", path, "--column", "t", "-q", *sure)
-        assert done.returncode == 0 and done.stdout == text.replace("x", "[MASK]")
+        told = command("privatize", path, "--column", "t", "-q", *sure)
+        assert told.out == text.replace("x", "[MASK]")
 
     @pytest.mark.parametrize(
         ("text", "message"),
@@ -72,13 +74,12 @@ class TestJson:
             ('{"t": ["a", 5]}', "field 't' holds a number, not text"),
         ],
     )  # fmt: skip
-    def test_refused(self, tmp_path: Path, text: str, message: str) -> None:
+    def test_refused(self, tmp_path: Path, command: Command, text: str, message: str) -> None:
         path = tmp_path / "in.json"
         path.write_text(text)
-        done = run("privatize", path, "--column", "t", "--epsilon", "1")
-        told = done.stderr.replace(str(tmp_path), "")  # pytest names it after the parameters
-        assert done.returncode == 1 and message in told and SECRET not in told
-        assert "Traceback" not in told
+        told = command("privatize", path, "--column", "t", "--epsilon", "1", code=1).err
+        told = told.replace(str(tmp_path), "")  # pytest names it after the parameters
+        assert message in told and SECRET not in told
 
     def test_never_as_text(self, tmp_path: Path) -> None:
         path = tmp_path / "in.json"
@@ -199,18 +200,17 @@ class TestJson:
         ],
     )  # fmt: skip
     def test_one_account_pays_for_a_record(
-        self, tmp_path: Path, record: dict[str, object], payer: str
+        self, tmp_path: Path, command: Command, record: dict[str, object], payer: str
     ) -> None:
         path, ledger = tmp_path / "in.jsonl", tmp_path / "ledger"
         path.write_text(json.dumps({**record, "t": "tea"}))
         paid = ("--ledger", ledger, "--budget", "9", "--account-column", "m[].who")
         args = ("--column", "t", "--epsilon", "2", "-o", tmp_path / "out.jsonl")
-        done = run("privatize", path, *args, *paid)
+        told = command("privatize", path, *args, *paid, code="account" in payer).err
         if "account" in payer:
-            assert done.returncode == 1 and payer in done.stderr and "ann" not in done.stderr
+            assert payer in told and "ann" not in told.replace(str(tmp_path), "")
             assert fastdx.budget.Ledger(ledger).entries() == []
         else:
-            assert done.returncode == 0, done.stderr
             assert fastdx.budget.Ledger(ledger).spent(payer) == 2.0
 
     def test_paths(self) -> None:
@@ -243,7 +243,7 @@ class TestJson:
     def test_a_long_array(self, tmp_path: Path, sure: list[str]) -> None:
         """Several batches, each of whole records."""
         path, out = tmp_path / "in.json", tmp_path / "out.json"
-        n = 4 * BATCH // 60
+        n = 4 * BATCH_CHARACTERS // 60
         path.write_text(json.dumps([{"i": i, "t": "cat dog é bird", "u": "raw"} for i in range(n)]))
         assert run("privatize", path, "--column", "t", "-o", out, *sure).returncode == 0
         new = json.loads(out.read_text())
@@ -260,7 +260,6 @@ class TestDelimited:
         assert "released as they were: 1" in done.stderr
         for column in ("0", "3", "t", "-1", "²"):
             fails("numbers from 1 to 2", *args, f"--column={column}")
-        assert run(*args, "--column", "1", stdin="").returncode == 0
 
     def test_no_header_and_nothing_there(self, sure: list[str]) -> None:
         args = ("--format", "csv", "--no-header", "--column", "1")
@@ -331,9 +330,8 @@ class TestPacked:
         source.write_bytes(made.getvalue() * 2)
         assert run("privatize", source, *sure).stdout.count("cat dog ") == 10_000
         source.write_bytes(made.getvalue()[:-20])
-        done = run("privatize", source, "-o", tmp_path / "out.txt", *sure)
-        assert done.returncode == 1 and "in.txt" in done.stderr and "cut off" in done.stderr
-        assert "Traceback" not in done.stderr and not (tmp_path / "out.txt").exists()
+        told = fails("cut off", "privatize", source, "-o", tmp_path / "out.txt", *sure)
+        assert "in.txt" in told and not (tmp_path / "out.txt").exists()
 
     def test_gzip_from_a_pipe_that_pauses(self, tmp_path: Path) -> None:
         pipe = tmp_path / "pipe"
@@ -428,12 +426,12 @@ class TestParquet:
             ("nope", "none of its 3 columns is called 'nope'; they are n, user, list\n"),
         ],
     )  # fmt: skip
-    def test_refused(self, tmp_path: Path, column: str, message: str) -> None:
+    def test_refused(self, tmp_path: Path, command: Command, column: str, message: str) -> None:
         source = tmp_path / "in.parquet"
         table = {"n": [1], "user": [{"text": "x"}], "list": [["x"]]}
         pq.write_table(pa.table(table), source)
         args = ("--epsilon", "1", "--column", column, "-o", tmp_path / "out.parquet")
-        fails(message, "privatize", source, *args)
+        assert message in command("privatize", source, *args, code=1).err
         assert [p.name for p in tmp_path.iterdir()] == ["in.parquet"]
 
     def test_unknown_words_are_placed_within_lists(self, tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ from fastdx import (
 from fastdx._shared.rounded import up
 from fastdx.budget import BudgetExceededError, Ledger
 from helpers.bounds import allowed
-from helpers.command import fails, run
-from helpers.laws import distances_of, law_of, ratios_of
+from helpers.command import Command, fails, run
+from helpers.laws import law_of, loss_of, ratios_of
 from helpers.spaces import numbered
 
 HYPHENS = Embedding(
@@ -45,12 +45,6 @@ POINCARE = Embedding(
 def clustered(words: int = 60) -> Embedding:
     rng = np.random.default_rng(7)
     return numbered(rng.normal(size=(words, 3)) * rng.choice([0.05, 2.0], words)[:, None])
-
-
-def worst(tem: Tem) -> float:
-    """The largest log-ratio per unit of distance, over all pairs and outputs."""
-    ratios, d = ratios_of(law_of(tem)), distances_of(tem.space)
-    return float((ratios[d > 0] / d[d > 0]).max())
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +72,7 @@ class TestCertificates:
             path, other = tmp_path / "short.fdx", {}
         tem = Tem(Embedding.load(path, **other), nominal, gamma=3.0)
         assert tem.guarantee.certificate is None and tem.epsilon == nominal
-        assert worst(tem) <= tem.epsilon + 1e-9
+        assert loss_of(tem) <= tem.epsilon + 1e-9
 
     def test_another_law_loses_it(self, file: tuple[Path, float]) -> None:
         path, nominal = file
@@ -319,16 +313,16 @@ class TestSeeds:
         assert "NOTHING IS PROTECTED" in str(bags.guarantee_for(3))
         assert bags.bound([a], [b]) == math.inf
 
-    def test_quiet_hides_no_warning(self, tmp_path: Path) -> None:
+    def test_quiet_hides_no_warning(self, tmp_path: Path, command: Command) -> None:
         skip = tmp_path / "skip"
         skip.write_text("tea")
         base = ("privatize", "--epsilon", "3", "-q")
-        assert "SEEDED" in run(*base, "--seed", "1", stdin="tea").stderr
-        assert "RELEASED AS THEY ARE" in run(*base, "--oov", "keep", stdin="tea zyxw").stderr
-        assert "RELEASED AS THEY ARE" in run(*base, "--skip", skip, stdin="tea").stderr
-        done = run(*base, "--format", "csv", "--column", "t", stdin="id,t\n1,tea\n")
-        assert "released as they were: id" in done.stderr
-        assert run(*base, stdin="tea").stderr == ""
+        assert "SEEDED" in command(*base, "--seed", "1", stdin="tea").err
+        assert "RELEASED AS THEY ARE" in command(*base, "--oov", "keep", stdin="tea zyxw").err
+        assert "RELEASED AS THEY ARE" in command(*base, "--skip", skip, stdin="tea").err
+        told = command(*base, "--format", "csv", "--column", "t", stdin="id,t\n1,tea\n").err
+        assert "released as they were: id" in told
+        assert command(*base, stdin="tea").err == ""
 
 
 class TestSentence:
@@ -363,14 +357,6 @@ class TestSentence:
         bags = BagOfWords(Tem.certified(clustered(), 1.0))
         assert "Certified" in str(bags.guarantee) and "exp(" in str(bags.guarantee_for(4))
         fails("--mechanism bag", "privatize", "--words", "laplace", "--epsilon", "3", stdin="tea")
-
-    def test_a_graph_takes_no_metric(self, tmp_path: Path) -> None:
-        edges = tmp_path / "edges.tsv"
-        edges.write_text("dog\tanimal\n")
-        args = ("privatize", "--epsilon", "1", "--graph", edges, "--allow-unchanged")
-        assert run(*args, stdin="dog").returncode == 0
-        for option in (("--metric", "angular"), ("--limit", "1"), ("--embedding-format", "glove")):
-            fails(option[0], *args, *option, stdin="dog")
 
 
 class TestSlack:

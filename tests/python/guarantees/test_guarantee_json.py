@@ -26,7 +26,7 @@ from fastdx import (
 from fastdx.lab import audit
 from fastdx.mechanisms import MECHANISMS
 from helpers import ROOT
-from helpers.command import run
+from helpers.command import Command
 from helpers.spaces import normal
 
 SCHEMA = json.loads((ROOT / "docs" / "reference" / "guarantee.schema.json").read_text())
@@ -107,13 +107,13 @@ def test_further_exceptions_are_in_it() -> None:
     assert found["exceptions"][-1] == "more" and "Not covered: more." in found["sentence"]
 
 
-def reported(*arguments: str) -> dict[str, Any]:
-    done = run("privatize", *arguments, "--report", "json", stdin="w1 w2\n", code=0)
-    found: dict[str, Any] = json.loads(done.stderr)
+def reported(command: Command, *arguments: str) -> dict[str, Any]:
+    said = command("privatize", *arguments, "--report", "json", stdin="w1 w2\n")
+    found: dict[str, Any] = json.loads(said.err)
     return found
 
 
-def test_the_command_reports_what_python_gives(tmp_path: Path) -> None:
+def test_the_command_reports_what_python_gives(tmp_path: Path, command: Command) -> None:
     path = tmp_path / "e.fdx"
     words().save(path)
     e = Embedding.load(path)
@@ -125,16 +125,18 @@ def test_the_command_reports_what_python_gives(tmp_path: Path) -> None:
         (("--mechanism", "laplace"), MultivariateLaplace(e, 2.0)),
         (("--mechanism", "response"), NeighborResponse(e, 2.0)),
     ):
-        found = reported(*plain, *arguments)
+        found = reported(command, *plain, *arguments)
         VALIDATOR.validate(found["guarantee"])
         assert found["guarantee"] == mechanism.guarantee.with_bits().to_dict(), arguments
         assert "bag" not in found
 
 
-def test_a_bags_report_has_its_words_guarantee_and_its_own_sentence(tmp_path: Path) -> None:
+def test_a_bags_report_has_its_words_guarantee_and_its_own_sentence(
+    tmp_path: Path, command: Command
+) -> None:
     path = tmp_path / "e.fdx"
     words().save(path)
-    found = reported("--embedding", str(path), "--exclude", "none", "--epsilon", "2",
+    found = reported(command, "--embedding", str(path), "--exclude", "none", "--epsilon", "2",
                      "--mechanism", "bag", "--allow-unchanged")  # fmt: skip
     tem = Tem(fastdx.Embedding.load(path), 2.0)
     assert found["guarantee"] == tem.guarantee.with_bits().to_dict()

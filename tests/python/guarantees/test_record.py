@@ -71,7 +71,7 @@ def test_every_mechanism_has_a_record(kind: type[Mechanism]) -> None:
     m = made(kind, space(kind, ROWS), 2.0)
     page = m.describe("reviewer")
     check(page, m.guarantee)
-    assert page == m.guarantee.describe("reviewer") == record.page(m.guarantee)
+    assert page == m.guarantee.describe("reviewer")
     assert page.startswith(f"# Release record: texts changed by {kind.__name__}\n")
     assert f"| distance | {m.guarantee.metric}" in page and "DO NOT SIGN" not in page
 

@@ -34,6 +34,13 @@ def ratios_of(law: Any) -> Numbers:
     return largest
 
 
+def loss_of(made: Mechanism | Law) -> float:
+    """The largest log-ratio per unit of distance, over all pairs and outputs."""
+    ratios, d = ratios_of(law_of(made)), distances_of(made.space)
+    assert not ratios[d == 0].any()
+    return float((ratios[d > 0] / d[d > 0]).max(initial=0.0))
+
+
 def zipf(count: int) -> Numbers:
     """The prior "rank"."""
     weights: Numbers = 1 / (np.arange(count) + 3.7)

@@ -9,11 +9,16 @@ from fastdx.cli.options import MechanismOptions
 FILES = ("embedding", "graph", "policy", "spec", "cover_file", "skip")
 
 
-def made(*words: str) -> Mechanism:
-    """The mechanism that a command draws by."""
-    args = parser(words[0]).parse_args(words)
+def options(*words: object) -> MechanismOptions:
+    """What a command says of its mechanism."""
+    args = parser(str(words[0])).parse_args([str(word) for word in words])
     args.quiet = True
-    return MechanismOptions.of(args).make()
+    return MechanismOptions.of(args)
+
+
+def made(*words: object) -> Mechanism:
+    """The mechanism that a command draws by."""
+    return options(*words).make()
 
 
 def weak(args: argparse.Namespace) -> bool:

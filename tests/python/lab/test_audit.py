@@ -20,7 +20,7 @@ from fastdx.lab import audit, laws
 from helpers import SHARED, liars
 from helpers.bounds import slack
 from helpers.draws import as_users_draw
-from helpers.laws import distances_of, law_of, ratios_of
+from helpers.laws import loss_of
 from helpers.spaces import line, numbered
 
 # `make test-bounds` sets it: more words, more draws.
@@ -34,12 +34,6 @@ def vocabulary(words: int, dim: int, seed: int, metric: str = "euclidean") -> Em
     if metric == "poincare":
         x *= rng.uniform(0, 0.95, (words, 1)) / np.linalg.norm(x, axis=1, keepdims=True)
     return numbered(x, metric)
-
-
-def brute_force(tem: Tem) -> float:
-    losses, d = ratios_of(law_of(tem)), distances_of(tem.space)
-    assert not losses[d == 0].any()
-    return float(np.max(losses[d > 0] / d[d > 0], initial=0.0))
 
 
 @given(
@@ -57,7 +51,7 @@ def test_certificates_equal_brute_force(
     e = vocabulary(words, max(dim, 2) if metric == "angular" else dim, seed, metric)
     tem = Tem(e, epsilon, gamma=gamma)
     found = audit.certify(tem)
-    expected = brute_force(tem)
+    expected = loss_of(tem)
     # The integers' rounding, per unit of distance.
     near = min(d for w in e.words for d in e.distances(w) if d > 0)
     assert found.epsilon <= epsilon * (1 + 1e-9)
@@ -67,9 +61,9 @@ def test_certificates_equal_brute_force(
 def test_certificates_of_graphs_duplicates_and_single_words() -> None:
     tree = WordGraph([(f"w{i}", f"w{i // 3}") for i in range(1, 60)])
     tem = Tem(tree, 1.5)
-    assert audit.certify(tem).epsilon == pytest.approx(brute_force(tem), rel=1e-8)
+    assert audit.certify(tem).epsilon == pytest.approx(loss_of(tem), rel=1e-8)
     tem = Tem(line(0, 0, 1), 2.0)
-    assert audit.certify(tem).epsilon == pytest.approx(brute_force(tem), rel=1e-8)
+    assert audit.certify(tem).epsilon == pytest.approx(loss_of(tem), rel=1e-8)
     alone = Tem(line(1), 2.0)
     assert audit.certify(alone).epsilon == 0.0
 
@@ -97,7 +91,7 @@ def test_certified_mechanisms_keep_their_certificate(tmp_path: Path) -> None:
     tem = Tem.certified(e, 1.0)
     assert tem.epsilon <= 1.0 < tem.nominal <= 2.0
     assert tem.epsilon > 0.999 * 1.0 or tem.nominal == 2.0
-    assert brute_force(tem) <= 1.0 + 1e-6
+    assert loss_of(tem) <= 1.0 + 1e-6
     guarantee = tem.guarantee
     assert guarantee.epsilon == tem.epsilon
     certificate = guarantee.certificate

@@ -13,7 +13,7 @@ from fastdx._core import spec_keys
 from fastdx.cli.options import LAW
 from fastdx.mechanisms import MECHANISMS
 from helpers.bounds import assert_bound
-from helpers.command import run
+from helpers.command import Command
 from helpers.liars import LIES, Lie, tell
 from helpers.registry import KINDS, made, space
 
@@ -83,19 +83,18 @@ def test_liars_are_convicted(
 
 
 @KINDS
-def test_the_command_offers_it(kind: type[Mechanism], tmp_path: Path) -> None:
-    shown = run("privatize", "--help-all").stdout
+def test_the_command_offers_it(kind: type[Mechanism], tmp_path: Path, command: Command) -> None:
+    shown = command("privatize", "--help-all").out
     own = {key for key, kinds in spec_keys() if kind.name in kinds} & {*LAW, "epsilon", "cover"}
     assert kind.name in shown and own and all(f"--{key} " in shown for key in own)
     path = tmp_path / "e.fdx"
     e = space(kind, E)
     e.save(path)
     epsilon = str(kind.smallest_epsilon(e) + 2.0)
-    done = run("privatize", "--mechanism", kind.name, "--embedding", path, "--epsilon", epsilon,
-               "--guarantee", "--allow-unchanged", stdin="w1 w2")  # fmt: skip
-    assert done.returncode == 0 and set(done.stdout.split()) <= set(e.words), done.stderr
-    assert kind.__name__ in done.stderr
+    said = command("privatize", "--mechanism", kind.name, "--embedding", path, "--epsilon", epsilon,
+                   "--guarantee", "--allow-unchanged", stdin="w1 w2")  # fmt: skip
+    assert set(said.out.split()) <= set(e.words) and kind.__name__ in said.err
     page = tmp_path / "page.html"
-    done = run("calibrate", "--mechanism", kind.name, "--embedding", path, "--draws", "50",
-               "--min-outputs", "1", "--max-unchanged", "0.9", "-o", page)  # fmt: skip
-    assert done.returncode == 0 and page.stat().st_size > 1000, done.stderr
+    command("calibrate", "--mechanism", kind.name, "--embedding", path, "--draws", "50",
+            "--min-outputs", "1", "--max-unchanged", "0.9", "-o", page)  # fmt: skip
+    assert page.stat().st_size > 1000

@@ -14,7 +14,8 @@ from fastdx._core import spec_keys
 from fastdx.engines._recipe import Recipe
 from fastdx.exceptions import InputTypeError, ParameterError
 from helpers import ROOT
-from helpers.command import python, run
+from helpers.command import Command, python
+from helpers.policies import made
 from helpers.specs import WORDS, toml
 
 TEXT = (
@@ -72,16 +73,18 @@ def test_pickled(specs: dict[str, dict[str, Any]], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_command_runs_it(specs: dict[str, dict[str, Any]], name: str, tmp_path: Path) -> None:
+def test_the_command_runs_it(
+    specs: dict[str, dict[str, Any]], name: str, tmp_path: Path, command: Command
+) -> None:
     path, report = tmp_path / "spec.json", tmp_path / "report.json"
     path.write_text(json.dumps({**specs[name], "seed": 11}))
-    done = run("privatize", "--policy", path, "--report", "json", "--report-file", report,
-               "--allow-unchanged", "--format", "jsonl", "--column", "t",
-               stdin=json.dumps({"t": TEXT}) + "\n", code=0)  # fmt: skip
+    said = command("privatize", "--policy", path, "--report", "json", "--report-file", report,
+                   "--allow-unchanged", "--format", "jsonl", "--column", "t",
+                   stdin=json.dumps({"t": TEXT}) + "\n")  # fmt: skip
     told = json.loads(report.read_text())
     made = seeded(specs[name])
     assert told["spec"] == made.spec
-    assert json.loads(done.stdout)["t"] == made.privatize([TEXT])[0]
+    assert json.loads(said.out)["t"] == made.privatize([TEXT])[0]
     measured = made.unchanged
     expected = json.loads(json.dumps(made.guarantee.with_bits().to_dict()))
     assert told["guarantee"] == expected and measured.words > 0
@@ -113,13 +116,10 @@ def test_the_recipe_of_engines_makes_it_in_another_process(
     assert spec["index"]["fingerprint"] == expected["index"]["fingerprint"]
 
 
-def test_options_make_the_same_spec(specs: dict[str, dict[str, Any]], tmp_path: Path) -> None:
-    report = tmp_path / "report.json"
-    index = specs["tem"]["index"]
-    run("privatize", "--embedding", index, "--epsilon", "2", "--cover", "5", "--balance",
-               "0.1", "--oov", "mask", "--report", "json", "--report-file", report,
-               stdin=TEXT, code=0)  # fmt: skip
-    assert json.loads(report.read_text())["spec"] == from_spec(specs["tem-cover"]).spec
+def test_options_make_the_same_spec(specs: dict[str, dict[str, Any]]) -> None:
+    found = made("privatize", "--embedding", specs["tem"]["index"], "--epsilon", 2, "--cover", 5,
+                 "--balance", 0.1, "--oov", "mask")  # fmt: skip
+    assert found.spec == from_spec(specs["tem-cover"]).spec
 
 
 def test_what_was_in_memory_is_asked_for() -> None:

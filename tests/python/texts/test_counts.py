@@ -132,7 +132,7 @@ def test_more_words_allow_less_bias() -> None:
 def test_large_spaces_are_scored_by_few_outputs_with_an_exact_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("fastdx.counts.linear.LARGEST", 24)
+    monkeypatch.setattr("fastdx.counts.linear.MOST_OUTPUTS", 24)
     mechanism = Tem(E, 4.5)
     channel = Channel.of(mechanism)
     rule = Estimator(channel)._rule(indicator(channel, LEXICON), 1e6)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO, ClassVar, NamedTuple, Protocol
+from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 from fastdx._core import JsonBlock, Texts
-from fastdx.cli.formats.opening import LONGEST, Opener
+from fastdx.cli.formats.opening import LONGEST_BYTES, Opener
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import UnknownWordError
 
-BATCH = 3 << 19
+BATCH_CHARACTERS = 3 << 19
 """Characters per batch."""
 MOST_NAMES = 100
 """The most names of columns or fields in a message."""
@@ -51,22 +51,25 @@ class Choice(NamedTuple):
     """The sign between fields of CSV; by default a comma."""
     by_line: bool = False
     """Whether plain text is cut at line ends only."""
-    longest: int = LONGEST
+    longest: int = LONGEST_BYTES
     """The most bytes of a line, a record, or plain text without white space."""
 
 
-class Draw(Protocol):
-    """The interface of the stage that replaces words."""
+class Draw(ABC):
+    """The stage that replaces words."""
 
-    def start(self) -> None:
+    def start(self) -> None:  # noqa: B027 (most need nothing)
         """Begin another file; for plain text this is another text."""
 
+    @abstractmethod
     def texts(self, texts: list[str], accounts: Sequence[str] | None = None) -> list[str]:
         """Privatise texts; `accounts` names the account that pays for each."""
 
     def strings(self, block: JsonBlock) -> Texts | list[str]:
         """Privatise the strings of some JSON records."""
+        return self.texts(block.texts())
 
+    @abstractmethod
     def column(self, array: Any, path: list[str], accounts: Sequence[str] | None = None) -> Any:
         """Privatise an Arrow array of text; in structs, the field that the path names."""
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, BinaryIO
 
-from fastdx.cli.formats.base import BATCH, Batch, Choice, Format, column_of
-from fastdx.cli.formats.opening import HINT, Opener, blocks
+from fastdx.cli.formats.base import BATCH_CHARACTERS, Batch, Choice, Format, column_of
+from fastdx.cli.formats.opening import HINT, Opener, cut
 from fastdx.cli.messages import CommandError
 
 
@@ -26,25 +26,22 @@ class _Rows(Batch):
     def place(self, text: int) -> str:
         width = len(self.table.where)
         full = [line for row, line in zip(self.rows, self.lines, strict=True) if row]
-        return self.table.place(full[text // width], self.table.columns[text % width])
+        line, column = full[text // width], self.table.columns[text % width]
+        return f"{self.table.name}, line {line}, column {column!r}"
 
 
 class _Table:
     """A file with its name, its line ends and the places of its text columns."""
 
-    def __init__(self, name: str, end: str, header: list[str] | None, choice: Choice) -> None:
+    def __init__(self, name: str, end: str, first: list[str], choice: Choice) -> None:
+        """Find the columns in the first row, by name or by number."""
         self.name = name
         self.end = end
-        self.header = header
+        self.header = first if choice.header else None
         self.columns = choice.columns
-        self.where: list[int] = []
-        self.account: int | None = None
-
-    def find(self, names: Sequence[str], choice: Choice) -> None:
-        """Find the columns by name, or by number."""
-        self.where = [self._column(names, c) for c in choice.columns]
-        if choice.account is not None:
-            self.account = self._column(names, choice.account)
+        self.where = [self._column(first, c) for c in choice.columns]
+        account = choice.account
+        self.account = None if account is None else self._column(first, account)
 
     def _column(self, names: Sequence[str], column: str) -> int:
         if self.header is not None:
@@ -55,9 +52,6 @@ class _Table:
                 f"not {column!r}"
             )
         return int(column) - 1
-
-    def place(self, line: int, column: str) -> str:
-        return f"{self.name}, line {line}, column {column!r}"
 
 
 class _TooLong(Exception):
@@ -83,8 +77,8 @@ class Delimited(Format):
         self._unfinished = 0
         csv.field_size_limit(choice.longest)
 
-    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
-        """Read the rows of a file."""
+    def read(self, name: str, opener: Opener) -> Iterator[_Rows]:
+        """Read the rows of a file, after a batch with the header of the first file."""
         with opener.open(name) as source:
             self._unfinished = 0
             lines = self._lines(source, name)
@@ -97,29 +91,21 @@ class Delimited(Format):
             reader = csv.reader(chain([start], lines), **self._form)
             rows = self._rows(name, reader)
             top = next(rows)
-            table = _Table(name, end, top[1] if self.choice.header else None, self.choice)
-            table.find(top[1], self.choice)
+            table = _Table(name, end, top[1], self.choice)
             if self._first is None:
                 self._first = table
-                self._name_left(top[1])
-                yield self._opening(table)
+                names = table.header or [str(i + 1) for i in range(len(top[1]))]
+                left = (c for c in names if c not in self.choice.columns)
+                self.left.names.update(dict.fromkeys(left))
+                opening = _Rows(table)
+                if table.header is not None:
+                    opening.rows.append(table.header)
+                    opening.lines.append(1)
+                yield opening
             elif table.header != self._first.header:
                 first = self._first.name
                 raise CommandError(f"{name}: its header differs from that of {first}")
             yield from self._batches(table, chain([] if table.header else [top], rows), len(top[1]))
-
-    def _name_left(self, first: list[str]) -> None:
-        """Note the columns that are released unchanged."""
-        names = first if self.choice.header else [str(i + 1) for i in range(len(first))]
-        self.left.names.update(dict.fromkeys(c for c in names if c not in self.choice.columns))
-
-    def _opening(self, table: _Table) -> _Rows:
-        """Make the batch that writes the header."""
-        opening = _Rows(table)
-        if table.header is not None:
-            opening.rows.append(table.header)
-            opening.lines.append(1)
-        return opening
 
     def _lines(self, source: BinaryIO, name: str) -> Iterator[str]:
         """Yield lines with their ends; only a line feed ends a line.
@@ -127,13 +113,14 @@ class Delimited(Format):
         A quoted row may span lines, but it must not be longer than the bound.
         """
         longest = self.choice.longest
-        for block in blocks(source, name, 1 << 18, longest=longest):
+        for block in cut(source, name, 1 << 18, longest=longest):
             # No row has ended in the blocks counted here.
             if self._unfinished > longest:
                 raise _TooLong
-            self._unfinished += len(block.text)
-            text = block.text.removeprefix("\ufeff") if block.line == 1 else block.text
-            yield from io.StringIO(text, newline="\n")
+            text = block.text(name)
+            self._unfinished += len(text)
+            yield from io.StringIO(text.removeprefix("\ufeff") if block.line == 1 else text,
+                                   newline="\n")  # fmt: skip
 
     def _rows(self, name: str, reader: Any) -> Iterator[tuple[int, list[str]]]:
         line = 0
@@ -149,7 +136,7 @@ class Delimited(Format):
 
     def _batches(
         self, table: _Table, rows: Iterator[tuple[int, list[str]]], width: int
-    ) -> Iterator[Batch]:
+    ) -> Iterator[_Rows]:
         batch, size = _Rows(table), 0
         what = "header" if table.header is not None else "first line"
         for line, row in rows:
@@ -165,7 +152,7 @@ class Delimited(Format):
                 size += sum(map(len, row))
                 if batch.accounts is not None and table.account is not None:
                     batch.accounts += [row[table.account]] * len(texts)
-            if size >= BATCH:
+            if size >= BATCH_CHARACTERS:
                 yield batch
                 batch, size = _Rows(table), 0
         yield batch

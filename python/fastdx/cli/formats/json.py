@@ -6,12 +6,12 @@ and the form of numbers. `fastdx._core` parses; this module opens the files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import BinaryIO
 
 from fastdx._core import JsonBlock, JsonError, JsonFields, Texts
-from fastdx.cli.formats.base import BATCH, MOST_NAMES, Batch, Choice, Draw, Format, Released
+from fastdx.cli.formats.base import BATCH_CHARACTERS, MOST_NAMES, Batch, Choice, Draw, Format
 from fastdx.cli.formats.opening import Lines, Opener, cut
 from fastdx.cli.messages import CommandError
 
@@ -41,53 +41,28 @@ class _Records(Batch):
         return self._block.replaced(self.new)
 
 
-def _fields(choice: Choice) -> JsonFields:
-    try:
-        return JsonFields(choice.columns, choice.account, choice.longest, MOST_NAMES)
-    except ValueError as e:
-        raise CommandError(str(e)) from None
-
-
-def _refused(name: str, error: JsonError) -> CommandError:
-    """Return a JSON error as a CommandError that names the file."""
-    message, content = error.args
-    return CommandError(f"{name}{message}", content)
-
-
-def _note(left: Released, block: JsonBlock) -> None:
-    """Note the names of other fields, at most `MOST_NAMES`."""
-    for other in block.others:
-        if len(left.names) < MOST_NAMES:
-            left.names[other] = None
-
-
-class JsonLines(Format):
-    """One JSON object per line."""
-
-    name = "jsonl"
-    suffixes = (".jsonl", ".ndjson")
+class _JsonFormat(Format):
+    """Objects with the fields that the choice names."""
 
     def __init__(self, choice: Choice) -> None:
         """Check the fields."""
         super().__init__(choice)
         self.left.content = True
-        self._fields = _fields(choice)
-
-    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
-        """Read a file."""
-        with opener.open(name) as source:
-            lines = cut(source, name, BATCH, longest=self.choice.longest)
-            # `map` does not hold the bytes of a block while other threads use its records.
-            yield from map(partial(self._records, name), lines)
-
-    def _records(self, name: str, lines: Lines) -> Batch:
-        """Return the records of a block; a line feed is added if the last line has none."""
-        data = lines.data if lines.data.endswith(b"\n") else lines.data + b"\n"
         try:
-            block = self._fields.lines(data, lines.line, lines.offset)
+            self._fields = JsonFields(choice.columns, choice.account, choice.longest, MOST_NAMES)
+        except ValueError as e:
+            raise CommandError(str(e)) from None
+
+    def _batch(self, name: str, parse: Callable[[], JsonBlock]) -> Batch:
+        """Parse a block; its errors name the file, and its other fields are noted."""
+        try:
+            block = parse()
         except JsonError as e:
-            raise _refused(name, e) from None
-        _note(self.left, block)
+            message, content = e.args
+            raise CommandError(f"{name}{message}", content) from None
+        for other in block.others:
+            if len(self.left.names) < MOST_NAMES:
+                self.left.names[other] = None
         return _Records(name, block, self.choice)
 
     def write(self, batch: _Records, out: BinaryIO) -> None:
@@ -95,38 +70,39 @@ class JsonLines(Format):
         out.write(batch.written())
 
 
-class Json(Format):
+class JsonLines(_JsonFormat):
+    """One JSON object per line."""
+
+    name = "jsonl"
+    suffixes = (".jsonl", ".ndjson")
+
+    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
+        """Read a file."""
+        with opener.open(name) as source:
+            lines = cut(source, name, BATCH_CHARACTERS, longest=self.choice.longest)
+            # `map` does not hold the bytes of a block while other threads use its records.
+            yield from map(partial(self._records, name), lines)
+
+    def _records(self, name: str, lines: Lines) -> Batch:
+        """Return the records of a block; a line feed is added if the last line has none."""
+        data = lines.data if lines.data.endswith(b"\n") else lines.data + b"\n"
+        return self._batch(name, lambda: self._fields.lines(data, lines.line, lines.offset))
+
+
+class Json(_JsonFormat):
     """An array of objects, or one or several objects one after the other."""
 
     name = "json"
     suffixes = (".json",)
     joins = False
 
-    def __init__(self, choice: Choice) -> None:
-        """Check the fields."""
-        super().__init__(choice)
-        self.left.content = True
-        self._fields = _fields(choice)
-
     def read(self, name: str, opener: Opener) -> Iterator[Batch]:
         """Read a file in pieces; only the size of a record is bounded."""
-        with opener.open(name) as source:
-            yield from self._batches(name, source)
-
-    def _batches(self, name: str, source: BinaryIO) -> Iterator[Batch]:
         document, ended = self._fields.document(), False
-        while not ended:
-            # As much again as is pending: the parser starts an unfinished record anew each time.
-            data = source.read(max(BATCH, document.pending))
-            ended = not data
-            try:
-                block = document.feed(data)
-            except JsonError as e:
-                raise _refused(name, e) from None
-            del data
-            _note(self.left, block)
-            yield _Records(name, block, self.choice)
-
-    def write(self, batch: _Records, out: BinaryIO) -> None:
-        """Write the records."""
-        out.write(batch.written())
+        with opener.open(name) as source:
+            while not ended:
+                # As much as is pending: the parser starts an unfinished record anew each time.
+                data = [source.read(max(BATCH_CHARACTERS, document.pending))]
+                ended = not data[0]
+                # `pop` drops the reference to these bytes while other threads use the records.
+                yield self._batch(name, lambda: document.feed(data.pop()))  # noqa: B023

@@ -14,7 +14,7 @@ from fastdx._core import Gunzip
 from fastdx._shared.replace import PACKED, zstd_reader
 from fastdx.cli.messages import CommandError, Progress
 
-LONGEST = 16 << 20
+LONGEST_BYTES = 16 << 20
 """The default limit on the bytes of a line, a record, or plain text without white space. It bounds
 the memory."""
 HINT = " (--max-record allows more)"
@@ -23,7 +23,7 @@ WITHOUT_DIGITS = re.compile(
     rb"(?<=[ \n\t])(?:[^0-9 \n\t]+[ \n\t]+){2}(?=(?:[^0-9 \n\t]+[ \n\t]+){2})"
 )
 """Two words without digits and the white space behind them, before two others."""
-TAIL = 1 << 16
+TAIL_BYTES = 1 << 16
 """Bytes at the end of a block in which such words are looked for first."""
 
 ZIPPED = b"\x1f\x8b"
@@ -36,16 +36,27 @@ def bare(name: str) -> str:
     return str(path.with_suffix("")) if path.suffix.lower() in PACKED else name
 
 
-class _Raw(io.RawIOBase):
-    """A raw stream around an object with `read`; its errors name the file."""
+class _Around(io.RawIOBase):
+    """A raw stream around an object with `read`, which it closes."""
 
-    def __init__(self, source: Any, name: str, progress: Progress | None = None) -> None:
+    def __init__(self, source: Any, name: str) -> None:
         self._source = source
         self._name = name
-        self._progress = progress
 
     def readable(self) -> bool:
         return True
+
+    def close(self) -> None:
+        self._source.close()
+        super().close()
+
+
+class _Raw(_Around):
+    """A stream whose errors name the file."""
+
+    def __init__(self, source: Any, name: str, progress: Progress | None = None) -> None:
+        super().__init__(source, name)
+        self._progress = progress
 
     def readinto(self, buffer: Any) -> int:
         try:
@@ -63,10 +74,6 @@ class _Raw(io.RawIOBase):
         if self._progress is not None:
             self._progress(len(data))
         return len(data)
-
-    def close(self) -> None:
-        self._source.close()
-        super().close()
 
 
 class _Gunzipped:
@@ -95,21 +102,17 @@ class _Gunzipped:
         self._packed.close()
 
 
-class _Utf8(io.RawIOBase):
+class _Utf8(_Around):
     """A stream that converts another encoding to UTF-8."""
 
     def __init__(self, source: BinaryIO, name: str, encoding: str) -> None:
-        self._source = source
-        self._name = name
+        super().__init__(source, name)
         self._encoding = encoding
         self._decoder = codecs.getincrementaldecoder(encoding)("strict")
         self._offset = 0
         self._lines = 1
         self._ready = b""
         self._ended = False
-
-    def readable(self) -> bool:
-        return True
 
     def readinto(self, buffer: Any) -> int:
         while not self._ready and not self._ended:
@@ -131,10 +134,6 @@ class _Utf8(io.RawIOBase):
         part, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
         buffer[: len(part)] = part
         return len(part)
-
-    def close(self) -> None:
-        self._source.close()
-        super().close()
 
 
 class Opener:
@@ -199,14 +198,6 @@ class Opener:
         return io.BufferedReader(_Utf8(source, name, str(self.encoding)), 1 << 20)
 
 
-class Block(NamedTuple):
-    """Some lines of a file."""
-
-    text: str
-    line: int
-    """The number of the first line."""
-
-
 class Lines(NamedTuple):
     """Some lines of a file, as bytes."""
 
@@ -216,16 +207,15 @@ class Lines(NamedTuple):
     offset: int
     """The byte of the file at which the first line starts."""
 
-
-def decoded(data: bytes, name: str, offset: int, line: int) -> str:
-    """Decode UTF-8 from a place in a file, given as byte and line."""
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as e:
-        line += data.count(b"\n", 0, e.start)
-        raise CommandError(
-            f"{name}: byte {offset + e.start} is not UTF-8 (line {line}); see --encoding"
-        ) from None
+    def text(self, name: str) -> str:
+        """Decode the lines; an error names the file, the byte and the line."""
+        try:
+            return self.data.decode("utf-8")
+        except UnicodeDecodeError as e:
+            line = self.line + self.data.count(b"\n", 0, e.start)
+            raise CommandError(
+                f"{name}: byte {self.offset + e.start} is not UTF-8 (line {line}); see --encoding"
+            ) from None
 
 
 def line_end(data: bytes) -> int:
@@ -234,32 +224,15 @@ def line_end(data: bytes) -> int:
 
 
 def between_words(data: bytes) -> int:
-    """Return the last place behind white space where no number or date crosses; 0 if there is none.
+    """Return the last place, behind white space, that lies within no number or date; 0 without one.
 
-    There neither the two words before nor the two behind have a digit: what belongs to a number or
-    a date ("3rd of May") has one, or stands so near to one. Where there is no such place, it is
-    the last white space.
+    A number or date like "3rd of May" has a digit in every two words, so a place between two words
+    without digits and two others cuts none. If there is no such place, take the last white space.
     """
-    for start in (max(len(data) - TAIL, 0), 0):
+    for start in (max(len(data) - TAIL_BYTES, 0), 0):
         if found := [*WITHOUT_DIGITS.finditer(data, start)]:
             return found[-1].end()
     return max(data.rfind(end) for end in (b" ", b"\n", b"\t")) + 1
-
-
-def blocks(  # noqa: PLR0917 (as `cut`)
-    source: BinaryIO,
-    name: str,
-    size: int,
-    end_of: Callable[[bytes], int] = line_end,
-    longest: int = LONGEST,
-    hint: str = HINT,
-) -> Iterator[Block]:
-    """Yield the text of a file in blocks of about `size` bytes that end where `end_of` says.
-
-    The last block may end in any way.
-    """
-    for data, line, offset in cut(source, name, size, end_of, longest, hint):
-        yield Block(decoded(data, name, offset, line), line)
 
 
 def cut(  # noqa: PLR0917 (how a file is cut)
@@ -267,12 +240,13 @@ def cut(  # noqa: PLR0917 (how a file is cut)
     name: str,
     size: int,
     end_of: Callable[[bytes], int] = line_end,
-    longest: int = LONGEST,
+    longest: int = LONGEST_BYTES,
     hint: str = HINT,
 ) -> Iterator[Lines]:
-    """Yield the bytes of a file in blocks, cut as in `blocks`.
+    """Yield a file in blocks of about `size` bytes that end where `end_of` says.
 
-    More than `longest` bytes without an end are refused; `hint` tells the user what to do.
+    The last block may end in any way. More than `longest` bytes without an end are refused; `hint`
+    tells the user what to do.
     """
     parts: list[bytes] = []
     waiting, offset, line = 0, 0, 1

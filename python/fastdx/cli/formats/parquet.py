@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,7 +24,7 @@ from fastdx.cli.formats.opening import Opener
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import InputTypeError, UnknownWordError
 
-ROWS = 4096
+BATCH_ROWS = 4096
 """Rows per batch."""
 
 
@@ -34,6 +35,17 @@ def _arrow() -> Any:
     except ImportError:
         raise CommandError("Parquet needs pyarrow: pip install 'fastdx[parquet]'") from None
     return pyarrow
+
+
+@contextmanager
+def opened(name: str) -> Iterator[Any]:
+    """Open a file with pyarrow; the message of an error that pyarrow raises may hold content."""
+    pa = _arrow()
+    try:
+        with pa.parquet.ParquetFile(name) as file:
+            yield file
+    except pa.ArrowException as e:
+        raise CommandError(f"{name}: damaged, or no Parquet file", str(e)) from None
 
 
 class _Column:
@@ -161,29 +173,25 @@ class Parquet(Format):
         pa = _arrow()
         if name == "-":
             raise CommandError("Parquet cannot be read from standard input: name a file")
-        try:
-            with pa.parquet.ParquetFile(name) as file:
-                schema, keys = own_schema(file.schema_arrow)
-                self.left.dropped.update(dict.fromkeys(keys))
-                source = _Source(name, schema, self.choice)
-                if self._first is None:
-                    self._first = source
-                    self.left.names.update(dict.fromkeys(_others(schema, source.columns)))
-                elif not self._first.schema.equals(schema):
-                    first = self._first.name
-                    raise CommandError(f"{name}: its columns differ from those of {first}")
-                size, rows = Path(name).stat().st_size, max(file.metadata.num_rows, 1)
-                row = 1
-                for batch in file.iter_batches(batch_size=ROWS):
-                    self._check(source, batch, row)
-                    yield _Rows(source, batch, row)
-                    row += batch.num_rows
-                    opener.progress(size * batch.num_rows // rows)
-                if row == 1:
-                    yield _Rows(source, pa.RecordBatch.from_pylist([], schema=file.schema_arrow), 1)
-        except pa.ArrowException as e:
-            # The message of the exception may hold content.
-            raise CommandError(f"{name}: damaged, or no Parquet file", str(e)) from None
+        with opened(name) as file:
+            schema, keys = own_schema(file.schema_arrow)
+            self.left.dropped.update(dict.fromkeys(keys))
+            source = _Source(name, schema, self.choice)
+            if self._first is None:
+                self._first = source
+                self.left.names.update(dict.fromkeys(_others(schema, source.columns)))
+            elif not self._first.schema.equals(schema):
+                first = self._first.name
+                raise CommandError(f"{name}: its columns differ from those of {first}")
+            size, rows = Path(name).stat().st_size, max(file.metadata.num_rows, 1)
+            row = 1
+            for batch in file.iter_batches(batch_size=BATCH_ROWS):
+                self._check(source, batch, row)
+                yield _Rows(source, batch, row)
+                row += batch.num_rows
+                opener.progress(size * batch.num_rows // rows)
+            if row == 1:
+                yield _Rows(source, pa.RecordBatch.from_pylist([], schema=file.schema_arrow), 1)
 
     def _check(self, source: _Source, batch: Any, row: int) -> None:
         """Refuse text that is not UTF-8; Arrow itself reads any bytes as text."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from fastdx.cli.formats.base import BATCH, Batch, Draw, Format
-from fastdx.cli.formats.opening import Opener, between_words, blocks, line_end
+from fastdx.cli.formats.base import BATCH_CHARACTERS, Batch, Draw, Format
+from fastdx.cli.formats.opening import Opener, between_words, cut, line_end
 from fastdx.exceptions import UnknownWordError
 
 
@@ -44,8 +44,8 @@ class Text(Format):
         end_of = line_end if self.choice.by_line else between_words
         first = True
         with opener.open(name) as source:
-            for block in blocks(source, name, BATCH, end_of, self.choice.longest):
-                yield _Part(name, block.text, block.line, first=first)
+            for lines in cut(source, name, BATCH_CHARACTERS, end_of, self.choice.longest):
+                yield _Part(name, lines.text(name), lines.line, first=first)
                 first = False
 
     def write(self, batch: Batch, out: BinaryIO) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
-from fastdx.cli.formats import Opener, format_of
-from fastdx.cli.formats.opening import Block, blocks
+from fastdx.cli.formats import Choice, Opener, format_of
+from fastdx.cli.formats.base import column_of
+from fastdx.cli.formats.delimited import Delimited, TabSeparated
+from fastdx.cli.formats.opening import cut
+from fastdx.cli.formats.parquet import opened
 from fastdx.cli.messages import Bar, CommandError
 
-LONGEST = 64 << 20
+LONGEST_BYTES = 64 << 20
 """The most bytes of a line. The whole file is in memory."""
 
 
@@ -86,15 +88,22 @@ def _records(
     if kind == "parquet":
         yield from _parquet(name, columns)
         return
+    if kind in ("csv", "tsv"):
+        form = Delimited if kind == "csv" else TabSeparated
+        batches = form(Choice(tuple(columns), longest=LONGEST_BYTES)).read(name, opener)
+        header = next(batches).rows[0]
+        for batch in batches:
+            for line, row in zip(batch.lines, batch.rows, strict=True):
+                if row:
+                    yield f"{name}, line {line}", dict(zip(header, row, strict=True))
+        return
     with opener.open(name) as source:
-        if kind in ("csv", "tsv"):
-            yield from _delimited(name, source, kind)
-            return
+        blocks = cut(source, name, 1 << 20, longest=LONGEST_BYTES, hint="")
         if kind == "jsonl":
-            for block in _blocks(source, name):
-                yield from _json_lines(name, block.text, block.line)
+            for block in blocks:
+                yield from _json_lines(name, block.text(name), block.line)
             return
-        text = "".join(block.text for block in _blocks(source, name))
+        text = "".join(block.text(name) for block in blocks)
     # A .json file may also hold one object per line.
     if text.lstrip().startswith("{"):
         yield from _json_lines(name, text, 1)
@@ -104,31 +113,6 @@ def _records(
         raise CommandError(f"{name}: not an array of JSON objects")
     for number, record in enumerate(every, 1):
         yield _object(f"{name}, record {number}", record)
-
-
-def _blocks(source: BinaryIO, name: str) -> Iterator[Block]:
-    return blocks(source, name, 1 << 20, longest=LONGEST, hint="")
-
-
-def _delimited(name: str, source: BinaryIO, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    lines = (
-        line
-        for block in _blocks(source, name)
-        for line in block.text.removeprefix("\ufeff").splitlines(keepends=True)
-    )
-    csv.field_size_limit(LONGEST)
-    if kind == "tsv":
-        reader = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
-    else:
-        reader = csv.DictReader(lines, strict=True)
-    try:
-        for record in reader:
-            at = f"{name}, line {reader.line_num}"
-            if None in record or None in record.values():
-                raise CommandError(f"{at}: not as many fields as the header has")
-            yield at, record
-    except csv.Error as e:
-        raise CommandError(f"{name}, line {reader.line_num}: {e}") from None
 
 
 def _json_lines(name: str, text: str, first: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -153,23 +137,11 @@ def _object(at: str, record: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _parquet(name: str, columns: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet as pq
-    except ImportError:
-        raise CommandError("Parquet needs pyarrow: pip install 'fastdx[parquet]'") from None
-    try:
-        file = pq.ParquetFile(name)
+    with opened(name) as file:
         for column in columns:
-            if column not in file.schema_arrow.names:
-                count = len(file.schema_arrow.names)
-                message = f"{name}: none of its {count} columns is called {column!r}"
-                raise CommandError(message, ", ".join(map(repr, file.schema_arrow.names)))
+            column_of(name, file.schema_arrow.names, column, certain=True)
         row = 1
         for batch in file.iter_batches(columns=columns):
             for record in batch.to_pylist():
                 yield f"{name}, row {row}", record
                 row += 1
-    except pa.ArrowException as e:
-        # The message of the exception may hold content.
-        raise CommandError(f"{name}: damaged, or no Parquet file", str(e)) from None

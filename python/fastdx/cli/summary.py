@@ -24,7 +24,7 @@ FEW_WORDS = 10
 """With fewer words than this, unknown ones say nothing about the language of the texts."""
 
 
-class Done:
+class Totals:
     """Totals over all outputs."""
 
     skipped: int = 0
@@ -49,7 +49,7 @@ def report(
     policy: str | None,
     word: Mechanism,
     bags: BagOfWords | None,
-    total: Done,
+    total: Totals,
 ) -> None:
     """Print or write counts, warnings about unprotected parts, and the guarantee."""
     mechanism = word if bags is None else bags
@@ -78,14 +78,14 @@ def report(
             print(line, file=sys.stderr)
             return
     if not args.quiet:
-        print(f"fastdx: {_closing(word, total)}.", file=sys.stderr)
+        print(f"fastdx: {_line(word, total)}.", file=sys.stderr)
     for warning in warned:
         print(f"fastdx: warning: {warning}", file=sys.stderr)
     if args.guarantee:
         print(mechanism.guarantee.with_bits(), file=sys.stderr)
 
 
-def _closing(word: Mechanism, total: Done) -> str:
+def _line(word: Mechanism, total: Totals) -> str:
     counts = total.counts
     line = f"{counts['words']:,} words; "
     # Unchanged words of bags are not counted, because a bag has no order.
@@ -112,7 +112,7 @@ def _closing(word: Mechanism, total: Done) -> str:
     return line
 
 
-def _warnings(word: Mechanism, total: Done, *, show_text: bool) -> Iterator[str]:
+def _warnings(word: Mechanism, total: Totals, *, show_text: bool) -> Iterator[str]:
     """Yield warnings about unprotected parts; ``-q`` does not hide them."""
     counts, left = total.counts, total.left
     if (warning := word.unchanged.warning) is not None:
