@@ -7,32 +7,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use hyper::StatusCode;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
+use crate::reply::Answer;
+
 /// Approximate bytes of an entry beside its answer.
 const OVERHEAD: usize = 512;
-
-/// An answer that can be sent again.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// Its status.
-    pub status: StatusCode,
-    /// Its body.
-    pub body: Bytes,
-}
-
-impl Answer {
-    /// A successful answer in JSON.
-    pub fn of(json: &serde_json::Value) -> Self {
-        Answer {
-            status: StatusCode::OK,
-            body: json.to_string().into(),
-        }
-    }
-}
 
 type Slot = watch::Receiver<Option<Answer>>;
 

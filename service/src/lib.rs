@@ -5,7 +5,7 @@
 //! | the file of policies | [`fastdx::spec::Policies`] |
 //! | a policy: a mechanism, and how it is applied to text | [`policy`] |
 //! | what a client sends, and what it gets | [`body`] |
-//! | the most that a request may ask for | [`limits`] |
+//! | the most that requests and connections may ask for | [`limits`] |
 //! | a request's work: checked, priced, drawn | [`work`] |
 //! | the threads that draw batches | [`drawing`] |
 //! | the state that all requests share | [`service`] |
@@ -16,8 +16,7 @@
 //! | who may ask | [`keys`] |
 //! | what is charged before a draw | [`ledger`] |
 //! | answers kept for those who ask again | [`answers`] |
-//! | counts and times | [`metrics`], [`process`] |
-//! | what a connection may hold, and how long | [`held`] |
+//! | counts and times | [`metrics`] |
 //! | sockets, TLS, time limits, draining | [`listen`] |
 //!
 //! No message, log line or metric contains a text, word or key. Errors state only positions, and a
@@ -26,7 +25,6 @@
 pub mod answers;
 pub mod body;
 pub mod drawing;
-pub mod held;
 pub mod keys;
 pub mod ledger;
 pub mod limits;
@@ -35,7 +33,6 @@ pub mod listen;
 pub mod metrics;
 pub mod page;
 pub mod policy;
-pub mod process;
 pub mod reply;
 pub mod routes;
 pub mod service;

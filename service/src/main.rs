@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use axum::http::HeaderName;
 use clap::Parser;
 use fastdx::guarantee::Unchanged;
 use fastdx::spec::{self, Kind, Spec};
@@ -14,15 +15,14 @@ use fastdx_serve::answers::Answers;
 use fastdx_serve::drawing::DrawingThreads;
 use fastdx_serve::keys::Keys;
 use fastdx_serve::ledger::Ledger;
-use fastdx_serve::limits::Limits;
-use fastdx_serve::listen::{BoundSocket, ListenAddress, Times, serve, tls};
+use fastdx_serve::limits::{Limits, number, seconds, whole};
+use fastdx_serve::listen::{BoundSocket, serve, tls};
 use fastdx_serve::metrics::Metrics;
 use fastdx_serve::policy::Policies;
-use fastdx_serve::routes::Routes;
 use fastdx_serve::service::Service;
-use hyper::header::HeaderName;
+use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot};
 
 /// Requests allocate often and briefly, on all threads. The C library's allocator, above all
 /// musl's, is slower.
@@ -74,40 +74,15 @@ struct Flags {
     /// Threads that answer; by default one per core
     #[arg(long, value_name = "N", value_parser = whole)]
     threads: Option<usize>,
-    /// Maximum bytes of a body
-    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 1 << 20)]
-    max_body: usize,
-    /// Maximum texts of a request
-    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 10_000)]
-    max_texts: usize,
-    /// Maximum words of a request
-    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 100_000)]
-    max_words: usize,
-    /// Maximum simultaneous requests; more get 429
-    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 512)]
-    max_requests: usize,
-    /// Maximum simultaneous connections; more wait
-    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 4096)]
-    max_connections: usize,
-    /// Seconds for a TLS handshake, and between requests until the next one's head has arrived
-    #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 10.0)]
-    head_time: f64,
-    /// Seconds for a body, or for the next part of a stream
-    #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 30.0)]
-    body_time: f64,
-    /// Seconds that a connection may be idle before its first request, or an answer remain unread
-    #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 75.0)]
-    idle_time: f64,
+    #[command(flatten)]
+    limits: Limits,
     /// Seconds that an answer is kept for its Idempotency-Key
-    #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 300.0)]
-    answers_time: f64,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "300")]
+    answers_time: Duration,
     /// Maximum bytes of kept answers
     #[arg(long, value_name = "N", value_parser = whole, default_value_t = 64 << 20)]
     answers_bytes: usize,
 }
-
-/// Time for requests to end after SIGTERM.
-const DRAIN: Duration = Duration::from_secs(9);
 
 fn say(what: &str) {
     use std::io::Write;
@@ -129,15 +104,6 @@ fn plain(message: &str) -> String {
     out
 }
 
-fn whole(given: &str) -> Result<usize, String> {
-    let wrong = |_| "it must be a whole number, at least 0".to_owned();
-    given.parse().map_err(wrong)
-}
-
-fn number(given: &str) -> Result<f64, String> {
-    given.parse().map_err(|_| "it must be a number".to_owned())
-}
-
 fn main() -> ExitCode {
     harden();
     open_many();
@@ -154,18 +120,10 @@ fn main() -> ExitCode {
 /// Raises the limit on open files, and so on connections, as far as the system allows: shells often
 /// set a lower one.
 fn open_many() {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: both calls use only their argument, which is valid.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            // If that is refused, keep the current limit.
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
-    }
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let current = maximum;
+    // If that is refused, keep the current limit.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
 }
 
 /// Keeps private data inside the process: neither a panic's message nor a core dump shows it.
@@ -176,24 +134,9 @@ fn harden() {
             .map_or(String::new(), |l| format!(" at {}:{}", l.file(), l.line()));
         say(&format!("a panic was caught{place}"));
     }));
-    let none = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: both calls only read their arguments.
-    unsafe {
-        libc::setrlimit(libc::RLIMIT_CORE, &none);
-        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
-    }
-}
-
-fn seconds(name: &str, given: f64) -> Result<Duration, String> {
-    match given > 0.0 && given <= 1e6 {
-        true => Ok(Duration::from_secs_f64(given)),
-        false => Err(format!(
-            "--{name} must be from 0 to 1e6 seconds, got {given}"
-        )),
-    }
+    let (current, maximum) = (Some(0), Some(0));
+    let _ = setrlimit(Resource::Core, Rlimit { current, maximum });
+    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
 fn read(flags: &Flags) -> Result<spec::Policies, String> {
@@ -213,7 +156,7 @@ fn read(flags: &Flags) -> Result<spec::Policies, String> {
 fn run(flags: Flags) -> Result<ExitCode, String> {
     let config = read(&flags)?;
     // Build policies before the ledger is opened and before anything listens.
-    let policies = Policies::make(&config, None)?;
+    let policies = Policies::make(&config)?;
     if flags.check {
         return check(&policies);
     }
@@ -229,18 +172,6 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
         (Some(certificates), Some(key)) => Some(tls(certificates, key)?),
         _ => None,
     };
-    let times = Times {
-        head: seconds("head-time", flags.head_time)?,
-        idle: seconds("idle-time", flags.idle_time)?,
-        drain: DRAIN,
-    };
-    let limits = Limits {
-        body: flags.max_body,
-        texts: flags.max_texts,
-        words: flags.max_words,
-        concurrency: flags.max_requests,
-        body_time: seconds("body-time", flags.body_time)?,
-    };
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = flags.threads.unwrap_or_else(cores).clamp(1, 1024);
     let service = Arc::new(Service {
@@ -248,14 +179,12 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
         keys,
         account_header: flags.account_header.clone(),
         ledger,
-        answers: Answers::new(
-            flags.answers_bytes,
-            seconds("answers-time", flags.answers_time)?,
-        )?,
-        metrics: Metrics::default(),
-        room: Arc::new(Semaphore::new(limits.concurrency)),
+        answers: Answers::new(flags.answers_bytes, flags.answers_time)?,
+        metrics: Metrics::new().map_err(|e| e.to_string())?,
+        room: Arc::new(Semaphore::new(flags.limits.max_requests)),
+        connections: Arc::new(Semaphore::new(flags.limits.max_connections)),
         drawing: DrawingThreads::start(threads)?,
-        limits,
+        limits: flags.limits.clone(),
         page: !flags.no_page,
         draining: AtomicBool::new(false),
     });
@@ -263,7 +192,7 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.worker_threads(threads);
     let runtime = runtime.enable_all().build().map_err(|e| e.to_string())?;
-    let code = runtime.block_on(main_task(flags, policies, service, tls, times));
+    let code = runtime.block_on(main_task(flags, policies, service, tls));
     // Requests that outlast the drain time are dropped.
     runtime.shutdown_background();
     code
@@ -330,15 +259,10 @@ async fn main_task(
     policies: Policies,
     service: Arc<Service>,
     tls: Option<tokio_rustls::TlsAcceptor>,
-    times: Times,
 ) -> Result<ExitCode, String> {
     let mut sockets = Vec::new();
     for place in &flags.listen {
-        let place: ListenAddress = match place.parse() {
-            Ok(place) => place,
-            Err(never) => match never {},
-        };
-        sockets.push(BoundSocket::to(&place).await?);
+        sockets.push(BoundSocket::to(place).await?);
     }
     for socket in &sockets {
         if let Some(what) = exposed(socket, &flags) {
@@ -350,16 +274,8 @@ async fn main_task(
     let mut hangup = on(SignalKind::hangup())?;
     let mut terminate = on(SignalKind::terminate())?;
     let mut interrupt = on(SignalKind::interrupt())?;
-    let (end, ended) = watch::channel(false);
-    let connections = flags.max_connections;
-    let serving = tokio::spawn(serve(
-        Arc::new(Routes(service.clone())),
-        sockets,
-        tls,
-        times,
-        connections,
-        ended,
-    ));
+    let (end, ended) = oneshot::channel();
+    let serving = tokio::spawn(serve(service.clone(), sockets, tls, ended));
     let loading = service.clone();
     let loaded = tokio::task::spawn_blocking(move || loading.put_to_use(policies)).await;
     let loaded = loaded.map_err(|_| "the policies could not be warmed")??;
@@ -374,7 +290,7 @@ async fn main_task(
     }
     say("ending");
     service.draining.store(true, Ordering::Relaxed);
-    end.send_replace(true);
+    let _ = end.send(());
     let whole = serving.await.unwrap_or(false);
     say(if whole {
         "ended"
@@ -392,15 +308,14 @@ async fn reload(flags: &Flags, service: &Arc<Service>) {
         Ok(loaded) => loaded,
         Err(_) => Err("the policies could not be made".into()),
     };
-    let [done, refused] = &service.metrics.reloads;
     match loaded {
         Ok(policies) => {
-            done.fetch_add(1, Ordering::Relaxed);
+            service.metrics.reloads.inc();
             say("the policies were read again");
             tokio::task::spawn_blocking(move || say_measures(&policies));
         }
         Err(what) => {
-            refused.fetch_add(1, Ordering::Relaxed);
+            service.metrics.reloads_refused.inc();
             say(&format!("the old policies stay: {what}"));
         }
     }

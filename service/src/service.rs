@@ -7,24 +7,24 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, Uri};
 use bytes::Bytes;
 use fastdx::parallel::stay_on_this_thread;
 use fastdx::text::{Consistent, padded};
-use http_body_util::{BodyExt, Limited};
-use hyper::body::{Body as _, Incoming};
-use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
-use hyper::http::request::Parts;
-use hyper::{HeaderMap, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::answers::Answers;
 use crate::body::{Input, Spans};
 use crate::drawing::DrawingThreads;
-use crate::held::{Connection, Reservations};
 use crate::keys::Keys;
 use crate::ledger::{Ledger, Refusal};
 use crate::limits::Limits;
-use crate::metrics::{Metrics, Refused};
+use crate::metrics::Metrics;
 use crate::policy::{Policies, Policy};
 use crate::reply::Failure;
 use crate::work::{CheckedRequest, Done, Size, caught, draw, price};
@@ -43,10 +43,12 @@ pub struct Service {
     pub answers: Arc<Answers>,
     /// Counts and times.
     pub metrics: Metrics,
-    /// Limits on a request.
+    /// Limits on requests and connections.
     pub limits: Limits,
     /// Permits for further requests.
     pub room: Arc<Semaphore>,
+    /// Permits for further connections.
+    pub connections: Arc<Semaphore>,
     /// The threads that draw batches.
     pub drawing: DrawingThreads,
     /// Whether the page is shown.
@@ -63,16 +65,8 @@ pub struct AdmittedRequest {
     pub head: Parts,
     /// Its body.
     pub body: Bytes,
-    /// Its reservations until its answer is written.
-    pub reservations: Reservations,
-}
-
-impl AdmittedRequest {
-    /// The policy named in its query.
-    pub fn policy(&self) -> Option<&str> {
-        // It was checked when the request was admitted.
-        policy_of(&self.head.uri).ok().flatten()
-    }
+    /// Its place among all requests until its answer is written.
+    pub place: OwnedSemaphorePermit,
 }
 
 /// The policy named in a query: `policy=NAME` and nothing else.
@@ -111,7 +105,7 @@ impl Service {
     /// # Errors
     /// A message.
     pub fn make(&self, config: &fastdx::spec::Policies) -> Result<Policies, String> {
-        let policies = Policies::make(config, self.policies.load().as_deref())?;
+        let policies = Policies::make(config)?;
         self.affordable(&policies)?;
         Ok(policies)
     }
@@ -188,7 +182,7 @@ impl Service {
                 .map_or(&[][..], HeaderValue::as_bytes);
             let key = given.strip_prefix(b"Bearer ").unwrap_or_default();
             let Some(found) = keys.account(key) else {
-                self.metrics.refused(Refused::Key);
+                self.metrics.refused("key");
                 let message = "Authorization must be \"Bearer \" and a key";
                 return Err(Failure::new(StatusCode::UNAUTHORIZED, "no_key", message));
             };
@@ -215,64 +209,48 @@ impl Service {
     /// [`Failure`] if there is none.
     pub fn enter(&self) -> Result<OwnedSemaphorePermit, Failure> {
         self.room.clone().try_acquire_owned().map_err(|_| {
-            self.metrics.refused(Refused::Busy);
+            self.metrics.refused("busy");
             let message = "too many requests at once";
             Failure::new(StatusCode::TOO_MANY_REQUESTS, "busy", message)
         })
     }
 
-    /// Admits a request: checks its account, reserves a place and room on its connection, and reads
-    /// its whole body.
+    /// Whether the service takes requests.
+    ///
+    /// # Errors
+    /// [`Failure`] with the reason why not.
+    pub fn ready(&self) -> Result<(), Failure> {
+        if self.draining.load(Relaxed) {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            return Err(Failure::new(status, "ending", "the service is ending"));
+        }
+        self.current().map(|_| ())
+    }
+
+    /// Admits a request: checks its account, reserves a place, and reads its whole body.
     ///
     /// # Errors
     /// [`Failure`] of any of these steps.
-    pub async fn admit(
-        &self,
-        request: Request<Incoming>,
-        connection: &Connection,
-    ) -> Result<AdmittedRequest, Failure> {
+    pub async fn admit(&self, request: Request) -> Result<AdmittedRequest, Failure> {
         let account = self.account(request.headers())?;
         policy_of(request.uri())?;
         let place = self.enter()?;
         let (head, body) = request.into_parts();
-        // Its length, if the client gave it.
-        let most = body.size_hint().upper().unwrap_or(u64::MAX);
-        let most = usize::try_from(most).map_or(self.limits.body, |n| n.min(self.limits.body));
-        let mut share = self.share(connection, most).await?;
-        let body = self.whole(body).await?;
-        Connection::reduce(&mut share, body.len());
         Ok(AdmittedRequest {
             account,
             head,
-            body,
-            reservations: Reservations { place, share },
-        })
-    }
-
-    /// Reserves room on a connection.
-    ///
-    /// # Errors
-    /// [`Failure`] if the client does not read the answers that use the room.
-    pub async fn share(
-        &self,
-        connection: &Connection,
-        bytes: usize,
-    ) -> Result<OwnedSemaphorePermit, Failure> {
-        let share = connection.share(bytes, self.limits.body_time).await;
-        share.ok_or_else(|| {
-            self.metrics.refused(Refused::Unread);
-            let message = "this connection has too many answers that were not read";
-            Failure::new(StatusCode::TOO_MANY_REQUESTS, "unread", message)
+            body: self.whole(body).await?,
+            place,
         })
     }
 
     /// Waits for a complete body.
-    async fn whole(&self, body: Incoming) -> Result<Bytes, Failure> {
-        let body = Limited::new(body, self.limits.body).collect();
+    async fn whole(&self, body: Body) -> Result<Bytes, Failure> {
+        let body = Limited::new(body, self.limits.max_body).collect();
         match tokio::time::timeout(self.limits.body_time, body).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
-            Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => {
-                Err(self.too_large(format!("a body has at most {} bytes", self.limits.body)))
+            Ok(Err(e)) if e.is::<LengthLimitError>() => {
+                Err(self.too_large(format!("a body has at most {} bytes", self.limits.max_body)))
             }
             Ok(Err(_)) => Err(Failure::new(
                 StatusCode::BAD_REQUEST,
@@ -280,7 +258,7 @@ impl Service {
                 "the body broke off",
             )),
             Err(_) => {
-                self.metrics.refused(Refused::Slow);
+                self.metrics.refused("slow");
                 let message = "the body did not arrive in time";
                 Err(Failure::new(StatusCode::REQUEST_TIMEOUT, "slow", message))
             }
@@ -289,7 +267,7 @@ impl Service {
 
     /// Counts a request that exceeds a limit; returns its failure.
     pub fn too_large(&self, message: String) -> Failure {
-        self.metrics.refused(Refused::Size);
+        self.metrics.refused("size");
         Failure::too_large(message)
     }
 
@@ -306,7 +284,7 @@ impl Service {
         let work = CheckedRequest::new(&self.limits, policy, given, spans);
         work.inspect_err(|failure| {
             if failure.status == StatusCode::PAYLOAD_TOO_LARGE {
-                self.metrics.refused(Refused::Size);
+                self.metrics.refused("size");
             }
         })
     }
@@ -348,31 +326,20 @@ impl Service {
                 // A hand-off would cost more than the draw. Without a pool of its own, the
                 // thread draws by the common one: slower.
                 let _ = stay_on_this_thread();
-                caught(|| draw(work))
+                self.ended(caught(|| draw(work)))
             }
-            Size::Batch => self.drawing.run(|| draw(work)).await,
-            Size::Long => {
-                let done = tokio::task::spawn_blocking(move || caught(|| draw(work)));
-                done.await.unwrap_or(None)
-            }
-        };
-        let done = match done {
-            Some(done) => done?,
-            None => {
-                self.metrics.panics.fetch_add(1, Relaxed);
-                return Err(Failure::internal());
-            }
-        };
-        policy.released.releases.fetch_add(1, Relaxed);
-        policy.released.texts.fetch_add(texts, Relaxed);
-        policy.released.words.fetch_add(done.counts.words, Relaxed);
+            Size::Batch => self.ended(self.drawing.run(|| draw(work)).await),
+            Size::Long => self.apart(|| draw(work)).await,
+        }??;
+        let counts = [1, texts, done.counts.words];
+        self.metrics.released(&policy.name, counts);
         Ok(done)
     }
 
     fn refuse(&self, amount: f64, refusal: Refusal) -> Failure {
         match refusal {
             Refusal::Spent { left } => {
-                self.metrics.refused(Refused::Budget);
+                self.metrics.refused("budget");
                 let message = format!("the release costs {amount}, and {left} is left");
                 let status = StatusCode::TOO_MANY_REQUESTS;
                 Failure {
@@ -421,8 +388,13 @@ impl Service {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
         let done = tokio::task::spawn_blocking(|| caught(work)).await;
-        done.unwrap_or(None).ok_or_else(|| {
-            self.metrics.panics.fetch_add(1, Relaxed);
+        self.ended(done.unwrap_or(None))
+    }
+
+    /// The result of work that ended; counts the panic of work without one.
+    fn ended<T>(&self, done: Option<T>) -> Result<T, Failure> {
+        done.ok_or_else(|| {
+            self.metrics.panics.inc();
             Failure::internal()
         })
     }

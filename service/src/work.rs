@@ -68,7 +68,7 @@ impl CheckedRequest {
             let words = match &given {
                 Input::Words(words) => words.len(),
                 // A word has at least one byte: short texts need no counting.
-                _ if bytes <= limits.words => 0,
+                _ if bytes <= limits.max_words => 0,
                 _ => all.iter().map(|t| policy.text.words(t).count()).sum(),
             };
             let (texts, of) = match &given {
@@ -81,11 +81,11 @@ impl CheckedRequest {
             let message = format!("a request has at most {most} {what}");
             Err(Failure::too_large(message))
         };
-        if of > limits.texts {
-            return most(limits.texts, "texts");
+        if of > limits.max_texts {
+            return most(limits.max_texts, "texts");
         }
-        if words > limits.words {
-            return most(limits.words, "words");
+        if words > limits.max_words {
+            return most(limits.max_words, "words");
         }
         let spans = match (&given, spans) {
             (Input::One(text), Some(spans)) => {
