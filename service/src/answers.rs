@@ -4,7 +4,7 @@
 //! before its time: if the memory for answers is full, new keys are refused.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
@@ -78,6 +78,10 @@ impl Answers {
         }))
     }
 
+    fn kept(&self) -> MutexGuard<'_, StoredAnswers> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn digest(&self, parts: &[&[u8]]) -> [u8; 32] {
         let mut hash = Sha256::new_with_prefix(self.salt);
         for part in parts {
@@ -93,7 +97,7 @@ impl Answers {
         let key = self.digest(&[account.as_bytes(), key]);
         let request = self.digest(request);
         let now = Instant::now();
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept();
         while let Some(&(_, old)) = kept.ends.front().filter(|(end, _)| *end <= now) {
             kept.ends.pop_front();
             kept.remove(&old);
@@ -127,7 +131,7 @@ impl Answers {
 
     /// Bytes in use, and the limit.
     pub fn bytes(&self) -> (usize, usize) {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept();
         (kept.bytes, self.limit)
     }
 }
@@ -148,11 +152,7 @@ impl Promise {
             return;
         }
         self.kept = true;
-        let mut kept = self
-            .answers
-            .kept
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.answers.kept();
         if let Some(entry) = kept.entries.get_mut(&self.key) {
             entry.bytes += answer.body.len();
             kept.bytes += answer.body.len();
@@ -166,12 +166,7 @@ impl Promise {
 impl Drop for Promise {
     fn drop(&mut self) {
         if !self.kept {
-            let mut kept = self
-                .answers
-                .kept
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            kept.remove(&self.key);
+            self.answers.kept().remove(&self.key);
         }
     }
 }

@@ -22,6 +22,8 @@
 //! No message, log line or metric contains a text, word or key. Errors state only positions, and a
 //! panic's own message is never printed.
 
+#![forbid(unsafe_code)]
+
 pub mod answers;
 pub mod body;
 pub mod drawing;

@@ -35,19 +35,7 @@ const SLOWEST: f64 = 500.0;
 const MAX_REPLACEMENT_BYTES: usize = 16 << 20;
 
 /// The parts of an answer; an error breaks the connection off.
-pub type Output = Sender<Result<Bytes, BrokenOff>>;
-
-/// The answer ends here and is incomplete.
-#[derive(Debug)]
-pub struct BrokenOff;
-
-impl std::fmt::Display for BrokenOff {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the answer was broken off")
-    }
-}
-
-impl std::error::Error for BrokenOff {}
+pub type Output = Sender<std::io::Result<Bytes>>;
 
 /// Lines that wait to be drawn, and the results so far.
 struct Batch {
@@ -87,7 +75,8 @@ pub async fn run(
         // If nobody reads any more, the error is dropped.
         let error = [&failure.answer().body[..], b"\n"].concat();
         let _ = batch.send(error).await;
-        let _ = batch.to.send(Err(BrokenOff)).await;
+        let broken_off = std::io::Error::other("the answer was broken off");
+        let _ = batch.to.send(Err(broken_off)).await;
     }
 }
 
@@ -116,16 +105,9 @@ impl Batch {
             left = left.min(limits.body_time);
             for piece in data.split_inclusive(|b| *b == b'\n') {
                 if rest.len() + piece.len() > limits.max_body {
-                    let message = format!(
-                        "line {}: longer than {} bytes",
-                        self.lines + 1,
-                        limits.max_body
-                    );
-                    return Err(Failure::new(
-                        StatusCode::PAYLOAD_TOO_LARGE,
-                        "too_large",
-                        message,
-                    ));
+                    let (line, most) = (self.lines + 1, limits.max_body);
+                    let message = format!("line {line}: longer than {most} bytes");
+                    return Err(self.service.too_large(message));
                 }
                 rest.extend_from_slice(piece);
                 if piece.ends_with(b"\n") {

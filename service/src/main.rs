@@ -1,5 +1,7 @@
 //! `fastdx-serve`: the command.
 
+#![forbid(unsafe_code)]
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -180,7 +182,7 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
         account_header: flags.account_header.clone(),
         ledger,
         answers: Answers::new(flags.answers_bytes, flags.answers_time)?,
-        metrics: Metrics::new().map_err(|e| e.to_string())?,
+        metrics: Metrics::new().map_err(|e| e.to_string())?.into(),
         room: Arc::new(Semaphore::new(flags.limits.max_requests)),
         connections: Arc::new(Semaphore::new(flags.limits.max_connections)),
         drawing: DrawingThreads::start(threads)?,

@@ -1,7 +1,6 @@
 //! Policies in use: mechanisms, their handling of text, and their guarantees.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -238,33 +237,6 @@ impl Policy {
             rest = later;
         }
         Ok((out, counts))
-    }
-
-    /// Privatises words that the client has found.
-    ///
-    /// # Errors
-    /// The errors of [`TextPrivatizer::privatize_tokens`].
-    pub fn privatize_tokens(
-        &self,
-        tokens: &[&str],
-        kept: &mut Replacements,
-    ) -> fastdx::Result<(Vec<String>, Counts)> {
-        let control = Control::new();
-        self.text.privatize_tokens_with(tokens, kept, &control)
-    }
-
-    /// Privatises parts of a text.
-    ///
-    /// # Errors
-    /// The errors of [`TextPrivatizer::privatize_spans`].
-    pub fn privatize_spans(
-        &self,
-        text: &str,
-        spans: &[Range<usize>],
-        kept: &mut Replacements,
-    ) -> fastdx::Result<(String, Vec<Range<usize>>, Counts)> {
-        let control = Control::new();
-        self.text.privatize_spans_with(text, spans, kept, &control)
     }
 
     /// Bytes of cached lists and laws, and their limit.

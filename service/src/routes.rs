@@ -22,6 +22,7 @@ use tokio::sync::mpsc;
 use crate::answers::{Lookup, wait};
 use crate::body::{PrivatizeRequest, PrivatizeResponse, object, place};
 use crate::listen::Peer;
+use crate::metrics::Metrics;
 use crate::page::{LawRequest, page};
 use crate::reply::{Answer, Failure};
 use crate::service::{AdmittedRequest, Service, one_policy, policy_of};
@@ -61,13 +62,13 @@ pub fn routes(service: Arc<Service>) -> Router {
     paths
         .fallback(no_path)
         .method_not_allowed_fallback(|| async { wrong_method("GET, HEAD") })
-        .layer(from_fn_with_state(service.clone(), around))
+        .layer(from_fn_with_state(service.metrics.clone(), around))
         .with_state(service)
 }
 
 /// What every answer has: its place in the metrics, headers that keep it out of caches and browsers
 /// from guessing its type, and a status where a panic was caught.
-async fn around(State(service): Shared, request: Request, next: Next) -> Response {
+async fn around(State(metrics): State<Arc<Metrics>>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let route = match (request.uri().path(), is_lines(request.headers())) {
         ("/v1/privatize", false) => "privatize",
@@ -77,14 +78,14 @@ async fn around(State(service): Shared, request: Request, next: Next) -> Respons
     // A request that panicked is dropped, so no half-finished state is visible.
     let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let mut answer = answer.unwrap_or_else(|_| {
-        service.metrics.panics.inc();
+        metrics.panics.inc();
         Failure::internal().into_response()
     });
     let headers = answer.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let (status, time) = (answer.status(), start.elapsed());
-    service.metrics.answered(route, status.as_str(), time);
+    metrics.answered(route, status.as_str(), time);
     answer
 }
 
@@ -297,4 +298,33 @@ async fn channel(State(service): Shared, uri: Uri) -> Result<Answer, Failure> {
         Failure::new(StatusCode::NOT_FOUND, "no_channel", message)
     };
     Ok(Answer::of(&policy.card().ok_or_else(none)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::Router;
+    use axum::body::{Body, to_bytes};
+    use axum::extract::Request;
+    use axum::middleware::from_fn_with_state;
+    use axum::routing::get;
+    use hyper::service::Service;
+    use hyper_util::service::TowerToHyperService;
+
+    use super::around;
+    use crate::metrics::Metrics;
+
+    #[tokio::test]
+    async fn a_panic_is_answered_and_counted() {
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let broken = || async { panic!("zqxprivate") as () };
+        let paths = Router::new().route("/", get(broken));
+        let paths = paths.layer(from_fn_with_state(metrics.clone(), around));
+        let answer = TowerToHyperService::new(paths).call(Request::new(Body::empty()));
+        let answer = answer.await.unwrap();
+        assert_eq!((answer.status().as_u16(), metrics.panics.get()), (500, 1));
+        let body = to_bytes(answer.into_body(), 1000).await.unwrap();
+        assert!(body.starts_with(b"{\"error\"") && !body.windows(3).any(|w| w == b"zqx"));
+    }
 }

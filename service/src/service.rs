@@ -42,7 +42,7 @@ pub struct Service {
     /// Answers kept for repeated requests.
     pub answers: Arc<Answers>,
     /// Counts and times.
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
     /// Limits on requests and connections.
     pub limits: Limits,
     /// Permits for further requests.
@@ -299,7 +299,7 @@ impl Service {
         work: CheckedRequest,
     ) -> Result<Done, Failure> {
         let start = Instant::now();
-        let pad = work.policy().pad;
+        let pad = work.policy.pad;
         let done = self.release_at_once(account, work).await;
         if let Some(pad) = pad {
             // The timer's thread waits for all of them, so no worker thread waits for this one.
@@ -320,7 +320,7 @@ impl Service {
                 left.map_err(|refusal| self.refuse(amount, refusal))?;
             }
         }
-        let (texts, policy) = (work.texts(), work.policy().clone());
+        let (texts, policy) = (work.texts, work.policy.clone());
         let done = match work.size() {
             Size::Short => {
                 // A hand-off would cost more than the draw. Without a pool of its own, the

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fastdx::Control;
 use fastdx::text::{Counts, PositionUnit, Replacements, byte_ranges, spans_in};
 
 use crate::body::{Input, Released, Spans};
@@ -40,11 +41,12 @@ pub struct Done {
 
 /// A checked request, ready to be drawn.
 pub struct CheckedRequest {
-    policy: Arc<Policy>,
+    /// The policy that it is drawn under.
+    pub policy: Arc<Policy>,
     given: Input,
     spans: Option<(Vec<std::ops::Range<usize>>, PositionUnit)>,
     /// Number of texts that are not null; a list of words counts as one.
-    texts: usize,
+    pub texts: u64,
     /// Bytes of them.
     bytes: usize,
     /// The replacements of words in earlier parts of the request.
@@ -109,20 +111,10 @@ impl CheckedRequest {
             policy,
             given,
             spans,
-            texts,
+            texts: texts as u64,
             bytes,
             replacements: Replacements::default(),
         })
-    }
-
-    /// The policy that the request is drawn under.
-    pub fn policy(&self) -> &Arc<Policy> {
-        &self.policy
-    }
-
-    /// Number of texts that are not null; a list of words counts as one.
-    pub fn texts(&self) -> u64 {
-        self.texts as u64
     }
 
     /// The size, which says where it is drawn.
@@ -185,12 +177,14 @@ pub fn draw(mut work: CheckedRequest) -> Result<Done, Failure> {
         _ => Failure::internal(),
     };
     let (policy, kept) = (&work.policy, &mut work.replacements);
+    let control = Control::new();
     let mut at = None;
     let (released, counts) = match (&work.given, work.spans) {
         (Input::One(text), Some((spans, unit))) => {
-            let (new, spans, counts) = policy
-                .privatize_spans(text, &spans, kept)
-                .map_err(refused)?;
+            let found = policy
+                .text
+                .privatize_spans_with(text, &spans, kept, &control);
+            let (new, spans, counts) = found.map_err(refused)?;
             at = Some(spans_in(&new, spans, unit));
             (Released::One(new), counts)
         }
@@ -210,7 +204,8 @@ pub fn draw(mut work: CheckedRequest) -> Result<Done, Failure> {
             (Released::Many(all.collect()), counts)
         }
         (Input::Words(_), _) => {
-            let found = policy.privatize_tokens(&work.given.strs(), kept);
+            let words = work.given.strs();
+            let found = policy.text.privatize_tokens_with(&words, kept, &control);
             let (new, counts) = found.map_err(refused)?;
             (Released::Words(new), counts)
         }

@@ -83,6 +83,21 @@ fn more_connections_than_the_shell_lets_it_have() {
 }
 
 #[test]
+fn connections_beyond_the_limit_wait() {
+    let service = Running::english(&["--max-connections", "1"]);
+    let (first, mut second) = (service.connect(), service.connect());
+    second
+        .write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+        .unwrap();
+    let soon = Some(Duration::from_millis(300));
+    second.set_read_timeout(soon).unwrap();
+    assert!(second.read(&mut [0]).is_err());
+    drop(first);
+    second.set_read_timeout(None).unwrap();
+    assert_eq!(read(&mut BufReader::new(second)).unwrap().status, 200);
+}
+
+#[test]
 fn keys() {
     let folder = tempfile::tempdir().unwrap();
     let keys = write(
