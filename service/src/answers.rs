@@ -64,9 +64,6 @@ pub struct Promise {
 
 impl Answers {
     /// Keeps at most `limit` bytes of answers, each for `time`.
-    ///
-    /// # Errors
-    /// A message if the operating system supplies no random bits.
     pub fn new(limit: usize, time: Duration) -> Result<Arc<Self>, String> {
         let mut salt = [0; 32];
         getrandom::fill(&mut salt).map_err(|e| e.to_string())?;

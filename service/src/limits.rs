@@ -34,26 +34,17 @@ pub struct Limits {
 }
 
 /// Reads a count.
-///
-/// # Errors
-/// A message.
 pub fn whole(given: &str) -> Result<usize, String> {
     let number = given.parse().ok().filter(|n| *n <= Semaphore::MAX_PERMITS);
     number.ok_or_else(|| "it must be a whole number, at least 0".to_owned())
 }
 
 /// Reads a number.
-///
-/// # Errors
-/// A message.
 pub fn number(given: &str) -> Result<f64, String> {
     given.parse().map_err(|_| "it must be a number".to_owned())
 }
 
 /// Reads a time in seconds.
-///
-/// # Errors
-/// A message.
 pub fn seconds(given: &str) -> Result<Duration, String> {
     let given = number(given)?;
     match given > 0.0 && given <= 1e6 {

@@ -49,9 +49,6 @@ pub enum BoundSocket {
 
 impl BoundSocket {
     /// Binds HOST:PORT or unix:PATH.
-    ///
-    /// # Errors
-    /// A message if the address is in use, for example by another instance, or cannot be bound.
     pub async fn to(place: &str) -> Result<Self, String> {
         if let Some(path) = place.strip_prefix("unix:") {
             return unix(path.as_ref());
@@ -124,9 +121,6 @@ fn unix(path: &Path) -> Result<BoundSocket, String> {
 }
 
 /// TLS 1.2 and 1.3 with a certificate chain and its key, both PEM.
-///
-/// # Errors
-/// A message for a file that cannot be read or has other content.
 pub fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     let at = |path: &Path, what: &str| format!("{}: {what}", path.display());
     let chain = CertificateDer::pem_file_iter(certificates)

@@ -1,6 +1,44 @@
-//! `fastdx-serve`: the command.
+//! `fastdx-serve`, fastdx as a service: privatises texts over HTTP under the operator's named policies.
+//!
+//! | idea | here |
+//! |---|---|
+//! | the file of policies | [`fastdx::spec::Policies`] |
+//! | a policy: a mechanism, and how it is applied to text | [`policy`] |
+//! | what a client sends, and what it gets | [`body`] |
+//! | the most that requests and connections may ask for | [`limits`] |
+//! | a request's work: checked, priced, drawn | [`work`] |
+//! | the threads that draw batches | [`drawing`] |
+//! | the state that all requests share | [`service`] |
+//! | the paths and what they answer | [`routes`] |
+//! | what is sent back | [`reply`] |
+//! | the page, and the laws that it shows | [`page`] |
+//! | long batches, line by line | [`lines`] |
+//! | who may ask | [`keys`] |
+//! | what is charged before a draw | [`ledger`] |
+//! | answers kept for those who ask again | [`answers`] |
+//! | counts and times | [`metrics`] |
+//! | sockets, TLS, time limits, draining | [`listen`] |
+//!
+//! No message, log line or metric contains a text, word or key. Errors state only positions, and a
+//! panic's own message is never printed.
 
 #![forbid(unsafe_code)]
+
+mod answers;
+mod body;
+mod drawing;
+mod keys;
+mod ledger;
+mod limits;
+mod lines;
+mod listen;
+mod metrics;
+mod page;
+mod policy;
+mod reply;
+mod routes;
+mod service;
+mod work;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,18 +51,19 @@ use axum::http::HeaderName;
 use clap::Parser;
 use fastdx::guarantee::Unchanged;
 use fastdx::spec::{self, Kind, Spec};
-use fastdx_serve::answers::Answers;
-use fastdx_serve::drawing::DrawingThreads;
-use fastdx_serve::keys::Keys;
-use fastdx_serve::ledger::Ledger;
-use fastdx_serve::limits::{Limits, number, seconds, whole};
-use fastdx_serve::listen::{BoundSocket, serve, tls};
-use fastdx_serve::metrics::Metrics;
-use fastdx_serve::policy::Policies;
-use fastdx_serve::service::Service;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, oneshot};
+
+use crate::answers::Answers;
+use crate::drawing::DrawingThreads;
+use crate::keys::Keys;
+use crate::ledger::Ledger;
+use crate::limits::{Limits, number, seconds, whole};
+use crate::listen::{BoundSocket, serve, tls};
+use crate::metrics::Metrics;
+use crate::policy::Policies;
+use crate::service::Service;
 
 /// Requests allocate often and briefly, on all threads. The C library's allocator, above all
 /// musl's, is slower.

@@ -42,9 +42,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// Counts from zero.
-    ///
-    /// # Errors
-    /// If two metrics have one name.
+    /// It fails if two metrics have one name.
     pub fn new() -> Result<Self> {
         let registry = Registry::new();
         registry.register(Box::new(ProcessCollector::for_self()))?;
@@ -129,9 +127,7 @@ impl Metrics {
 }
 
 /// The text that Prometheus reads.
-///
-/// # Errors
-/// If two metrics have one name.
+/// It fails if two metrics have one name.
 pub fn render(service: &Service) -> Result<String> {
     // What is measured now; policies that are no longer in use have none.
     let now = Registry::new();

@@ -60,9 +60,6 @@ pub struct Policies {
 
 impl Policies {
     /// Opens indexes and builds mechanisms.
-    ///
-    /// # Errors
-    /// A message that names the policy.
     pub fn make(config: &Config) -> Result<Self, String> {
         let mut spaces = Spaces::default();
         let mut named = BTreeMap::new();
@@ -79,9 +76,6 @@ impl Policies {
     }
 
     /// Draws each policy's warm-up words.
-    ///
-    /// # Errors
-    /// A message if the operating system supplies no random bits or no memory.
     pub fn warm(&self) -> Result<(), String> {
         for (name, policy) in &self.named {
             for ids in policy.warm.chunks(1 << 20) {
@@ -136,9 +130,6 @@ impl Policy {
     }
 
     /// Measures how often common words come back unchanged, or returns the earlier measurement.
-    ///
-    /// # Errors
-    /// A message if the operating system supplies no threads.
     pub fn unchanged(&self) -> Result<Unchanged, String> {
         let found = self.text.unchanged(&Control::new());
         let found = found.map_err(|e| format!("policies.{}: {e}", self.name))?;
@@ -147,9 +138,6 @@ impl Policy {
 
     /// Computes the bits that a release tells of a word, or returns them if they are known. For large
     /// vocabularies they are an estimate, whose cost is bounded.
-    ///
-    /// # Errors
-    /// The operating system gives no threads.
     pub fn bits(&self) -> Result<WordBits, String> {
         if let Some(known) = self.bits.get() {
             return Ok(*known);
@@ -206,9 +194,6 @@ impl Policy {
 
     /// Privatises each text. `kept` holds the replacements of earlier parts of the same request,
     /// for [`Consistent::Call`].
-    ///
-    /// # Errors
-    /// The errors of [`TextPrivatizer::privatize_texts`].
     pub fn privatize(
         &self,
         texts: &[&str],

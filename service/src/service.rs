@@ -70,9 +70,6 @@ pub struct AdmittedRequest {
 }
 
 /// The policy named in a query: `policy=NAME` and nothing else.
-///
-/// # Errors
-/// [`Failure`] for any other query.
 pub fn policy_of(uri: &Uri) -> Result<Option<&str>, Failure> {
     match uri.query().unwrap_or_default() {
         "" => Ok(None),
@@ -84,9 +81,6 @@ pub fn policy_of(uri: &Uri) -> Result<Option<&str>, Failure> {
 }
 
 /// The policy named in a body or a query.
-///
-/// # Errors
-/// [`Failure`] if they name two.
 pub fn one_policy<'a>(
     body: Option<&'a str>,
     query: Option<&'a str>,
@@ -101,9 +95,6 @@ pub fn one_policy<'a>(
 
 impl Service {
     /// Builds the policies of a configuration; they are not in use yet.
-    ///
-    /// # Errors
-    /// A message.
     pub fn make(&self, config: &fastdx::spec::Policies) -> Result<Policies, String> {
         let policies = Policies::make(config)?;
         self.affordable(&policies)?;
@@ -111,9 +102,6 @@ impl Service {
     }
 
     /// Checks that the ledger, if there is one, can charge for each policy.
-    ///
-    /// # Errors
-    /// A message that names the policy and the reason.
     pub fn affordable(&self, policies: &Policies) -> Result<(), String> {
         if self.ledger.is_none() {
             return Ok(());
@@ -130,9 +118,7 @@ impl Service {
     }
 
     /// Warms policies up, then uses them for all new requests.
-    ///
-    /// # Errors
-    /// A message if warming up failed; the old policies stay in use.
+    /// If that fails, the old ones stay in use.
     pub fn put_to_use(&self, policies: Policies) -> Result<Arc<Policies>, String> {
         policies.warm()?;
         let policies = Arc::new(policies);
@@ -141,9 +127,6 @@ impl Service {
     }
 
     /// The policies, once they are loaded.
-    ///
-    /// # Errors
-    /// [`Failure`] while the service is starting.
     pub fn current(&self) -> Result<Arc<Policies>, Failure> {
         let not_yet = || {
             Failure::new(
@@ -156,9 +139,6 @@ impl Service {
     }
 
     /// The policy with a name, or the default.
-    ///
-    /// # Errors
-    /// [`Failure`] if there is none.
     pub fn policy(&self, name: Option<&str>) -> Result<Arc<Policy>, Failure> {
         let unknown = || {
             let message = match name {
@@ -171,9 +151,6 @@ impl Service {
     }
 
     /// The account that pays; empty without accounts.
-    ///
-    /// # Errors
-    /// [`Failure`] for a wrong key or header.
     pub fn account(&self, headers: &HeaderMap) -> Result<String, Failure> {
         let mut account = String::new();
         if let Some(keys) = &self.keys {
@@ -204,9 +181,6 @@ impl Service {
     }
 
     /// A place among the requests in progress.
-    ///
-    /// # Errors
-    /// [`Failure`] if there is none.
     pub fn enter(&self) -> Result<OwnedSemaphorePermit, Failure> {
         self.room.clone().try_acquire_owned().map_err(|_| {
             self.metrics.refused("busy");
@@ -216,9 +190,6 @@ impl Service {
     }
 
     /// Whether the service takes requests.
-    ///
-    /// # Errors
-    /// [`Failure`] with the reason why not.
     pub fn ready(&self) -> Result<(), Failure> {
         if self.draining.load(Relaxed) {
             let status = StatusCode::SERVICE_UNAVAILABLE;
@@ -228,9 +199,6 @@ impl Service {
     }
 
     /// Admits a request: checks its account, reserves a place, and reads its whole body.
-    ///
-    /// # Errors
-    /// [`Failure`] of any of these steps.
     pub async fn admit(&self, request: Request) -> Result<AdmittedRequest, Failure> {
         let account = self.account(request.headers())?;
         policy_of(request.uri())?;
@@ -272,9 +240,6 @@ impl Service {
     }
 
     /// Checks a request against the policy and the limits.
-    ///
-    /// # Errors
-    /// [`Failure`] with the problem.
     pub fn check(
         &self,
         policy: Arc<Policy>,
@@ -290,9 +255,7 @@ impl Service {
     }
 
     /// Charges for a unit of work, then draws.
-    ///
-    /// # Errors
-    /// [`Failure`]; nothing is released.
+    /// A [`Failure`] releases nothing.
     pub async fn release(
         self: &Arc<Self>,
         account: &str,
@@ -365,9 +328,6 @@ impl Service {
     }
 
     /// The policy with a name, or the default, if the page may show it.
-    ///
-    /// # Errors
-    /// [`Failure`] if there is none, or if it may not be shown.
     pub fn shown_policy(&self, name: Option<&str>) -> Result<Arc<Policy>, Failure> {
         let policy = self.policy(name)?;
         match self.shown(&policy) {
@@ -380,9 +340,6 @@ impl Service {
     }
 
     /// Runs a long task on a thread for such tasks.
-    ///
-    /// # Errors
-    /// [`Failure`] if it panicked.
     pub async fn apart<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

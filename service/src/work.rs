@@ -55,9 +55,6 @@ pub struct CheckedRequest {
 
 impl CheckedRequest {
     /// Checks a request against policy and limits.
-    ///
-    /// # Errors
-    /// [`Failure`] with the problem.
     pub fn new(
         limits: &Limits,
         policy: Arc<Policy>,
@@ -131,9 +128,7 @@ impl CheckedRequest {
 
 /// Computes the cost of a checked request, and the ledger's note; no note if there is nothing to
 /// pay for.
-///
-/// # Errors
-/// [`Failure`] if no finite number pays for the request.
+/// A request that no finite number pays for is refused.
 pub fn price(work: &CheckedRequest) -> Result<(f64, Option<String>), Failure> {
     let invalid = |why: &str| Failure::invalid(format!("no budget pays for this release: {why}"));
     if work.spans.is_some() {
@@ -166,10 +161,6 @@ pub fn price(work: &CheckedRequest) -> Result<(f64, Option<String>), Failure> {
 }
 
 /// Draws what is to be released.
-///
-/// # Errors
-/// [`Failure`] for an unknown word that the policy refuses, or if the system supplies no random
-/// bits.
 pub fn draw(mut work: CheckedRequest) -> Result<Done, Failure> {
     // Messages of the library hold no text: they say where something stands.
     let refused = |e: fastdx::Error| match e {
