@@ -4,35 +4,16 @@
 //! before its time: if the memory for answers is full, new keys are refused.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use hyper::StatusCode;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
+use crate::reply::Answer;
+
 /// Approximate bytes of an entry beside its answer.
 const OVERHEAD: usize = 512;
-
-/// An answer that can be sent again.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// Its status.
-    pub status: StatusCode,
-    /// Its body.
-    pub body: Bytes,
-}
-
-impl Answer {
-    /// A successful answer in JSON.
-    pub fn of(json: &serde_json::Value) -> Self {
-        Answer {
-            status: StatusCode::OK,
-            body: json.to_string().into(),
-        }
-    }
-}
 
 type Slot = watch::Receiver<Option<Answer>>;
 
@@ -83,9 +64,6 @@ pub struct Promise {
 
 impl Answers {
     /// Keeps at most `limit` bytes of answers, each for `time`.
-    ///
-    /// # Errors
-    /// A message if the operating system supplies no random bits.
     pub fn new(limit: usize, time: Duration) -> Result<Arc<Self>, String> {
         let mut salt = [0; 32];
         getrandom::fill(&mut salt).map_err(|e| e.to_string())?;
@@ -95,6 +73,10 @@ impl Answers {
             time,
             salt,
         }))
+    }
+
+    fn kept(&self) -> MutexGuard<'_, StoredAnswers> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn digest(&self, parts: &[&[u8]]) -> [u8; 32] {
@@ -112,7 +94,7 @@ impl Answers {
         let key = self.digest(&[account.as_bytes(), key]);
         let request = self.digest(request);
         let now = Instant::now();
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept();
         while let Some(&(_, old)) = kept.ends.front().filter(|(end, _)| *end <= now) {
             kept.ends.pop_front();
             kept.remove(&old);
@@ -146,7 +128,7 @@ impl Answers {
 
     /// Bytes in use, and the limit.
     pub fn bytes(&self) -> (usize, usize) {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept();
         (kept.bytes, self.limit)
     }
 }
@@ -167,11 +149,7 @@ impl Promise {
             return;
         }
         self.kept = true;
-        let mut kept = self
-            .answers
-            .kept
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.answers.kept();
         if let Some(entry) = kept.entries.get_mut(&self.key) {
             entry.bytes += answer.body.len();
             kept.bytes += answer.body.len();
@@ -185,12 +163,7 @@ impl Promise {
 impl Drop for Promise {
     fn drop(&mut self) {
         if !self.kept {
-            let mut kept = self
-                .answers
-                .kept
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            kept.remove(&self.key);
+            self.answers.kept().remove(&self.key);
         }
     }
 }

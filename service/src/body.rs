@@ -164,9 +164,7 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Input>, D::Error
 
 impl PrivatizeRequest {
     /// Reads a body.
-    ///
-    /// # Errors
-    /// A message with the position of the problem, never its content.
+    /// An error says where the problem is, never its content.
     pub fn read(body: &[u8]) -> Result<Self, String> {
         let fields: Fields = object(body).map_err(|e| place(&e))?;
         let wrong = |e| format!("the body: {e}");
@@ -279,9 +277,7 @@ pub struct PrivatizeResponse<'a> {
 }
 
 /// Reads an object; serde alone would also accept a list of its fields.
-///
-/// # Errors
-/// An error that [`fault`] puts into words.
+/// [`fault`] puts its errors into words.
 pub fn object<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, serde_json::Error> {
     match is_object(json) {
         true => serde_json::from_slice(json),
@@ -291,9 +287,7 @@ pub fn object<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, serde_json
 }
 
 /// Reads a line of a batch: a text, null, or an object.
-///
-/// # Errors
-/// A message without any content of the line.
+/// An error has no content of the line.
 pub fn line(json: &[u8]) -> Result<Line, &'static str> {
     if !is_object(json) {
         let text: Option<String> = serde_json::from_slice(json).map_err(|e| fault(&e))?;

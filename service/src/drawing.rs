@@ -20,9 +20,6 @@ pub struct DrawingThreads {
 
 impl DrawingThreads {
     /// Starts this many threads, at least one.
-    ///
-    /// # Errors
-    /// A message if the operating system supplies no threads.
     pub fn start(threads: usize) -> Result<Self, String> {
         let (jobs, queue) = channel();
         let queue = Arc::new(Mutex::new(queue));

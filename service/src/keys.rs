@@ -21,9 +21,7 @@ pub struct Keys {
 
 impl Keys {
     /// Reads a file.
-    ///
-    /// # Errors
-    /// A message with the line, never with a key.
+    /// An error names the line, never a key.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
         let mut keys = Keys::default();

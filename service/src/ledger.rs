@@ -58,9 +58,6 @@ pub struct Ledger {
 
 impl Ledger {
     /// Opens or creates a file. A budget below the file's replaces it; a higher one is refused.
-    ///
-    /// # Errors
-    /// A message.
     pub fn open(path: &Path, budget: f64) -> Result<Self, String> {
         if !(budget >= 0.0 && budget.is_finite()) {
             return Err(format!("budget must be finite, at least 0, got {budget}"));
@@ -93,9 +90,7 @@ impl Ledger {
     }
 
     /// Charges an account; returns the remaining budget once the charge is on disk.
-    ///
-    /// # Errors
-    /// [`Refusal`]: nothing was charged. If the disk failed, the charge may have been made.
+    /// A [`Refusal`] charged nothing; if the disk failed, the charge may have been made.
     pub async fn charge(&self, account: &str, amount: f64, note: String) -> Result<f64, Refusal> {
         let (answer, answered) = oneshot::channel();
         let account = account.to_owned();

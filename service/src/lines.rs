@@ -10,21 +10,18 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::body::BodyDataStream;
+use axum::http::StatusCode;
 use bytes::Bytes;
 use fastdx::text::{Consistent, Counts, Replacements};
-use http_body_util::BodyExt;
-use hyper::StatusCode;
-use hyper::body::Incoming;
+use futures_util::StreamExt;
 use serde_json::{json, to_writer};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::Sender;
 use tokio::time::timeout;
 
 use crate::body::{self, Input, Line, Released, Spans, WordCounts};
-use crate::held::{Active, Connection};
-use crate::metrics::Refused;
 use crate::policy::Policy;
-use crate::reply::{BrokenOff, Failure};
+use crate::reply::Failure;
 use crate::service::Service;
 
 /// Number of lines that are drawn and charged together.
@@ -32,24 +29,13 @@ const LINES_PER_BATCH: usize = 256;
 /// Maximum bytes of these lines.
 const BYTES: usize = 1 << 16;
 
-/// An incomplete line longer than this takes room of its connection.
-const LONG: usize = 1 << 16;
 /// Bytes of a stream that give back one second of waiting.
 const SLOWEST: f64 = 500.0;
 /// Maximum bytes of unknown words whose replacements a stream keeps, if one request is one call.
 const MAX_REPLACEMENT_BYTES: usize = 16 << 20;
 
-/// The destination of the lines.
-pub struct Output {
-    /// To the body of the answer.
-    pub send: Sender<Result<Bytes, BrokenOff>>,
-    /// The connection, which accounts for unread bytes.
-    pub connection: Arc<Connection>,
-    /// Marks the connection as active.
-    pub active: Active,
-    /// The stream's place among all requests.
-    pub place: OwnedSemaphorePermit,
-}
+/// The parts of an answer; an error breaks the connection off.
+pub type Output = Sender<std::io::Result<Bytes>>;
 
 /// Lines that wait to be drawn, and the results so far.
 struct Batch {
@@ -57,8 +43,6 @@ struct Batch {
     policy: Arc<Policy>,
     account: String,
     to: Output,
-    /// The reserved room of a long line.
-    long: Option<OwnedSemaphorePermit>,
     /// Replacements drawn for earlier words; used if one request is one call.
     replacements: Replacements,
     texts: Vec<Option<String>>,
@@ -73,7 +57,7 @@ pub async fn run(
     service: Arc<Service>,
     policy: Arc<Policy>,
     account: String,
-    body: Incoming,
+    body: BodyDataStream,
     to: Output,
 ) {
     let mut batch = Batch {
@@ -81,7 +65,6 @@ pub async fn run(
         policy,
         account,
         to,
-        long: None,
         replacements: Replacements::default(),
         texts: Vec::new(),
         bytes: 0,
@@ -89,11 +72,11 @@ pub async fn run(
         counts: Counts::default(),
     };
     if let Err(failure) = batch.read(body).await {
-        let mut error = failure.body();
-        error.push(b'\n');
         // If nobody reads any more, the error is dropped.
-        let _ = batch.send(error, ()).await;
-        let _ = batch.to.send.send(Err(BrokenOff)).await;
+        let error = [&failure.answer().body[..], b"\n"].concat();
+        let _ = batch.send(error).await;
+        let broken_off = std::io::Error::other("the answer was broken off");
+        let _ = batch.to.send(Err(broken_off)).await;
     }
 }
 
@@ -103,39 +86,28 @@ fn gone() -> Failure {
 }
 
 impl Batch {
-    async fn read(&mut self, mut given: Incoming) -> Result<(), Failure> {
+    async fn read(&mut self, mut given: BodyDataStream) -> Result<(), Failure> {
         let limits = self.service.limits.clone();
         let mut rest: Vec<u8> = Vec::new();
         let mut left = limits.body_time;
         loop {
             let start = Instant::now();
-            let Ok(frame) = timeout(left, given.frame()).await else {
-                self.service.metrics.refused(Refused::Slow);
+            let Ok(data) = timeout(left, given.next()).await else {
+                self.service.metrics.refused("slow");
                 let message = "the next lines did not arrive in time";
                 return Err(Failure::new(StatusCode::REQUEST_TIMEOUT, "slow", message));
             };
-            let Some(frame) = frame else { break };
+            let Some(data) = data else { break };
             let broken = |_| Failure::new(StatusCode::BAD_REQUEST, "invalid", "the body broke off");
-            let Ok(data) = frame.map_err(broken)?.into_data() else {
-                continue;
-            };
+            let data = data.map_err(broken)?;
             let back = Duration::from_secs_f64(data.len() as f64 / SLOWEST);
             left = left.saturating_sub(start.elapsed()).saturating_add(back);
             left = left.min(limits.body_time);
             for piece in data.split_inclusive(|b| *b == b'\n') {
-                if rest.len() + piece.len() > limits.body {
-                    let message =
-                        format!("line {}: longer than {} bytes", self.lines + 1, limits.body);
-                    return Err(Failure::new(
-                        StatusCode::PAYLOAD_TOO_LARGE,
-                        "too_large",
-                        message,
-                    ));
-                }
-                if rest.len() + piece.len() > LONG && self.long.is_none() {
-                    // Draw all waiting lines first: otherwise there might be no room for them.
-                    self.flush().await?;
-                    self.long = Some(self.room(limits.body).await?);
+                if rest.len() + piece.len() > limits.max_body {
+                    let (line, most) = (self.lines + 1, limits.max_body);
+                    let message = format!("line {line}: longer than {most} bytes");
+                    return Err(self.service.too_large(message));
                 }
                 rest.extend_from_slice(piece);
                 if piece.ends_with(b"\n") {
@@ -152,17 +124,11 @@ impl Batch {
         self.flush().await?;
         let counts: WordCounts = self.counts.into();
         let end = json!({"done": true, "lines": self.lines, "counts": counts, "policy": self.policy.name});
-        self.send(format!("{end}\n").into_bytes(), ()).await
+        self.send(format!("{end}\n").into_bytes()).await
     }
 
-    async fn room(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
-        self.service.share(&self.to.connection, bytes).await
-    }
-
-    /// Sends a part of the answer; keeps `held` until the client has it.
-    async fn send<T: Send + 'static>(&self, piece: Vec<u8>, held: T) -> Result<(), Failure> {
-        let piece = self.to.connection.unread(piece.into(), held);
-        self.to.send.send(Ok(piece)).await.map_err(|_| gone())
+    async fn send(&self, piece: Vec<u8>) -> Result<(), Failure> {
+        self.to.send(Ok(piece.into())).await.map_err(|_| gone())
     }
 
     fn wrong(&self, message: impl std::fmt::Display) -> Failure {
@@ -188,7 +154,7 @@ impl Batch {
                 self.draw(alone, spans.as_ref()).await?;
             }
         }
-        let batch = LINES_PER_BATCH.min(self.service.limits.texts);
+        let batch = LINES_PER_BATCH.min(self.service.limits.max_texts);
         if self.texts.len() >= batch || self.bytes >= BYTES {
             self.flush().await?;
         }
@@ -205,13 +171,6 @@ impl Batch {
     }
 
     async fn draw(&mut self, given: Input, spans: Option<&Spans>) -> Result<(), Failure> {
-        let room = match self.long.take() {
-            Some(room) => room,
-            None => {
-                let bytes = given.strs().iter().map(|text| text.len()).sum();
-                self.room(bytes).await?
-            }
-        };
         let at = |failure: Failure, line: u64| Failure {
             message: format!("up to line {line}: {}", failure.message),
             ..failure
@@ -248,6 +207,6 @@ impl Batch {
             to_writer(&mut out, &line).map_err(|_| Failure::internal())?;
             out.push(b'\n');
         }
-        self.send(out, room).await
+        self.send(out).await
     }
 }

@@ -1,98 +1,43 @@
 //! Sockets: TCP, TLS, Unix; time limits; draining.
+//!
+//! The service speaks HTTP/1.1 alone. A client of HTTP/2 can ask many times on one connection and read none
+//! of the answers, which takes limits of its own; one of HTTP/1.1 waits for the end of each answer.
 
-use std::convert::Infallible;
-use std::error::Error;
-use std::future::Future;
+use std::net::IpAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hyper::body::{Body, Incoming};
-use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use pin_project::pin_project;
+use axum::Router;
+use futures_util::future::join_all;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 
-use crate::held::{Connection, Late};
+use crate::routes::routes;
+use crate::service::Service;
 
 /// Maximum number of headers in a request, and their bytes.
 const HEADERS: usize = 64;
 const HEADER_BYTES: usize = 32 << 10;
-/// Maximum number of simultaneous requests on one HTTP/2 connection.
-const STREAMS: u32 = 128;
-/// Bytes of a body that HTTP/2 receives before it is read. The connection's window is that of all
-/// streams together, so streams without room never block those with room.
-const WINDOW: u32 = 128 << 10;
-/// Maximum number of connections that wait to be accepted.
-const BACKLOG: u32 = 1024;
+/// Time for requests to end after the service is told to stop.
+const DRAIN: Duration = Duration::from_secs(9);
 
-/// A future that catches panics: its output is `None` after a panic.
-#[pin_project]
-pub struct Caught<F>(#[pin] F);
-
-impl<F: Future> Caught<F> {
-    /// Catches the panics of `inner`.
-    pub fn new(inner: F) -> Self {
-        Caught(inner)
-    }
-}
-
-impl<F: Future> Future for Caught<F> {
-    type Output = Option<F::Output>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let inner = self.project().0;
-        // A future that panicked is not polled again, so no half-finished state is visible.
-        match std::panic::catch_unwind(AssertUnwindSafe(|| inner.poll(cx))) {
-            Ok(poll) => poll.map(Some),
-            Err(_) => Poll::Ready(None),
-        }
-    }
-}
-
-/// The address to listen on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ListenAddress {
-    /// HOST:PORT.
-    Tcp(String),
-    /// A socket in the file system.
-    Unix(PathBuf),
-}
-
-impl std::str::FromStr for ListenAddress {
-    type Err = std::convert::Infallible;
-
-    fn from_str(given: &str) -> Result<Self, Self::Err> {
-        Ok(match given.strip_prefix("unix:") {
-            Some(path) => ListenAddress::Unix(path.into()),
-            None => ListenAddress::Tcp(given.to_owned()),
-        })
-    }
-}
-
-/// Time limits of connections.
-#[derive(Clone, Debug)]
-pub struct Times {
-    /// For the head of a request to arrive, and for a TLS handshake.
-    pub head: Duration,
-    /// For a connection to be idle, or a client not to read its answer.
-    pub idle: Duration,
-    /// For requests to end after the service is told to stop.
-    pub drain: Duration,
-}
+/// The address of a client; none on a socket in the file system.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer(pub Option<IpAddr>);
 
 /// A bound socket.
 pub enum BoundSocket {
@@ -103,30 +48,19 @@ pub enum BoundSocket {
 }
 
 impl BoundSocket {
-    /// Binds the address.
-    ///
-    /// # Errors
-    /// A message if the address is in use, for example by another instance, or cannot be bound.
-    pub async fn to(place: &ListenAddress) -> Result<Self, String> {
-        match place {
-            ListenAddress::Tcp(address) => {
-                let at = |e: std::io::Error| match e.kind() {
-                    std::io::ErrorKind::InvalidInput => {
-                        format!("--listen must be HOST:PORT or unix:PATH, got {address}")
-                    }
-                    _ => format!("{address}: {e}"),
-                };
-                let mut last = Err(format!("{address}: it names no address"));
-                for address in tokio::net::lookup_host(address).await.map_err(at)? {
-                    last = bind(address).map(BoundSocket::Tcp).map_err(at);
-                    if last.is_ok() {
-                        break;
-                    }
-                }
-                last
-            }
-            ListenAddress::Unix(path) => unix(path),
+    /// Binds HOST:PORT or unix:PATH.
+    pub async fn to(place: &str) -> Result<Self, String> {
+        if let Some(path) = place.strip_prefix("unix:") {
+            return unix(path.as_ref());
         }
+        // After a restart the port can be reused at once; a second instance is still refused.
+        let bound = TcpListener::bind(place).await;
+        bound.map(BoundSocket::Tcp).map_err(|e| match e.kind() {
+            std::io::ErrorKind::InvalidInput => {
+                format!("--listen must be HOST:PORT or unix:PATH, got {place}")
+            }
+            _ => format!("{place}: {e}"),
+        })
     }
 
     /// Whether other machines may be able to reach it.
@@ -149,18 +83,23 @@ impl BoundSocket {
             BoundSocket::Unix(_, path) => format!("unix:{}", path.display()),
         }
     }
+
+    /// The next connection, and the address of its client.
+    async fn accept(&self) -> std::io::Result<(Box<dyn Stream>, Peer)> {
+        Ok(match self {
+            BoundSocket::Tcp(socket) => {
+                let (stream, peer) = socket.accept().await?;
+                stream.set_nodelay(true)?;
+                (Box::new(stream), Peer(Some(peer.ip().to_canonical())))
+            }
+            BoundSocket::Unix(socket, _) => (Box::new(socket.accept().await?.0), Peer(None)),
+        })
+    }
 }
 
-fn bind(address: std::net::SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = match address.is_ipv4() {
-        true => tokio::net::TcpSocket::new_v4(),
-        false => tokio::net::TcpSocket::new_v6(),
-    }?;
-    // After a restart the port can be reused at once; a second instance is still refused.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
-}
+/// The bytes of a connection: TCP, TLS or a socket in the file system.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 fn unix(path: &Path) -> Result<BoundSocket, String> {
     let at = |e: std::io::Error| format!("{}: {e}", path.display());
@@ -182,9 +121,6 @@ fn unix(path: &Path) -> Result<BoundSocket, String> {
 }
 
 /// TLS 1.2 and 1.3 with a certificate chain and its key, both PEM.
-///
-/// # Errors
-/// A message for a file that cannot be read or has other content.
 pub fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     let at = |path: &Path, what: &str| format!("{}: {what}", path.display());
     let chain = CertificateDer::pem_file_iter(certificates)
@@ -211,218 +147,93 @@ pub fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor, String> {
             let what = format!("it does not go with the key of {}", key.display());
             at(certificates, &what)
         })?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// The service that connections call.
-pub trait Serve: Send + Sync + 'static {
-    /// The body of its answers.
-    type Body: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static;
-
-    /// Maximum bytes of a request's body.
-    fn largest_body(&self) -> usize;
-
-    /// The counter of open connections.
-    fn connections(&self) -> &AtomicU64;
-
-    /// Answers a request.
-    fn call(
-        self: Arc<Self>,
-        request: Request<Incoming>,
-        connection: Arc<Connection>,
-    ) -> impl Future<Output = Result<Response<Self::Body>, Infallible>> + Send;
-}
-
-/// The data for serving connections.
-struct Connections<S> {
-    service: Arc<S>,
-    builder: auto::Builder<TokioExecutor>,
+/// What all connections share.
+struct Connections {
+    service: Arc<Service>,
+    app: TowerToHyperService<Router>,
+    http: http1::Builder,
     tls: Option<TlsAcceptor>,
-    times: Times,
-    end: watch::Receiver<bool>,
-    /// Closed when no connection is left.
-    _open: mpsc::Sender<()>,
 }
 
-impl<S> Clone for Connections<S> {
-    fn clone(&self) -> Self {
-        Connections {
-            service: self.service.clone(),
-            builder: self.builder.clone(),
-            tls: self.tls.clone(),
-            times: self.times.clone(),
-            end: self.end.clone(),
-            _open: self._open.clone(),
-        }
-    }
-}
-
-/// Serves until `end` completes; then waits for requests in progress, up to the drain time. Returns
-/// whether all of them ended by themselves.
-pub async fn serve<S: Serve>(
-    service: Arc<S>,
+/// Serves until `end`; then waits for requests in progress, for a limited time. Returns whether all of
+/// them ended by themselves.
+pub async fn serve(
+    service: Arc<Service>,
     sockets: Vec<BoundSocket>,
     tls: Option<TlsAcceptor>,
-    times: Times,
-    most: usize,
-    mut end: watch::Receiver<bool>,
+    end: oneshot::Receiver<()>,
 ) -> bool {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(times.head)
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(service.limits.head_time)
         .max_headers(HEADERS)
         .max_buf_size(HEADER_BYTES);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS)
-        .max_header_list_size(HEADER_BYTES as u32)
-        .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(STREAMS * WINDOW)
-        .keep_alive_interval(times.idle)
-        .keep_alive_timeout(times.head);
-    let drain = times.drain;
-    let (open, mut closed) = mpsc::channel(1);
-    let connections = Connections {
+    let connections = Arc::new(Connections {
+        app: TowerToHyperService::new(routes(service.clone())),
         service,
-        builder,
+        http,
         tls,
-        times,
-        end: end.clone(),
-        _open: open,
-    };
-    let room = Arc::new(Semaphore::new(most));
-    let mut accepting = Vec::new();
-    let mut paths = Vec::new();
+    });
+    let graceful = GracefulShutdown::new();
+    let accepting = sockets.iter().map(|s| connections.accept(s, &graceful));
+    tokio::select! {
+        _ = join_all(accepting) => {}
+        _ = end => {}
+    }
     for socket in sockets {
-        let (connections, room) = (connections.clone(), room.clone());
-        let end = end.clone();
         if let BoundSocket::Unix(_, path) = &socket {
-            paths.push(path.clone());
+            let _ = std::fs::remove_file(path);
         }
-        accepting.push(tokio::spawn(accept(socket, connections, room, end)));
     }
-    let _ = end.wait_for(|end| *end).await;
-    for task in accepting {
-        let _ = task.await;
-    }
-    for path in paths {
-        let _ = std::fs::remove_file(path);
-    }
-    drop(connections);
-    tokio::time::timeout(drain, closed.recv()).await.is_ok()
+    tokio::time::timeout(DRAIN, graceful.shutdown())
+        .await
+        .is_ok()
 }
 
-async fn accept<S: Serve>(
-    socket: BoundSocket,
-    connections: Connections<S>,
-    room: Arc<Semaphore>,
-    mut end: watch::Receiver<bool>,
-) {
-    loop {
-        // Without room, further connections wait in the system's queue.
-        let permit = tokio::select! {
-            permit = room.clone().acquire_owned() => permit,
-            _ = end.wait_for(|end| *end) => return,
-        };
-        let Ok(permit) = permit else { return };
-        let failed = tokio::select! {
-            _ = end.wait_for(|end| *end) => return,
-            taken = take(&socket, &connections, permit) => taken.is_err(),
-        };
-        if failed {
-            // For example, no file descriptors are left: connections that end return some.
-            tokio::time::sleep(Duration::from_millis(50)).await;
+impl Connections {
+    async fn accept(self: &Arc<Self>, socket: &BoundSocket, graceful: &GracefulShutdown) {
+        loop {
+            let Ok((stream, peer)) = socket.accept().await else {
+                // For example, no file descriptors are left: connections that end return some.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            // Without room this connection waits, and further ones in the system's queue.
+            let room = self.service.connections.clone().acquire_owned().await;
+            let Ok(room) = room else { return };
+            let connection = self.clone().serve(stream, peer, room, graceful.watcher());
+            tokio::spawn(connection);
         }
     }
-}
 
-async fn take<S: Serve>(
-    socket: &BoundSocket,
-    connections: &Connections<S>,
-    permit: OwnedSemaphorePermit,
-) -> std::io::Result<()> {
-    let connections = connections.clone();
-    match socket {
-        BoundSocket::Tcp(socket) => {
-            let (stream, peer) = socket.accept().await?;
-            stream.set_nodelay(true)?;
-            let peer = peer.ip().to_canonical().to_string();
-            tokio::spawn(async move {
-                let Some(tls) = connections.tls.clone() else {
-                    return connections.serve(stream, peer, permit).await;
-                };
-                let hello = tokio::time::timeout(connections.times.head, tls.accept(stream));
-                if let Ok(Ok(stream)) = hello.await {
-                    connections.serve(stream, peer, permit).await;
-                }
-            });
+    async fn serve(
+        self: Arc<Self>,
+        mut stream: Box<dyn Stream>,
+        peer: Peer,
+        _room: OwnedSemaphorePermit,
+        watcher: Watcher,
+    ) {
+        let limits = &self.service.limits;
+        if let (Some(tls), Peer(Some(_))) = (&self.tls, peer) {
+            match tokio::time::timeout(limits.head_time, tls.accept(stream)).await {
+                Ok(Ok(decrypted)) => stream = Box::new(decrypted),
+                _ => return,
+            }
         }
-        BoundSocket::Unix(socket, _) => {
-            let (stream, _) = socket.accept().await?;
-            tokio::spawn(async move { connections.serve(stream, String::new(), permit).await });
-        }
-    }
-    Ok(())
-}
-
-impl<S: Serve> Connections<S> {
-    async fn serve<T>(self, stream: T, peer: String, _permit: OwnedSemaphorePermit)
-    where
-        T: AsyncRead + AsyncWrite + Send + 'static,
-    {
-        let service = self.service.clone();
-        service.connections().fetch_add(1, Relaxed);
-        Caught::new(self.until_its_end(stream, peer)).await;
-        service.connections().fetch_sub(1, Relaxed);
-    }
-
-    async fn until_its_end<T>(mut self, stream: T, peer: String)
-    where
-        T: AsyncRead + AsyncWrite + Send + 'static,
-    {
         let mut stream = TimeoutStream::new(stream);
-        stream.set_read_timeout(Some(self.times.idle));
-        stream.set_write_timeout(Some(self.times.idle));
-        let held = Connection::new(peer, self.service.largest_body());
-        let answer = {
-            let (service, held) = (self.service.clone(), held.clone());
-            service_fn(move |request| service.clone().call(request, held.clone()))
-        };
+        stream.set_write_timeout(Some(limits.idle_time));
+        let answer = service_fn(|mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            self.app.call(request)
+        });
         let stream = TokioIo::new(Box::pin(stream));
-        let connection = self.builder.serve_connection(stream, answer).into_owned();
-        let mut connection = std::pin::pin!(connection);
-        tokio::select! {
-            // Errors of a connection are the client's, and nobody reads a report.
-            _ = connection.as_mut() => return,
-            _ = self.end.wait_for(|end| *end) => {}
-            late = held.late(self.times.idle) => if late == Late::Unread {
-                return;
-            },
-        }
-        connection.as_mut().graceful_shutdown();
-        held.touch();
-        tokio::select! {
-            _ = connection => {}
-            _ = held.late(self.times.head) => {}
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Caught;
-
-    #[tokio::test]
-    async fn panics_are_caught_and_the_rest_goes_on() {
-        assert_eq!(Caught::new(async { 7 }).await, Some(7));
-        let broken = async {
-            tokio::task::yield_now().await;
-            panic!("a panic of the tests");
-        };
-        assert_eq!(Caught::new(broken).await, None::<()>);
+        // Errors of a connection are the client's, and nobody reads a report.
+        let _ = watcher
+            .watch(self.http.serve_connection(stream, answer))
+            .await;
     }
 }

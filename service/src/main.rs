@@ -1,4 +1,44 @@
-//! `fastdx-serve`: the command.
+//! `fastdx-serve`, fastdx as a service: privatises texts over HTTP under the operator's named policies.
+//!
+//! | idea | here |
+//! |---|---|
+//! | the file of policies | [`fastdx::policy::Policies`] |
+//! | a policy: a mechanism, and how it is applied to text | [`policy`] |
+//! | what a client sends, and what it gets | [`body`] |
+//! | the most that requests and connections may ask for | [`limits`] |
+//! | a request's work: checked, priced, drawn | [`work`] |
+//! | the threads that draw batches | [`drawing`] |
+//! | the state that all requests share | [`service`] |
+//! | the paths and what they answer | [`routes`] |
+//! | what is sent back | [`reply`] |
+//! | the page, and the laws that it shows | [`page`] |
+//! | long batches, line by line | [`lines`] |
+//! | who may ask | [`keys`] |
+//! | what is charged before a draw | [`ledger`] |
+//! | answers kept for those who ask again | [`answers`] |
+//! | counts and times | [`metrics`] |
+//! | sockets, TLS, time limits, draining | [`listen`] |
+//!
+//! No message, log line or metric contains a text, word or key. Errors state only positions, and a
+//! panic's own message is never printed.
+
+#![forbid(unsafe_code)]
+
+mod answers;
+mod body;
+mod drawing;
+mod keys;
+mod ledger;
+mod limits;
+mod lines;
+mod listen;
+mod metrics;
+mod page;
+mod policy;
+mod reply;
+mod routes;
+mod service;
+mod work;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,22 +47,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use axum::http::HeaderName;
 use clap::Parser;
 use fastdx::guarantee::Unchanged;
-use fastdx::policy::{self, Kind, Spec};
-use fastdx_serve::answers::Answers;
-use fastdx_serve::drawing::DrawingThreads;
-use fastdx_serve::keys::Keys;
-use fastdx_serve::ledger::Ledger;
-use fastdx_serve::limits::Limits;
-use fastdx_serve::listen::{BoundSocket, ListenAddress, Times, serve, tls};
-use fastdx_serve::metrics::Metrics;
-use fastdx_serve::policy::Policies;
-use fastdx_serve::routes::Routes;
-use fastdx_serve::service::Service;
-use hyper::header::HeaderName;
+use fastdx::policy::{self as specs, Kind, Spec};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::answers::Answers;
+use crate::drawing::DrawingThreads;
+use crate::keys::Keys;
+use crate::ledger::Ledger;
+use crate::limits::{Limits, number, seconds, whole};
+use crate::listen::{BoundSocket, serve, tls};
+use crate::metrics::Metrics;
+use crate::policy::Policies;
+use crate::service::Service;
 
 /// Requests allocate often and briefly, on all threads. The C library's allocator, above all
 /// musl's, is slower.
@@ -74,40 +115,15 @@ struct Flags {
     /// Threads that answer; by default one per core
     #[arg(long, value_name = "N", value_parser = whole)]
     threads: Option<usize>,
-    /// Maximum bytes of a body
-    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 1 << 20)]
-    max_body: usize,
-    /// Maximum texts of a request
-    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 10_000)]
-    max_texts: usize,
-    /// Maximum words of a request
-    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 100_000)]
-    max_words: usize,
-    /// Maximum simultaneous requests; more get 429
-    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 512)]
-    max_requests: usize,
-    /// Maximum simultaneous connections; more wait
-    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 4096)]
-    max_connections: usize,
-    /// Seconds for a TLS handshake, and between requests until the next one's head has arrived
-    #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 10.0)]
-    head_time: f64,
-    /// Seconds for a body, or for the next part of a stream
-    #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 30.0)]
-    body_time: f64,
-    /// Seconds that a connection may be idle before its first request, or an answer remain unread
-    #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 75.0)]
-    idle_time: f64,
+    #[command(flatten)]
+    limits: Limits,
     /// Seconds that an answer is kept for its Idempotency-Key
-    #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 300.0)]
-    answers_time: f64,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "300")]
+    answers_time: Duration,
     /// Maximum bytes of kept answers
     #[arg(long, value_name = "N", value_parser = whole, default_value_t = 64 << 20)]
     answers_bytes: usize,
 }
-
-/// Time for requests to end after SIGTERM.
-const DRAIN: Duration = Duration::from_secs(9);
 
 fn say(what: &str) {
     use std::io::Write;
@@ -129,15 +145,6 @@ fn plain(message: &str) -> String {
     out
 }
 
-fn whole(given: &str) -> Result<usize, String> {
-    let wrong = |_| "it must be a whole number, at least 0".to_owned();
-    given.parse().map_err(wrong)
-}
-
-fn number(given: &str) -> Result<f64, String> {
-    given.parse().map_err(|_| "it must be a number".to_owned())
-}
-
 fn main() -> ExitCode {
     harden();
     open_many();
@@ -154,18 +161,10 @@ fn main() -> ExitCode {
 /// Raises the limit on open files, and so on connections, as far as the system allows: shells often
 /// set a lower one.
 fn open_many() {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: both calls use only their argument, which is valid.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            // If that is refused, keep the current limit.
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
-    }
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let current = maximum;
+    // If that is refused, keep the current limit.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
 }
 
 /// Keeps private data inside the process: neither a panic's message nor a core dump shows it.
@@ -176,35 +175,20 @@ fn harden() {
             .map_or(String::new(), |l| format!(" at {}:{}", l.file(), l.line()));
         say(&format!("a panic was caught{place}"));
     }));
-    let none = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: both calls only read their arguments.
-    unsafe {
-        libc::setrlimit(libc::RLIMIT_CORE, &none);
-        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
-    }
+    let (current, maximum) = (Some(0), Some(0));
+    let _ = setrlimit(Resource::Core, Rlimit { current, maximum });
+    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
-fn seconds(name: &str, given: f64) -> Result<Duration, String> {
-    match given > 0.0 && given <= 1e6 {
-        true => Ok(Duration::from_secs_f64(given)),
-        false => Err(format!(
-            "--{name} must be from 0 to 1e6 seconds, got {given}"
-        )),
-    }
-}
-
-fn read(flags: &Flags) -> Result<policy::Policies, String> {
+fn read(flags: &Flags) -> Result<specs::Policies, String> {
     match (&flags.config, flags.epsilon) {
-        (Some(path), _) => policy::Policies::read(path).map_err(|error| error.to_string()),
+        (Some(path), _) => specs::Policies::read(path).map_err(|error| error.to_string()),
         (None, epsilon) => {
             let spec = epsilon.map_or_else(Spec::recommended, |e| Spec::new(Kind::Tem, e));
-            Ok(policy::Policies::of(policy::Policy {
+            Ok(specs::Policies::of(specs::Policy {
                 spec,
                 allow_unchanged: flags.allow_unchanged,
-                ..policy::Policy::default()
+                ..specs::Policy::default()
             }))
         }
     }
@@ -213,7 +197,7 @@ fn read(flags: &Flags) -> Result<policy::Policies, String> {
 fn run(flags: Flags) -> Result<ExitCode, String> {
     let config = read(&flags)?;
     // Build policies before the ledger is opened and before anything listens.
-    let policies = Policies::make(&config, None)?;
+    let policies = Policies::make(&config)?;
     if flags.check {
         return check(&policies);
     }
@@ -229,18 +213,6 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
         (Some(certificates), Some(key)) => Some(tls(certificates, key)?),
         _ => None,
     };
-    let times = Times {
-        head: seconds("head-time", flags.head_time)?,
-        idle: seconds("idle-time", flags.idle_time)?,
-        drain: DRAIN,
-    };
-    let limits = Limits {
-        body: flags.max_body,
-        texts: flags.max_texts,
-        words: flags.max_words,
-        concurrency: flags.max_requests,
-        body_time: seconds("body-time", flags.body_time)?,
-    };
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = flags.threads.unwrap_or_else(cores).clamp(1, 1024);
     let service = Arc::new(Service {
@@ -248,14 +220,12 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
         keys,
         account_header: flags.account_header.clone(),
         ledger,
-        answers: Answers::new(
-            flags.answers_bytes,
-            seconds("answers-time", flags.answers_time)?,
-        )?,
-        metrics: Metrics::default(),
-        room: Arc::new(Semaphore::new(limits.concurrency)),
+        answers: Answers::new(flags.answers_bytes, flags.answers_time)?,
+        metrics: Metrics::new().map_err(|e| e.to_string())?.into(),
+        room: Arc::new(Semaphore::new(flags.limits.max_requests)),
+        connections: Arc::new(Semaphore::new(flags.limits.max_connections)),
         drawing: DrawingThreads::start(threads)?,
-        limits,
+        limits: flags.limits.clone(),
         page: !flags.no_page,
         draining: AtomicBool::new(false),
     });
@@ -263,7 +233,7 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.worker_threads(threads);
     let runtime = runtime.enable_all().build().map_err(|e| e.to_string())?;
-    let code = runtime.block_on(main_task(flags, policies, service, tls, times));
+    let code = runtime.block_on(main_task(flags, policies, service, tls));
     // Requests that outlast the drain time are dropped.
     runtime.shutdown_background();
     code
@@ -330,15 +300,10 @@ async fn main_task(
     policies: Policies,
     service: Arc<Service>,
     tls: Option<tokio_rustls::TlsAcceptor>,
-    times: Times,
 ) -> Result<ExitCode, String> {
     let mut sockets = Vec::new();
     for place in &flags.listen {
-        let place: ListenAddress = match place.parse() {
-            Ok(place) => place,
-            Err(never) => match never {},
-        };
-        sockets.push(BoundSocket::to(&place).await?);
+        sockets.push(BoundSocket::to(place).await?);
     }
     for socket in &sockets {
         if let Some(what) = exposed(socket, &flags) {
@@ -350,16 +315,8 @@ async fn main_task(
     let mut hangup = on(SignalKind::hangup())?;
     let mut terminate = on(SignalKind::terminate())?;
     let mut interrupt = on(SignalKind::interrupt())?;
-    let (end, ended) = watch::channel(false);
-    let connections = flags.max_connections;
-    let serving = tokio::spawn(serve(
-        Arc::new(Routes(service.clone())),
-        sockets,
-        tls,
-        times,
-        connections,
-        ended,
-    ));
+    let (end, ended) = oneshot::channel();
+    let serving = tokio::spawn(serve(service.clone(), sockets, tls, ended));
     let loading = service.clone();
     let loaded = tokio::task::spawn_blocking(move || loading.put_to_use(policies)).await;
     let loaded = loaded.map_err(|_| "the policies could not be warmed")??;
@@ -374,7 +331,7 @@ async fn main_task(
     }
     say("ending");
     service.draining.store(true, Ordering::Relaxed);
-    end.send_replace(true);
+    let _ = end.send(());
     let whole = serving.await.unwrap_or(false);
     say(if whole {
         "ended"
@@ -392,15 +349,14 @@ async fn reload(flags: &Flags, service: &Arc<Service>) {
         Ok(loaded) => loaded,
         Err(_) => Err("the policies could not be made".into()),
     };
-    let [done, refused] = &service.metrics.reloads;
     match loaded {
         Ok(policies) => {
-            done.fetch_add(1, Ordering::Relaxed);
+            service.metrics.reloads.inc();
             say("the policies were read again");
             tokio::task::spawn_blocking(move || say_measures(&policies));
         }
         Err(what) => {
-            refused.fetch_add(1, Ordering::Relaxed);
+            service.metrics.reloads_refused.inc();
             say(&format!("the old policies stay: {what}"));
         }
     }

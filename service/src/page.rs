@@ -1,16 +1,14 @@
 //! The page at `/` and its data: laws of words, and summaries of a policy's effect on words.
 
-use bytes::Bytes;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::response::IntoResponse;
 use fastdx::guarantee::measured::calibration::Measures;
 use fastdx::numbers::{Figure, Form};
 use fastdx::text::normalize;
-use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
-use hyper::{Response, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::policy::Policy;
-use crate::reply::{Body, answered};
 
 /// The page.
 const PAGE: &str = include_str!("page.html");
@@ -21,13 +19,11 @@ const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
 /// Maximum words of a sentence whose laws are shown, and maximum replacements of a word.
 const WORDS: usize = 40;
 const TOP: usize = 8;
+
 /// The page as it is sent.
-pub fn page() -> Response<Body> {
-    let body = Body::Whole(Some(Bytes::from_static(PAGE.as_bytes())), None);
-    let mut page = answered(StatusCode::OK, "text/html; charset=utf-8", body);
-    let policy = HeaderValue::from_static(PAGE_POLICY);
-    page.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
-    page
+pub async fn page() -> impl IntoResponse {
+    let kind = (CONTENT_TYPE, "text/html; charset=utf-8");
+    ([kind, (CONTENT_SECURITY_POLICY, PAGE_POLICY)], PAGE)
 }
 
 /// The body of `POST /v1/law`.

@@ -1,9 +1,7 @@
 //! Policies in use: mechanisms, their handling of text, and their guarantees.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -15,8 +13,6 @@ use fastdx::text::{Consistent, Counts, Oov, Replacements, TextPrivatizer, look_u
 use fastdx::{Control, Guarantee, Tem};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-
-use crate::metrics::{Family, MetricKind, Releases};
 
 /// The exception if only parts of a text are privatised.
 const SPANS: &str = "all that lies outside the spans is RELEASED AS IT IS, and where the spans lie";
@@ -50,8 +46,6 @@ pub struct Policy {
     unchanged: OnceLock<Unchanged>,
     /// The bits that a release tells of a word, once they are computed.
     bits: OnceLock<WordBits>,
-    /// Releases under this name.
-    pub released: Arc<Releases>,
     /// Words that are drawn before the service is ready, so that their lists and laws are computed.
     warm: Vec<u32>,
 }
@@ -65,20 +59,13 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Opens indexes and builds mechanisms. The counts of a policy continue if `before` had one of
-    /// the same name.
-    ///
-    /// # Errors
-    /// A message that names the policy.
-    pub fn make(config: &Config, before: Option<&Policies>) -> Result<Self, String> {
+    /// Opens indexes and builds mechanisms.
+    pub fn make(config: &Config) -> Result<Self, String> {
         let mut spaces = Spaces::default();
         let mut named = BTreeMap::new();
         for (name, given) in &config.policies {
-            let mut policy = Policy::make(name, given, &mut spaces)
+            let policy = Policy::make(name, given, &mut spaces)
                 .map_err(|e| format!("policies.{name}: {e}"))?;
-            if let Some(before) = before.and_then(|before| before.named.get(name)) {
-                policy.released = before.released.clone();
-            }
             named.insert(name.clone(), Arc::new(policy));
         }
         let default = config
@@ -89,9 +76,6 @@ impl Policies {
     }
 
     /// Draws each policy's warm-up words.
-    ///
-    /// # Errors
-    /// A message if the operating system supplies no random bits or no memory.
     pub fn warm(&self) -> Result<(), String> {
         for (name, policy) in &self.named {
             for ids in policy.warm.chunks(1 << 20) {
@@ -100,76 +84,6 @@ impl Policies {
             }
         }
         Ok(())
-    }
-
-    /// Counts and caches of each policy.
-    pub fn families(&self) -> Vec<Family> {
-        let each = |of: &dyn Fn(&Policy) -> Option<f64>| {
-            let named = self.named.values();
-            let samples = named.filter_map(|policy| {
-                Some((format!("{{policy=\"{}\"}}", policy.name), of(policy)?))
-            });
-            samples.collect::<Vec<_>>()
-        };
-        let family = |name, kind, help, samples| Family {
-            name,
-            kind,
-            help,
-            samples,
-        };
-        vec![
-            family(
-                "fastdx_releases_total",
-                MetricKind::Counter,
-                "Releases under a policy: requests, and pieces of streams.",
-                each(&|policy| Some(policy.released.releases.load(Relaxed) as f64)),
-            ),
-            family(
-                "fastdx_texts_total",
-                MetricKind::Counter,
-                "Texts that were released under a policy.",
-                each(&|policy| Some(policy.released.texts.load(Relaxed) as f64)),
-            ),
-            family(
-                "fastdx_words_total",
-                MetricKind::Counter,
-                "Words that were found in the texts that were released under a policy.",
-                each(&|policy| Some(policy.released.words.load(Relaxed) as f64)),
-            ),
-            family(
-                "fastdx_unchanged_mean",
-                MetricKind::Gauge,
-                "Mean probability that a common word comes back as it was under a policy.",
-                each(&|policy| policy.unchanged.get().map(|found| found.mean)),
-            ),
-            family(
-                "fastdx_unchanged_worst",
-                MetricKind::Gauge,
-                "Largest probability found that a common word comes back as it was under a policy.",
-                each(&|policy| policy.unchanged.get().map(|found| found.worst)),
-            ),
-            family(
-                "fastdx_bits",
-                MetricKind::Gauge,
-                "Bits that a release tells of a word under a policy, words being written by their rank.",
-                each(&|policy| match policy.bits.get() {
-                    Some(WordBits::Known { bits, .. }) => Some(bits.value),
-                    _ => None,
-                }),
-            ),
-            family(
-                "fastdx_cache_bytes",
-                MetricKind::Gauge,
-                "Bytes of lists and laws that a policy keeps.",
-                each(&|policy| policy.cache().map(|(kept, _)| kept as f64)),
-            ),
-            family(
-                "fastdx_cache_bytes_limit",
-                MetricKind::Gauge,
-                "Bytes of lists and laws that a policy may keep.",
-                each(&|policy| policy.cache().map(|(_, limit)| limit as f64)),
-            ),
-        ]
     }
 
     /// The policy with a name, or the default.
@@ -211,15 +125,11 @@ impl Policy {
             allow_unchanged: given.allow_unchanged,
             unchanged: OnceLock::new(),
             bits: OnceLock::new(),
-            released: Arc::default(),
             warm,
         })
     }
 
     /// Measures how often common words come back unchanged, or returns the earlier measurement.
-    ///
-    /// # Errors
-    /// A message if the operating system supplies no threads.
     pub fn unchanged(&self) -> Result<Unchanged, String> {
         let found = self.text.unchanged(&Control::new());
         let found = found.map_err(|e| format!("policies.{}: {e}", self.name))?;
@@ -228,9 +138,6 @@ impl Policy {
 
     /// Computes the bits that a release tells of a word, or returns them if they are known. For large
     /// vocabularies they are an estimate, whose cost is bounded.
-    ///
-    /// # Errors
-    /// The operating system gives no threads.
     pub fn bits(&self) -> Result<WordBits, String> {
         if let Some(known) = self.bits.get() {
             return Ok(*known);
@@ -238,6 +145,19 @@ impl Policy {
         let found = word_bits(&self.text, &Control::new());
         let found = found.map_err(|e| format!("policies.{}: {e}", self.name))?;
         Ok(*self.bits.get_or_init(|| found))
+    }
+
+    /// How often common words come back unchanged, once that is measured.
+    pub fn measured(&self) -> Option<&Unchanged> {
+        self.unchanged.get()
+    }
+
+    /// The bits that a release tells of a word, once they are computed.
+    pub fn known_bits(&self) -> Option<f64> {
+        match self.bits.get() {
+            Some(WordBits::Known { bits, .. }) => Some(bits.value),
+            _ => None,
+        }
     }
 
     /// The guarantee, with the exception for spans if only they are privatised, and with the
@@ -274,9 +194,6 @@ impl Policy {
 
     /// Privatises each text. `kept` holds the replacements of earlier parts of the same request,
     /// for [`Consistent::Call`].
-    ///
-    /// # Errors
-    /// The errors of [`TextPrivatizer::privatize_texts`].
     pub fn privatize(
         &self,
         texts: &[&str],
@@ -305,33 +222,6 @@ impl Policy {
             rest = later;
         }
         Ok((out, counts))
-    }
-
-    /// Privatises words that the client has found.
-    ///
-    /// # Errors
-    /// The errors of [`TextPrivatizer::privatize_tokens`].
-    pub fn privatize_tokens(
-        &self,
-        tokens: &[&str],
-        kept: &mut Replacements,
-    ) -> fastdx::Result<(Vec<String>, Counts)> {
-        let control = Control::new();
-        self.text.privatize_tokens_with(tokens, kept, &control)
-    }
-
-    /// Privatises parts of a text.
-    ///
-    /// # Errors
-    /// The errors of [`TextPrivatizer::privatize_spans`].
-    pub fn privatize_spans(
-        &self,
-        text: &str,
-        spans: &[Range<usize>],
-        kept: &mut Replacements,
-    ) -> fastdx::Result<(String, Vec<Range<usize>>, Counts)> {
-        let control = Control::new();
-        self.text.privatize_spans_with(text, spans, kept, &control)
     }
 
     /// Bytes of cached lists and laws, and their limit.

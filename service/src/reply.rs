@@ -1,88 +1,62 @@
-//! Answers: bodies, refusals, headers.
+//! What is sent back: answers in JSON, and refusals.
 
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
-
+use axum::http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
-use hyper::{Response, StatusCode};
-use serde_json::json;
-use tokio::sync::mpsc;
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 
-use crate::answers::Answer;
-use crate::held::{Connection, Reservations};
+/// The header of answers in JSON.
+const JSON: [(HeaderName, &str); 1] = [(CONTENT_TYPE, "application/json")];
 
-/// A body, complete or in parts.
-pub enum Body {
-    /// Complete bytes, and the reservations held until they are written.
-    Whole(Option<Bytes>, Option<Reservations>),
-    /// Parts that are still to come; an error breaks the connection off.
-    Pieces(mpsc::Receiver<Result<Bytes, BrokenOff>>),
-    /// The connection breaks off now.
-    Broken,
+/// An answer in JSON. It can be sent again.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its body.
+    pub body: Bytes,
 }
 
-/// The answer ends here and is incomplete.
-#[derive(Debug)]
-pub struct BrokenOff;
+/// Bytes that keep a request's place among all requests until the last of them is written.
+struct Placed {
+    bytes: Bytes,
+    _place: OwnedSemaphorePermit,
+}
 
-impl std::fmt::Display for BrokenOff {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the answer was broken off")
+impl AsRef<[u8]> for Placed {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
-impl std::error::Error for BrokenOff {}
+impl Answer {
+    /// A successful answer.
+    pub fn of(json: &Value) -> Self {
+        Answer {
+            status: StatusCode::OK,
+            body: json.to_string().into(),
+        }
+    }
 
-impl Body {
-    /// Makes its bytes count as unread until they are written.
-    pub fn of(self, connection: &Arc<Connection>) -> Self {
-        match self {
-            Body::Whole(Some(bytes), held) => {
-                Body::Whole(Some(connection.unread(bytes, held)), None)
-            }
-            // Each part was counted already.
-            body => body,
+    /// The answer, which keeps a place among all requests until it is written.
+    pub fn keeping(self, place: OwnedSemaphorePermit) -> Self {
+        let bytes = self.body;
+        let placed = Placed {
+            bytes,
+            _place: place,
+        };
+        Answer {
+            body: Bytes::from_owner(placed),
+            ..self
         }
     }
 }
 
-impl http_body::Body for Body {
-    type Data = Bytes;
-    type Error = BrokenOff;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        match &mut *self {
-            Body::Whole(bytes, _) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
-            Body::Pieces(pieces) => match pieces.poll_recv(cx) {
-                // One poll later: earlier bytes are then on their way to the client.
-                Poll::Ready(Some(Err(BrokenOff))) => {
-                    *self = Body::Broken;
-                    cx.waker().wake_by_ref();
-                    Poll::Pending
-                }
-                other => other.map(|piece| piece.map(|piece| piece.map(Frame::data))),
-            },
-            Body::Broken => Poll::Ready(Some(Err(BrokenOff))),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        matches!(self, Body::Whole(None, _))
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Body::Whole(bytes, _) => {
-                SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
-            }
-            Body::Pieces(_) | Body::Broken => SizeHint::default(),
-        }
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        (self.status, JSON, self.body).into_response()
     }
 }
 
@@ -126,45 +100,37 @@ impl Failure {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
     }
 
-    /// The failure as JSON.
-    pub fn body(&self) -> Vec<u8> {
+    /// The failure as an answer with its status.
+    pub fn answer(&self) -> Answer {
         let mut error = json!({"code": self.code, "message": self.message});
         if let Some(left) = self.left {
             error["left"] = json!(left);
         }
-        json!({ "error": error }).to_string().into_bytes()
-    }
-
-    /// The failure as an answer with its status.
-    pub fn answer(&self) -> Answer {
         Answer {
             status: self.status,
-            body: self.body().into(),
+            ..Answer::of(&json!({ "error": error }))
         }
     }
 }
 
-/// Browsers must not guess another content type.
-const NO_SNIFFING: HeaderName = HeaderName::from_static("x-content-type-options");
-
-/// An answer that no cache may keep.
-pub fn answered(status: StatusCode, kind: &'static str, body: Body) -> Response<Body> {
-    let mut answer = Response::new(body);
-    *answer.status_mut() = status;
-    let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(NO_SNIFFING, HeaderValue::from_static("nosniff"));
-    answer
-}
-
-/// An answer in JSON.
-pub fn json_of(answer: Answer) -> Response<Body> {
-    json_with(answer, None)
-}
-
-/// An answer in JSON, with the reservations held until it is written.
-pub fn json_with(answer: Answer, held: Option<Reservations>) -> Response<Body> {
-    let body = Body::Whole(Some(answer.body), held);
-    answered(answer.status, "application/json", body)
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut answer = self.answer().into_response();
+        let retry = match self.code {
+            "busy" | "starting" | "slow" | "ending" | "broken_off" => Some("1"),
+            "answers_full" => Some("10"),
+            // A budget does not recover by itself.
+            "budget" => Some("86400"),
+            "ledger" => Some("5"),
+            _ => None,
+        };
+        let headers = answer.headers_mut();
+        if let Some(retry) = retry {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(retry));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        answer
+    }
 }

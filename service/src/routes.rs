@@ -1,87 +1,116 @@
 //! The paths and their answers.
 
-use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
 use bytes::Bytes;
 use fastdx::Control;
 use fastdx::guarantee::measured::calibration::Measures;
-use hyper::body::Incoming;
-use hyper::header::{
-    ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
-};
-use hyper::{Method, Request, Response, StatusCode, Uri};
+use futures_util::{FutureExt, stream};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::answers::{Answer, Lookup, wait};
+use crate::answers::{Lookup, wait};
 use crate::body::{PrivatizeRequest, PrivatizeResponse, object, place};
-use crate::held::{Connection, Reservations};
-use crate::lines::Output;
-use crate::listen::{Caught, Serve};
-use crate::metrics::{Family, MetricKind, Refused, Route};
-use crate::page::LawRequest;
-use crate::reply::{Body, Failure, answered, json_of, json_with};
+use crate::listen::Peer;
+use crate::metrics::Metrics;
+use crate::page::{LawRequest, page};
+use crate::reply::{Answer, Failure};
 use crate::service::{AdmittedRequest, Service, one_policy, policy_of};
-use crate::{lines, page, process};
+use crate::{lines, metrics, page};
 
 /// The description of the paths.
 const OPENAPI: &str = include_str!("openapi.json");
-
-/// The paths that are answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Path {
-    Privatize,
-    Law,
-    Policies,
-    Guarantee,
-    Measures,
-    Channel,
-    Alive,
-    Ready,
-    Metrics,
-    Described,
-    Page,
-}
-
-impl Path {
-    fn of(path: &str) -> Option<Self> {
-        Some(match path {
-            "/v1/privatize" => Path::Privatize,
-            "/v1/law" => Path::Law,
-            "/v1/policies" => Path::Policies,
-            "/healthz" => Path::Alive,
-            "/readyz" => Path::Ready,
-            "/metrics" => Path::Metrics,
-            "/openapi.json" => Path::Described,
-            "/" => Path::Page,
-            _ if path.starts_with("/v1/guarantee/") => Path::Guarantee,
-            _ if path.starts_with("/v1/measures/") => Path::Measures,
-            _ if channel_of(path).is_some() => Path::Channel,
-            _ => return None,
-        })
-    }
-
-    /// The methods that a path accepts.
-    fn methods(self) -> &'static str {
-        match self.takes_a_body() {
-            true => "POST",
-            false => "GET, HEAD",
-        }
-    }
-
-    /// Whether the path accepts POST; all others accept GET.
-    fn takes_a_body(self) -> bool {
-        matches!(self, Path::Privatize | Path::Law)
-    }
-}
 
 /// The header of a request that may be sent again.
 const KEY: &str = "idempotency-key";
 /// The shortest and the longest key. Without API keys, a short one could be guessed.
 const KEY_LENGTHS: std::ops::RangeInclusive<usize> = 16..=255;
+
+type Shared = State<Arc<Service>>;
+
+/// A service's paths.
+pub fn routes(service: Arc<Service>) -> Router {
+    let takes_post = || async { wrong_method("POST") };
+    let mut paths = Router::new()
+        .route("/v1/privatize", post(privatize).fallback(takes_post))
+        .route("/v1/law", post(law).fallback(takes_post))
+        .route("/v1/policies", get(list))
+        .route("/v1/guarantee/{policy}", get(guarantee))
+        .route("/v1/measures/{policy}", get(measures))
+        .route("/v1/policies/{policy}/channel", get(channel))
+        .route("/healthz", get(|| async { fixed("{\"alive\":true}") }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .route("/openapi.json", get(|| async { fixed(OPENAPI) }));
+    if service.page {
+        paths = paths.route("/", get(page));
+    }
+    let no_path = || async {
+        let message = "there is no such path";
+        Failure::new(StatusCode::NOT_FOUND, "no_path", message)
+    };
+    paths
+        .fallback(no_path)
+        .method_not_allowed_fallback(|| async { wrong_method("GET, HEAD") })
+        .layer(from_fn_with_state(service.metrics.clone(), around))
+        .with_state(service)
+}
+
+/// What every answer has: its place in the metrics, headers that keep it out of caches and browsers
+/// from guessing its type, and a status where a panic was caught.
+async fn around(State(metrics): State<Arc<Metrics>>, request: Request, next: Next) -> Response {
+    let start = Instant::now();
+    let route = match (request.uri().path(), is_lines(request.headers())) {
+        ("/v1/privatize", false) => "privatize",
+        ("/v1/privatize", true) => "lines",
+        _ => "other",
+    };
+    // A request that panicked is dropped, so no half-finished state is visible.
+    let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let mut answer = answer.unwrap_or_else(|_| {
+        metrics.panics.inc();
+        Failure::internal().into_response()
+    });
+    let headers = answer.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let (status, time) = (answer.status(), start.elapsed());
+    metrics.answered(route, status.as_str(), time);
+    answer
+}
+
+/// axum adds the header Allow.
+fn wrong_method(allowed: &str) -> Failure {
+    let message = format!("this path takes {allowed}");
+    Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
+}
+
+fn fixed(json: &'static str) -> Answer {
+    Answer {
+        status: StatusCode::OK,
+        body: Bytes::from_static(json.as_bytes()),
+    }
+}
+
+/// The policy in `/v1/guarantee/NAME`, `/v1/measures/NAME` and `/v1/policies/NAME/channel`.
+fn named(uri: &Uri) -> Option<&str> {
+    uri.path().split('/').nth(3)
+}
+
+fn is_lines(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/x-ndjson"))
+}
 
 /// The idempotency key of a request.
 fn key_of(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Failure> {
@@ -95,118 +124,29 @@ fn key_of(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Failure> {
     }
 }
 
-/// The last part of `/v1/…/NAME`; a policy's name has no slash.
-fn last(uri: &Uri) -> Option<&str> {
-    uri.path().splitn(4, '/').nth(3)
-}
-
-/// The policy in `/v1/policies/NAME/channel`.
-fn channel_of(path: &str) -> Option<&str> {
-    let name = path
-        .strip_prefix("/v1/policies/")?
-        .strip_suffix("/channel")?;
-    (!name.is_empty() && !name.contains('/')).then_some(name)
-}
-
-/// A service's paths, as connections call them.
-pub struct Routes(pub Arc<Service>);
-
-impl Serve for Routes {
-    type Body = Body;
-
-    fn largest_body(&self) -> usize {
-        self.0.limits.body
+async fn privatize(State(service): Shared, request: Request) -> Result<Response, Failure> {
+    if is_lines(request.headers()) {
+        return lines(&service, request);
     }
-
-    fn connections(&self) -> &AtomicU64 {
-        &self.0.metrics.connections
-    }
-
-    async fn call(
-        self: Arc<Self>,
-        request: Request<Incoming>,
-        connection: Arc<Connection>,
-    ) -> Result<Response<Body>, Infallible> {
-        let service = &self.0;
-        let _active = connection.begin();
-        let start = Instant::now();
-        let is_lines = request
-            .headers()
-            .get(CONTENT_TYPE)
-            .is_some_and(|t| t.as_bytes().starts_with(b"application/x-ndjson"));
-        let route = match (request.uri().path(), is_lines) {
-            ("/v1/privatize", false) => Route::Privatize,
-            ("/v1/privatize", true) => Route::Lines,
-            _ => Route::Other,
-        };
-        let is_head = request.method() == Method::HEAD;
-        let answer = Caught::new(handle(service, request, route, &connection)).await;
-        let mut answer = match answer {
-            Some(Ok(answer)) => answer,
-            Some(Err(failure)) => {
-                let retry = match failure.code {
-                    "busy" | "unread" | "starting" | "slow" | "ending" | "broken_off" => Some("1"),
-                    "answers_full" => Some("10"),
-                    // A budget does not recover by itself.
-                    "budget" => Some("86400"),
-                    "ledger" => Some("5"),
-                    _ => None,
-                };
-                let mut answer = json_of(failure.answer());
-                let headers = answer.headers_mut();
-                if let Some(retry) = retry {
-                    headers.insert(RETRY_AFTER, HeaderValue::from_static(retry));
-                }
-                if failure.status == StatusCode::UNAUTHORIZED {
-                    headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-                }
-                answer
-            }
-            None => {
-                service.metrics.panics.fetch_add(1, Relaxed);
-                json_of(Failure::internal().answer())
-            }
-        };
-        service
-            .metrics
-            .answered(route, answer.status().as_u16(), start.elapsed());
-        if is_head {
-            // hyper leaves the body out by itself only over HTTP/1.
-            let length = http_body::Body::size_hint(answer.body()).exact();
-            let length = HeaderValue::from(length.unwrap_or_default());
-            answer.headers_mut().insert(CONTENT_LENGTH, length);
-            answer = answer.map(|_| Body::Whole(None, None));
-        }
-        Ok(answer.map(|body| body.of(&connection)))
-    }
-}
-
-async fn privatize(
-    service: &Arc<Service>,
-    request: Request<Incoming>,
-    connection: &Connection,
-) -> Result<(Answer, Reservations), Failure> {
-    let taken = service.admit(request, connection).await?;
-    let query = taken.policy().map(str::to_owned);
-    let key = match key_of(&taken.head.headers)? {
-        Some(key) => key.to_owned(),
-        None => {
-            let answer = answer(service, &taken.account, &taken.body, query.as_deref());
-            return Ok((answer.await?, taken.reservations));
-        }
-    };
+    let taken = service.admit(request).await?;
+    let query = policy_of(&taken.head.uri)?.map(str::to_owned);
+    let key = key_of(&taken.head.headers)?.cloned();
     let AdmittedRequest {
         account,
+        head,
         body,
-        reservations: held,
-        ..
+        place,
     } = taken;
-    let request = [&body[..], query.as_deref().unwrap_or_default().as_bytes()];
-    // Clients without accounts are distinguished by their addresses.
-    let of = match account.is_empty() {
-        true => &connection.peer,
-        false => &account,
+    let Some(key) = key else {
+        let answer = answer(&service, &account, &body, query.as_deref()).await?;
+        return Ok(answer.keeping(place).into_response());
     };
+    // Clients without accounts are distinguished by their addresses.
+    let of = match head.extensions.get() {
+        Some(Peer(Some(peer))) if account.is_empty() => &peer.to_string(),
+        _ => &account,
+    };
+    let request = [&body[..], query.as_deref().unwrap_or_default().as_bytes()];
     match service.answers.look_up(of, key.as_bytes(), &request) {
         Lookup::First(promise) => {
             // Continues if the client leaves: the same request then receives this draw.
@@ -215,12 +155,13 @@ async fn privatize(
                 let answer = answer(&own, &account, &body, query.as_deref()).await;
                 let answer = answer.unwrap_or_else(|failure| failure.answer());
                 promise.keep(&answer);
-                (answer, held)
+                answer.keeping(place)
             });
-            work.await.map_err(|_| {
-                service.metrics.panics.fetch_add(1, Relaxed);
+            let answer = work.await.map_err(|_| {
+                service.metrics.panics.inc();
                 Failure::internal()
-            })
+            })?;
+            Ok(answer.into_response())
         }
         Lookup::Again(slot) => {
             let broken = Failure::new(
@@ -229,21 +170,18 @@ async fn privatize(
                 "the request with this key broke off",
             );
             let answer = wait(slot).await.ok_or(broken)?;
-            service.metrics.repeated.fetch_add(1, Relaxed);
-            Ok((answer, held))
+            service.metrics.repeated.inc();
+            Ok(answer.keeping(place).into_response())
         }
         Lookup::Other => {
             let message = "this Idempotency-Key came with another request before";
             Err(Failure::new(StatusCode::CONFLICT, "key_used", message))
         }
         Lookup::Full => {
-            service.metrics.refused(Refused::Answers);
+            service.metrics.refused("answers");
             let message = "too many answers are kept for requests that may come again";
-            Err(Failure::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "answers_full",
-                message,
-            ))
+            let status = StatusCode::TOO_MANY_REQUESTS;
+            Err(Failure::new(status, "answers_full", message))
         }
     }
 }
@@ -272,14 +210,10 @@ async fn answer(
     })
 }
 
-fn lines(
-    service: &Arc<Service>,
-    request: Request<Incoming>,
-    connection: &Arc<Connection>,
-) -> Result<Response<Body>, Failure> {
+fn lines(service: &Arc<Service>, request: Request) -> Result<Response, Failure> {
     let account = service.account(request.headers())?;
     let name = policy_of(request.uri())?;
-    let permit = service.enter()?;
+    let place = service.enter()?;
     if request.headers().contains_key(KEY) {
         return Err(Failure::invalid(
             "Idempotency-Key goes with JSON, not with lines",
@@ -287,27 +221,25 @@ fn lines(
     }
     let policy = service.policy(name)?;
     let (send, pieces) = mpsc::channel(1);
-    let to = Output {
-        send,
-        connection: connection.clone(),
-        active: connection.begin(),
-        place: permit,
-    };
-    tokio::spawn(lines::run(
-        service.clone(),
-        policy,
-        account,
-        request.into_body(),
-        to,
-    ));
-    Ok(answered(
-        StatusCode::OK,
-        "application/x-ndjson",
-        Body::Pieces(pieces),
-    ))
+    let given = request.into_body().into_data_stream();
+    let own = service.clone();
+    tokio::spawn(async move {
+        lines::run(own, policy, account, given, send).await;
+        drop(place);
+    });
+    let pieces = stream::unfold(pieces, |mut pieces| async {
+        let piece = pieces.recv().await?;
+        if piece.is_err() {
+            // The connection breaks off; earlier bytes are then on their way to the client.
+            tokio::task::yield_now().await;
+        }
+        Some((piece, pieces))
+    });
+    let kind = [(CONTENT_TYPE, "application/x-ndjson")];
+    Ok((kind, Body::from_stream(pieces)).into_response())
 }
 
-fn list(service: &Service) -> Result<Answer, Failure> {
+async fn list(State(service): Shared) -> Result<Answer, Failure> {
     let policies = service.current()?;
     let default = policies.default.as_ref().map(|p| p.name.clone());
     let each = policies.named.values().map(|p| {
@@ -320,76 +252,36 @@ fn list(service: &Service) -> Result<Answer, Failure> {
     Ok(Answer::of(&body))
 }
 
-fn ready(service: &Service) -> Result<(), Failure> {
-    if service.draining.load(Relaxed) {
-        let message = "the service is ending";
-        return Err(Failure::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "ending",
-            message,
-        ));
-    }
-    service.current().map(|_| ())
+async fn guarantee(State(service): Shared, uri: Uri) -> Result<Answer, Failure> {
+    Ok(Answer::of(&service.policy(named(&uri))?.describe()))
 }
 
-fn render(service: &Service) -> String {
-    let gauge = |name, help, value: f64| Family {
-        name,
-        kind: MetricKind::Gauge,
-        help,
-        samples: vec![(String::new(), value)],
-    };
-    let (kept, limit) = service.answers.bytes();
-    let active = service.limits.concurrency - service.room.available_permits();
-    let mut all = vec![
-        gauge(
-            "fastdx_answers_bytes",
-            "Bytes of answers that are kept for their Idempotency-Key.",
-            kept as f64,
-        ),
-        gauge(
-            "fastdx_answers_bytes_limit",
-            "Bytes of answers that may be kept.",
-            limit as f64,
-        ),
-        gauge(
-            "fastdx_requests_active",
-            "Requests whose answers are not written yet.",
-            active as f64,
-        ),
-        gauge(
-            "fastdx_ready",
-            "Whether the service takes requests.",
-            f64::from(u8::from(ready(service).is_ok())),
-        ),
-    ];
-    if let Some(policies) = service.policies.load_full() {
-        all.extend(policies.families());
-    }
-    all.extend(process::families(service.metrics.start));
-    service.metrics.render(all)
+async fn ready(State(service): Shared) -> Result<Answer, Failure> {
+    service.ready().map(|()| fixed("{\"ready\":true}"))
+}
+
+async fn metrics(State(service): Shared) -> Result<Response, Failure> {
+    let text = metrics::render(&service).map_err(|_| Failure::internal())?;
+    let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    Ok((kind, text).into_response())
 }
 
 /// Answers with the law of each word of a text: its likeliest replacements.
-async fn law(
-    service: &Service,
-    request: Request<Incoming>,
-    connection: &Connection,
-) -> Result<(Answer, Reservations), Failure> {
-    let taken = service.admit(request, connection).await?;
+async fn law(State(service): Shared, request: Request) -> Result<Answer, Failure> {
+    let taken = service.admit(request).await?;
     let asked: LawRequest = object(&taken.body)
         .map_err(|e| Failure::new(StatusCode::BAD_REQUEST, "invalid", place(&e)))?;
-    let name = one_policy(asked.policy.as_deref(), taken.policy())?;
+    let name = one_policy(asked.policy.as_deref(), policy_of(&taken.head.uri)?)?;
     let policy = service.shown_policy(name)?;
     let laws = move || Answer::of(&page::laws(&policy, &asked.text));
-    Ok((service.apart(laws).await?, taken.reservations))
+    Ok(service.apart(laws).await?.keeping(taken.place))
 }
 
 /// Answers with summaries of a policy's effect on words; computed once.
-async fn measures(service: &Service, request: Request<Incoming>) -> Result<Answer, Failure> {
-    service.account(request.headers())?;
-    let _permit = service.enter()?;
-    let policy = service.shown_policy(last(request.uri()))?;
+async fn measures(State(service): Shared, headers: HeaderMap, uri: Uri) -> Result<Answer, Failure> {
+    service.account(&headers)?;
+    let _place = service.enter()?;
+    let policy = service.shown_policy(named(&uri))?;
     let found = policy.measures.get_or_try_init(|| async {
         let mechanism = policy.text.mechanism().clone();
         let found = service.apart(move || Measures::of(&*mechanism, &Control::new()));
@@ -399,8 +291,8 @@ async fn measures(service: &Service, request: Request<Incoming>) -> Result<Answe
 }
 
 /// Answers with the card of a policy: the data that a receiver of releases needs.
-fn channel(service: &Service, uri: &Uri) -> Result<Answer, Failure> {
-    let policy = service.policy(channel_of(uri.path()))?;
+async fn channel(State(service): Shared, uri: Uri) -> Result<Answer, Failure> {
+    let policy = service.policy(named(&uri))?;
     let none = || {
         let message = "the law of this policy cannot be computed, or it has a seed: no channel";
         Failure::new(StatusCode::NOT_FOUND, "no_channel", message)
@@ -408,69 +300,31 @@ fn channel(service: &Service, uri: &Uri) -> Result<Answer, Failure> {
     Ok(Answer::of(&policy.card().ok_or_else(none)?))
 }
 
-/// Answers a request, or returns the reason for refusing it.
-async fn handle(
-    service: &Arc<Service>,
-    request: Request<Incoming>,
-    route: Route,
-    connection: &Arc<Connection>,
-) -> Result<Response<Body>, Failure> {
-    let path = Path::of(request.uri().path()).filter(|path| service.page || *path != Path::Page);
-    let Some(path) = path else {
-        let message = "there is no such path";
-        return Err(Failure::new(StatusCode::NOT_FOUND, "no_path", message));
-    };
-    let fits = match *request.method() {
-        Method::POST => path.takes_a_body(),
-        Method::GET | Method::HEAD => !path.takes_a_body(),
-        _ => false,
-    };
-    if !fits {
-        let allowed = path.methods();
-        let message = format!("this path takes {allowed}");
-        let failure = Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method", message);
-        let mut answer = json_of(failure.answer());
-        let allowed = HeaderValue::from_static(allowed);
-        answer.headers_mut().insert(ALLOW, allowed);
-        return Ok(answer);
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::Router;
+    use axum::body::{Body, to_bytes};
+    use axum::extract::Request;
+    use axum::middleware::from_fn_with_state;
+    use axum::routing::get;
+    use hyper::service::Service;
+    use hyper_util::service::TowerToHyperService;
+
+    use super::around;
+    use crate::metrics::Metrics;
+
+    #[tokio::test]
+    async fn a_panic_is_answered_and_counted() {
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let broken = || async { panic!("zqxprivate") as () };
+        let paths = Router::new().route("/", get(broken));
+        let paths = paths.layer(from_fn_with_state(metrics.clone(), around));
+        let answer = TowerToHyperService::new(paths).call(Request::new(Body::empty()));
+        let answer = answer.await.unwrap();
+        assert_eq!((answer.status().as_u16(), metrics.panics.get()), (500, 1));
+        let body = to_bytes(answer.into_body(), 1000).await.unwrap();
+        assert!(body.starts_with(b"{\"error\"") && !body.windows(3).any(|w| w == b"zqx"));
     }
-    let fixed = |body: &'static str| {
-        json_of(Answer {
-            status: StatusCode::OK,
-            body: Bytes::from_static(body.as_bytes()),
-        })
-    };
-    Ok(match path {
-        Path::Privatize if route == Route::Lines => lines(service, request, connection)?,
-        Path::Privatize => {
-            let (answer, held) = privatize(service, request, connection).await?;
-            json_with(answer, Some(held))
-        }
-        Path::Law => {
-            let (answer, held) = law(service, request, connection).await?;
-            json_with(answer, Some(held))
-        }
-        Path::Policies => json_of(list(service)?),
-        Path::Alive => fixed("{\"alive\":true}"),
-        Path::Ready => {
-            ready(service)?;
-            fixed("{\"ready\":true}")
-        }
-        Path::Metrics => {
-            let text = Body::Whole(Some(render(service).into()), None);
-            answered(
-                StatusCode::OK,
-                "text/plain; version=0.0.4; charset=utf-8",
-                text,
-            )
-        }
-        Path::Described => fixed(OPENAPI),
-        Path::Page => page::page(),
-        Path::Guarantee => {
-            let policy = service.policy(last(request.uri()))?;
-            json_of(Answer::of(&policy.describe()))
-        }
-        Path::Measures => json_of(measures(service, request).await?),
-        Path::Channel => json_of(channel(service, request.uri())?),
-    })
 }

@@ -7,24 +7,24 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, Uri};
 use bytes::Bytes;
 use fastdx::support::parallel::stay_on_this_thread;
 use fastdx::text::{Consistent, padded};
-use http_body_util::{BodyExt, Limited};
-use hyper::body::{Body as _, Incoming};
-use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
-use hyper::http::request::Parts;
-use hyper::{HeaderMap, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::answers::Answers;
 use crate::body::{Input, Spans};
 use crate::drawing::DrawingThreads;
-use crate::held::{Connection, Reservations};
 use crate::keys::Keys;
 use crate::ledger::{Ledger, Refusal};
 use crate::limits::Limits;
-use crate::metrics::{Metrics, Refused};
+use crate::metrics::Metrics;
 use crate::policy::{Policies, Policy};
 use crate::reply::Failure;
 use crate::work::{CheckedRequest, Done, Size, caught, draw, price};
@@ -42,11 +42,13 @@ pub struct Service {
     /// Answers kept for repeated requests.
     pub answers: Arc<Answers>,
     /// Counts and times.
-    pub metrics: Metrics,
-    /// Limits on a request.
+    pub metrics: Arc<Metrics>,
+    /// Limits on requests and connections.
     pub limits: Limits,
     /// Permits for further requests.
     pub room: Arc<Semaphore>,
+    /// Permits for further connections.
+    pub connections: Arc<Semaphore>,
     /// The threads that draw batches.
     pub drawing: DrawingThreads,
     /// Whether the page is shown.
@@ -63,22 +65,11 @@ pub struct AdmittedRequest {
     pub head: Parts,
     /// Its body.
     pub body: Bytes,
-    /// Its reservations until its answer is written.
-    pub reservations: Reservations,
-}
-
-impl AdmittedRequest {
-    /// The policy named in its query.
-    pub fn policy(&self) -> Option<&str> {
-        // It was checked when the request was admitted.
-        policy_of(&self.head.uri).ok().flatten()
-    }
+    /// Its place among all requests until its answer is written.
+    pub place: OwnedSemaphorePermit,
 }
 
 /// The policy named in a query: `policy=NAME` and nothing else.
-///
-/// # Errors
-/// [`Failure`] for any other query.
 pub fn policy_of(uri: &Uri) -> Result<Option<&str>, Failure> {
     match uri.query().unwrap_or_default() {
         "" => Ok(None),
@@ -90,9 +81,6 @@ pub fn policy_of(uri: &Uri) -> Result<Option<&str>, Failure> {
 }
 
 /// The policy named in a body or a query.
-///
-/// # Errors
-/// [`Failure`] if they name two.
 pub fn one_policy<'a>(
     body: Option<&'a str>,
     query: Option<&'a str>,
@@ -107,19 +95,13 @@ pub fn one_policy<'a>(
 
 impl Service {
     /// Builds the policies of a configuration; they are not in use yet.
-    ///
-    /// # Errors
-    /// A message.
     pub fn make(&self, config: &fastdx::policy::Policies) -> Result<Policies, String> {
-        let policies = Policies::make(config, self.policies.load().as_deref())?;
+        let policies = Policies::make(config)?;
         self.affordable(&policies)?;
         Ok(policies)
     }
 
     /// Checks that the ledger, if there is one, can charge for each policy.
-    ///
-    /// # Errors
-    /// A message that names the policy and the reason.
     pub fn affordable(&self, policies: &Policies) -> Result<(), String> {
         if self.ledger.is_none() {
             return Ok(());
@@ -136,9 +118,7 @@ impl Service {
     }
 
     /// Warms policies up, then uses them for all new requests.
-    ///
-    /// # Errors
-    /// A message if warming up failed; the old policies stay in use.
+    /// If that fails, the old ones stay in use.
     pub fn put_to_use(&self, policies: Policies) -> Result<Arc<Policies>, String> {
         policies.warm()?;
         let policies = Arc::new(policies);
@@ -147,9 +127,6 @@ impl Service {
     }
 
     /// The policies, once they are loaded.
-    ///
-    /// # Errors
-    /// [`Failure`] while the service is starting.
     pub fn current(&self) -> Result<Arc<Policies>, Failure> {
         let not_yet = || {
             Failure::new(
@@ -162,9 +139,6 @@ impl Service {
     }
 
     /// The policy with a name, or the default.
-    ///
-    /// # Errors
-    /// [`Failure`] if there is none.
     pub fn policy(&self, name: Option<&str>) -> Result<Arc<Policy>, Failure> {
         let unknown = || {
             let message = match name {
@@ -177,9 +151,6 @@ impl Service {
     }
 
     /// The account that pays; empty without accounts.
-    ///
-    /// # Errors
-    /// [`Failure`] for a wrong key or header.
     pub fn account(&self, headers: &HeaderMap) -> Result<String, Failure> {
         let mut account = String::new();
         if let Some(keys) = &self.keys {
@@ -188,7 +159,7 @@ impl Service {
                 .map_or(&[][..], HeaderValue::as_bytes);
             let key = given.strip_prefix(b"Bearer ").unwrap_or_default();
             let Some(found) = keys.account(key) else {
-                self.metrics.refused(Refused::Key);
+                self.metrics.refused("key");
                 let message = "Authorization must be \"Bearer \" and a key";
                 return Err(Failure::new(StatusCode::UNAUTHORIZED, "no_key", message));
             };
@@ -210,69 +181,44 @@ impl Service {
     }
 
     /// A place among the requests in progress.
-    ///
-    /// # Errors
-    /// [`Failure`] if there is none.
     pub fn enter(&self) -> Result<OwnedSemaphorePermit, Failure> {
         self.room.clone().try_acquire_owned().map_err(|_| {
-            self.metrics.refused(Refused::Busy);
+            self.metrics.refused("busy");
             let message = "too many requests at once";
             Failure::new(StatusCode::TOO_MANY_REQUESTS, "busy", message)
         })
     }
 
-    /// Admits a request: checks its account, reserves a place and room on its connection, and reads
-    /// its whole body.
-    ///
-    /// # Errors
-    /// [`Failure`] of any of these steps.
-    pub async fn admit(
-        &self,
-        request: Request<Incoming>,
-        connection: &Connection,
-    ) -> Result<AdmittedRequest, Failure> {
+    /// Whether the service takes requests.
+    pub fn ready(&self) -> Result<(), Failure> {
+        if self.draining.load(Relaxed) {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            return Err(Failure::new(status, "ending", "the service is ending"));
+        }
+        self.current().map(|_| ())
+    }
+
+    /// Admits a request: checks its account, reserves a place, and reads its whole body.
+    pub async fn admit(&self, request: Request) -> Result<AdmittedRequest, Failure> {
         let account = self.account(request.headers())?;
         policy_of(request.uri())?;
         let place = self.enter()?;
         let (head, body) = request.into_parts();
-        // Its length, if the client gave it.
-        let most = body.size_hint().upper().unwrap_or(u64::MAX);
-        let most = usize::try_from(most).map_or(self.limits.body, |n| n.min(self.limits.body));
-        let mut share = self.share(connection, most).await?;
-        let body = self.whole(body).await?;
-        Connection::reduce(&mut share, body.len());
         Ok(AdmittedRequest {
             account,
             head,
-            body,
-            reservations: Reservations { place, share },
-        })
-    }
-
-    /// Reserves room on a connection.
-    ///
-    /// # Errors
-    /// [`Failure`] if the client does not read the answers that use the room.
-    pub async fn share(
-        &self,
-        connection: &Connection,
-        bytes: usize,
-    ) -> Result<OwnedSemaphorePermit, Failure> {
-        let share = connection.share(bytes, self.limits.body_time).await;
-        share.ok_or_else(|| {
-            self.metrics.refused(Refused::Unread);
-            let message = "this connection has too many answers that were not read";
-            Failure::new(StatusCode::TOO_MANY_REQUESTS, "unread", message)
+            body: self.whole(body).await?,
+            place,
         })
     }
 
     /// Waits for a complete body.
-    async fn whole(&self, body: Incoming) -> Result<Bytes, Failure> {
-        let body = Limited::new(body, self.limits.body).collect();
+    async fn whole(&self, body: Body) -> Result<Bytes, Failure> {
+        let body = Limited::new(body, self.limits.max_body).collect();
         match tokio::time::timeout(self.limits.body_time, body).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
-            Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => {
-                Err(self.too_large(format!("a body has at most {} bytes", self.limits.body)))
+            Ok(Err(e)) if e.is::<LengthLimitError>() => {
+                Err(self.too_large(format!("a body has at most {} bytes", self.limits.max_body)))
             }
             Ok(Err(_)) => Err(Failure::new(
                 StatusCode::BAD_REQUEST,
@@ -280,7 +226,7 @@ impl Service {
                 "the body broke off",
             )),
             Err(_) => {
-                self.metrics.refused(Refused::Slow);
+                self.metrics.refused("slow");
                 let message = "the body did not arrive in time";
                 Err(Failure::new(StatusCode::REQUEST_TIMEOUT, "slow", message))
             }
@@ -289,14 +235,11 @@ impl Service {
 
     /// Counts a request that exceeds a limit; returns its failure.
     pub fn too_large(&self, message: String) -> Failure {
-        self.metrics.refused(Refused::Size);
+        self.metrics.refused("size");
         Failure::too_large(message)
     }
 
     /// Checks a request against the policy and the limits.
-    ///
-    /// # Errors
-    /// [`Failure`] with the problem.
     pub fn check(
         &self,
         policy: Arc<Policy>,
@@ -306,22 +249,20 @@ impl Service {
         let work = CheckedRequest::new(&self.limits, policy, given, spans);
         work.inspect_err(|failure| {
             if failure.status == StatusCode::PAYLOAD_TOO_LARGE {
-                self.metrics.refused(Refused::Size);
+                self.metrics.refused("size");
             }
         })
     }
 
     /// Charges for a unit of work, then draws.
-    ///
-    /// # Errors
-    /// [`Failure`]; nothing is released.
+    /// A [`Failure`] releases nothing.
     pub async fn release(
         self: &Arc<Self>,
         account: &str,
         work: CheckedRequest,
     ) -> Result<Done, Failure> {
         let start = Instant::now();
-        let pad = work.policy().pad;
+        let pad = work.policy.pad;
         let done = self.release_at_once(account, work).await;
         if let Some(pad) = pad {
             // The timer's thread waits for all of them, so no worker thread waits for this one.
@@ -342,37 +283,26 @@ impl Service {
                 left.map_err(|refusal| self.refuse(amount, refusal))?;
             }
         }
-        let (texts, policy) = (work.texts(), work.policy().clone());
+        let (texts, policy) = (work.texts, work.policy.clone());
         let done = match work.size() {
             Size::Short => {
                 // A hand-off would cost more than the draw. Without a pool of its own, the
                 // thread draws by the common one: slower.
                 let _ = stay_on_this_thread();
-                caught(|| draw(work))
+                self.ended(caught(|| draw(work)))
             }
-            Size::Batch => self.drawing.run(|| draw(work)).await,
-            Size::Long => {
-                let done = tokio::task::spawn_blocking(move || caught(|| draw(work)));
-                done.await.unwrap_or(None)
-            }
-        };
-        let done = match done {
-            Some(done) => done?,
-            None => {
-                self.metrics.panics.fetch_add(1, Relaxed);
-                return Err(Failure::internal());
-            }
-        };
-        policy.released.releases.fetch_add(1, Relaxed);
-        policy.released.texts.fetch_add(texts, Relaxed);
-        policy.released.words.fetch_add(done.counts.words, Relaxed);
+            Size::Batch => self.ended(self.drawing.run(|| draw(work)).await),
+            Size::Long => self.apart(|| draw(work)).await,
+        }??;
+        let counts = [1, texts, done.counts.words];
+        self.metrics.released(&policy.name, counts);
         Ok(done)
     }
 
     fn refuse(&self, amount: f64, refusal: Refusal) -> Failure {
         match refusal {
             Refusal::Spent { left } => {
-                self.metrics.refused(Refused::Budget);
+                self.metrics.refused("budget");
                 let message = format!("the release costs {amount}, and {left} is left");
                 let status = StatusCode::TOO_MANY_REQUESTS;
                 Failure {
@@ -398,9 +328,6 @@ impl Service {
     }
 
     /// The policy with a name, or the default, if the page may show it.
-    ///
-    /// # Errors
-    /// [`Failure`] if there is none, or if it may not be shown.
     pub fn shown_policy(&self, name: Option<&str>) -> Result<Arc<Policy>, Failure> {
         let policy = self.policy(name)?;
         match self.shown(&policy) {
@@ -413,16 +340,18 @@ impl Service {
     }
 
     /// Runs a long task on a thread for such tasks.
-    ///
-    /// # Errors
-    /// [`Failure`] if it panicked.
     pub async fn apart<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
         let done = tokio::task::spawn_blocking(|| caught(work)).await;
-        done.unwrap_or(None).ok_or_else(|| {
-            self.metrics.panics.fetch_add(1, Relaxed);
+        self.ended(done.unwrap_or(None))
+    }
+
+    /// The result of work that ended; counts the panic of work without one.
+    fn ended<T>(&self, done: Option<T>) -> Result<T, Failure> {
+        done.ok_or_else(|| {
+            self.metrics.panics.inc();
             Failure::internal()
         })
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fastdx::Control;
 use fastdx::text::{Counts, PositionUnit, Replacements, byte_ranges, spans_in};
 
 use crate::body::{Input, Released, Spans};
@@ -40,11 +41,12 @@ pub struct Done {
 
 /// A checked request, ready to be drawn.
 pub struct CheckedRequest {
-    policy: Arc<Policy>,
+    /// The policy that it is drawn under.
+    pub policy: Arc<Policy>,
     given: Input,
     spans: Option<(Vec<std::ops::Range<usize>>, PositionUnit)>,
     /// Number of texts that are not null; a list of words counts as one.
-    texts: usize,
+    pub texts: u64,
     /// Bytes of them.
     bytes: usize,
     /// The replacements of words in earlier parts of the request.
@@ -53,9 +55,6 @@ pub struct CheckedRequest {
 
 impl CheckedRequest {
     /// Checks a request against policy and limits.
-    ///
-    /// # Errors
-    /// [`Failure`] with the problem.
     pub fn new(
         limits: &Limits,
         policy: Arc<Policy>,
@@ -68,7 +67,7 @@ impl CheckedRequest {
             let words = match &given {
                 Input::Words(words) => words.len(),
                 // A word has at least one byte: short texts need no counting.
-                _ if bytes <= limits.words => 0,
+                _ if bytes <= limits.max_words => 0,
                 _ => all.iter().map(|t| policy.text.words(t).count()).sum(),
             };
             let (texts, of) = match &given {
@@ -81,11 +80,11 @@ impl CheckedRequest {
             let message = format!("a request has at most {most} {what}");
             Err(Failure::too_large(message))
         };
-        if of > limits.texts {
-            return most(limits.texts, "texts");
+        if of > limits.max_texts {
+            return most(limits.max_texts, "texts");
         }
-        if words > limits.words {
-            return most(limits.words, "words");
+        if words > limits.max_words {
+            return most(limits.max_words, "words");
         }
         let spans = match (&given, spans) {
             (Input::One(text), Some(spans)) => {
@@ -109,20 +108,10 @@ impl CheckedRequest {
             policy,
             given,
             spans,
-            texts,
+            texts: texts as u64,
             bytes,
             replacements: Replacements::default(),
         })
-    }
-
-    /// The policy that the request is drawn under.
-    pub fn policy(&self) -> &Arc<Policy> {
-        &self.policy
-    }
-
-    /// Number of texts that are not null; a list of words counts as one.
-    pub fn texts(&self) -> u64 {
-        self.texts as u64
     }
 
     /// The size, which says where it is drawn.
@@ -139,9 +128,7 @@ impl CheckedRequest {
 
 /// Computes the cost of a checked request, and the ledger's note; no note if there is nothing to
 /// pay for.
-///
-/// # Errors
-/// [`Failure`] if no finite number pays for the request.
+/// A request that no finite number pays for is refused.
 pub fn price(work: &CheckedRequest) -> Result<(f64, Option<String>), Failure> {
     let invalid = |why: &str| Failure::invalid(format!("no budget pays for this release: {why}"));
     if work.spans.is_some() {
@@ -174,10 +161,6 @@ pub fn price(work: &CheckedRequest) -> Result<(f64, Option<String>), Failure> {
 }
 
 /// Draws what is to be released.
-///
-/// # Errors
-/// [`Failure`] for an unknown word that the policy refuses, or if the system supplies no random
-/// bits.
 pub fn draw(mut work: CheckedRequest) -> Result<Done, Failure> {
     // Messages of the library hold no text: they say where something stands.
     let refused = |e: fastdx::Error| match e {
@@ -185,12 +168,14 @@ pub fn draw(mut work: CheckedRequest) -> Result<Done, Failure> {
         _ => Failure::internal(),
     };
     let (policy, kept) = (&work.policy, &mut work.replacements);
+    let control = Control::new();
     let mut at = None;
     let (released, counts) = match (&work.given, work.spans) {
         (Input::One(text), Some((spans, unit))) => {
-            let (new, spans, counts) = policy
-                .privatize_spans(text, &spans, kept)
-                .map_err(refused)?;
+            let found = policy
+                .text
+                .privatize_spans_with(text, &spans, kept, &control);
+            let (new, spans, counts) = found.map_err(refused)?;
             at = Some(spans_in(&new, spans, unit));
             (Released::One(new), counts)
         }
@@ -210,7 +195,8 @@ pub fn draw(mut work: CheckedRequest) -> Result<Done, Failure> {
             (Released::Many(all.collect()), counts)
         }
         (Input::Words(_), _) => {
-            let found = policy.privatize_tokens(&work.given.strs(), kept);
+            let words = work.given.strs();
+            let found = policy.text.privatize_tokens_with(&words, kept, &control);
             let (new, counts) = found.map_err(refused)?;
             (Released::Words(new), counts)
         }

@@ -9,7 +9,6 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::http2::{DATA, GOAWAY, Http2, WINDOW_UPDATE};
 use common::{Got, Running, ended, posted, read, wait, write};
 
 #[test]
@@ -81,6 +80,21 @@ fn more_connections_than_the_shell_lets_it_have() {
     let idle: Vec<_> = (0..200).map(|_| service.connect()).collect();
     assert_eq!(service.privatize(r#"{"text": "tea"}"#).status, 200);
     drop(idle);
+}
+
+#[test]
+fn connections_beyond_the_limit_wait() {
+    let service = Running::english(&["--max-connections", "1"]);
+    let (first, mut second) = (service.connect(), service.connect());
+    second
+        .write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+        .unwrap();
+    let soon = Some(Duration::from_millis(300));
+    second.set_read_timeout(soon).unwrap();
+    assert!(second.read(&mut [0]).is_err());
+    drop(first);
+    second.set_read_timeout(None).unwrap();
+    assert_eq!(read(&mut BufReader::new(second)).unwrap().status, 200);
 }
 
 #[test]
@@ -185,34 +199,23 @@ fn tls() {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(made.cert.der().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    for protocol in ["http/1.1", "h2"] {
-        let mut config = rustls::ClientConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots.clone())
-            .with_no_client_auth();
-        config.alpn_protocols = vec![protocol.into()];
-        let name = "localhost".to_owned().try_into().unwrap();
-        let session = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
-        let mut stream = rustls::StreamOwned::new(session, service.connect());
-        if protocol == "http/1.1" {
-            stream
-                .write_all(&posted("/v1/privatize", "", br#"{"text": "tea"}"#))
-                .unwrap();
-            assert_eq!(read(&mut BufReader::new(stream)).unwrap().status, 200);
-        } else {
-            stream
-                .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
-                .unwrap();
-            let mut frame = [0; 9];
-            stream.read_exact(&mut frame).unwrap();
-            // SETTINGS.
-            assert_eq!(
-                (frame[3], stream.conn.alpn_protocol()),
-                (4, Some(&b"h2"[..]))
-            );
-        }
-    }
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    // A client that would rather speak HTTP/2.
+    config.alpn_protocols = vec!["h2".into(), "http/1.1".into()];
+    let name = "localhost".to_owned().try_into().unwrap();
+    let session = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut stream = rustls::StreamOwned::new(session, service.connect());
+    stream
+        .write_all(&posted("/v1/privatize", "", br#"{"text": "tea"}"#))
+        .unwrap();
+    let mut stream = BufReader::new(stream);
+    assert_eq!(read(&mut stream).unwrap().status, 200);
+    let protocol = stream.get_ref().conn.alpn_protocol();
+    assert_eq!(protocol, Some(&b"http/1.1"[..]));
     // Plain HTTP is not answered there.
     assert!(
         service
@@ -232,57 +235,26 @@ fn tls() {
 }
 
 #[test]
-fn answers_that_are_not_read_have_a_share_and_a_time() {
-    // A connection holds 8 bodies of the largest size.
-    let service = Running::english(&["--max-body", "4000", "--idle-time", "4"]);
-    let body = format!(r#"{{"text": "{}"}}"#, "tea ".repeat(800));
-    let most = (8 * 4000 / body.len()) as f64;
-    let mut client = Http2::connect(&service, 0);
-    for _ in 0..100 {
-        client.post("/v1/privatize", body.as_bytes());
-    }
-    let releases = || service.metric("fastdx_releases_total{policy=\"default\"}");
-    wait(|| releases() >= most);
-    std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(releases(), most);
-    // None of them has returned its place: no answer was read.
-    assert!(service.metric("fastdx_requests_active") >= most);
-    // A client that is connected but does not read is not waited for.
-    let ended = client.ping_until_it_ends(Duration::from_secs(30));
-    assert!(ended.is_some());
-    wait(|| service.metric("fastdx_requests_active") == 0.0);
-    wait(|| service.metric("fastdx_connections") == 1.0);
-    assert_eq!(service.privatize(r#"{"text": "hot tea"}"#).status, 200);
-}
-
-#[test]
-fn answers_that_are_read_make_room() {
-    let service = Running::english(&["--max-body", "4000"]);
-    let body = format!(r#"{{"text": "{}"}}"#, "tea ".repeat(800));
-    let mut client = Http2::connect(&service, 1 << 20);
-    for _ in 0..100 {
-        client.post("/v1/privatize", body.as_bytes());
-    }
-    // The connection itself accepts 65,535 bytes before it announces a larger window.
-    let (mut done, mut bytes) = (0, 0u32);
-    while done < 100 {
-        let frame = client.read(Duration::from_secs(30)).unwrap();
-        if frame.kind == DATA {
-            done += i32::from(frame.ends);
-            bytes += frame.payload.len() as u32;
-            let more = (frame.payload.len() as u32).to_be_bytes();
-            client.send(WINDOW_UPDATE, 0, 0, &more).unwrap();
+fn a_client_that_reads_nothing_loses_its_connection() {
+    let service = Running::english(&["--idle-time", "2"]);
+    let text = format!(r#"{{"text": "{}"}}"#, "tea ".repeat(10_000));
+    let whole = posted("/v1/privatize", "", text.as_bytes());
+    let begin = b"POST /v1/privatize HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-ndjson\r\n\
+        content-length: 1000000000\r\n\r\n";
+    let lines = "\"tea tea tea tea\"\n".repeat(1000);
+    for (begin, more) in [(&b""[..], &whole[..]), (begin, lines.as_bytes())] {
+        let mut client = service.connect();
+        client.write_all(begin).unwrap();
+        // It has a place until it loses its connection, and blocks nobody else.
+        let mut sent = 0;
+        while client.write_all(more).is_ok() {
+            sent += 1;
+            assert!(sent < 10_000);
         }
+        wait(|| service.metric("fastdx_requests_active") == 0.0);
+        wait(|| service.metric("fastdx_connections") == 1.0);
     }
-    assert!(bytes > 100 * 800);
-}
-
-#[test]
-fn a_connection_that_only_lives_ends() {
-    let service = Running::english(&["--idle-time", "1"]);
-    let mut client = Http2::connect(&service, 1 << 16);
-    let frames = client.ping_until_it_ends(Duration::from_secs(30)).unwrap();
-    assert!(frames.contains(&GOAWAY), "{frames:?}");
+    assert_eq!(service.privatize(r#"{"text": "hot tea"}"#).status, 200);
 }
 
 #[test]

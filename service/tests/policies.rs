@@ -385,7 +385,7 @@ fn options_that_are_wrong() {
         ("--epsilon", "three", "it must be a number"),
         ("--max-body", "1e6", "it must be a whole number"),
         ("--threads", "two", "it must be a whole number"),
-        ("--idle-time", "0", "idle-time must be"),
+        ("--idle-time", "0", "it must be from 0 to 1e6 seconds"),
         ("--idle-time", "soon", "it must be a number"),
         ("--listen", "8080", "HOST:PORT or unix:PATH"),
         ("--keys", "/zqx/none", "/zqx/none: No such file"),

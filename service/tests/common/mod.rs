@@ -2,8 +2,6 @@
 
 #![allow(dead_code, missing_docs)] // each test file uses a part of it
 
-pub mod http2;
-
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;
