@@ -34,6 +34,8 @@ pub struct BaseMeasure {
     shift: u32,
     table: AliasTable,
     fingerprint: u64,
+    /// Where it comes from, in words.
+    source: String,
 }
 
 impl BaseMeasure {
@@ -89,8 +91,20 @@ impl BaseMeasure {
             shift: (bits + LOG2_LARGEST).saturating_sub(LOG2_ALL),
             table: AliasTable::new(&law),
             fingerprint: xxh3_64(bytemuck::cast_slice(&weights)).max(1),
+            source: "given weights".into(),
             weights,
         }
+    }
+
+    /// Says where it comes from, for guarantees.
+    pub fn named(mut self, source: String) -> Self {
+        self.source = source;
+        self
+    }
+
+    /// Where it comes from.
+    pub fn source(&self) -> &str {
+        &self.source
     }
 
     /// The same measure, but 1 for all words that `kept` does not hold: these are never released.
@@ -100,7 +114,7 @@ impl BaseMeasure {
         for &id in kept {
             weights[id as usize] = self.weights[id as usize];
         }
-        Self::of_integers(weights)
+        Self::of_integers(weights).named(self.source.clone())
     }
 
     /// The number of words.

@@ -14,6 +14,7 @@ use crate::cover::{Build, Cover};
 use crate::distance::search::{HnswParameters, Search};
 use crate::guarantee::Certificate;
 use crate::guarantee::proved::audit;
+use crate::law::base::BaseMeasure;
 use crate::mechanism::finite_law::{FiniteLaw, Loss, Rows};
 use crate::mechanism::hyperbolic_laplace::HyperbolicLaplace;
 use crate::mechanism::mahalanobis::Mahalanobis;
@@ -55,6 +56,8 @@ pub struct Parts {
     pub remap: Option<Arc<Cover>>,
     /// The law of a [`FiniteLaw`].
     pub law: Option<Arc<dyn Rows>>,
+    /// The base measure of a Tem.
+    pub language: Option<Arc<BaseMeasure>>,
     /// The seed of the description is of [`Randomness::known_keys`]: for tests.
     pub known_keys: bool,
 }
@@ -147,8 +150,9 @@ struct Maker<'a> {
     exclude: &'a [u32],
     randomness: Randomness,
     control: &'a Control,
-    /// The cover, once it is built.
+    /// The cover and the base measure, once they are built.
     cover: Option<Arc<Cover>>,
+    language: Option<Arc<BaseMeasure>>,
 }
 
 impl Spec {
@@ -182,6 +186,7 @@ impl Spec {
             },
             control,
             cover: None,
+            language: None,
         };
         let (mut mechanism, nominal) = maker.mechanism()?;
         let remap = maker.remap()?;
@@ -189,7 +194,12 @@ impl Spec {
             mechanism = Arc::new(Remapped::new(mechanism, cover.clone())?);
         }
         mechanism = mechanism::excluding(mechanism, &never)?;
-        let Maker { index, cover, .. } = maker;
+        let Maker {
+            index,
+            cover,
+            language,
+            ..
+        } = maker;
         let policy = Policy {
             oov: spec.oov,
             skip: spec.skip.iter().cloned().collect(),
@@ -202,6 +212,7 @@ impl Spec {
             pad: spec.pad.map(Duration::from_secs_f64),
             exclude,
             cover,
+            language,
             remap,
             spec: Spec {
                 nominal: nominal.or(spec.nominal),
@@ -292,6 +303,11 @@ impl Maker<'_> {
         if let Some(cover) = self.cover(Build::default().least, None)? {
             tem = tem.with_cover(Some(cover))?;
         }
+        if let Some(language) = &spec.language {
+            let space = self.index.space();
+            self.language = language.measure(&*space, self.parts.language.as_ref())?;
+            tem = tem.with_base(self.language.clone())?;
+        }
         if !self.exclude.is_empty() {
             tem = tem.excluding(self.exclude)?;
         }
@@ -314,6 +330,10 @@ impl Maker<'_> {
         }
         let (tem, certificate) = self.certified(&tem)?;
         let nominal = tem.nominal();
+        if tem.language().is_some() {
+            // A file of words holds no base measure that the certificate could be checked by.
+            return Ok((Arc::new(tem), Some(nominal)));
+        }
         self.index = with_certificate(&self.index, certificate);
         Ok((Arc::new(tem.on(self.index.space())?), Some(nominal)))
     }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::defaults::{MIXING, TUNING, builtin_index, index_cover};
-use super::{Builtin, CoverSource, Exclude, IndexSource, Kind, Reference, Spec};
+use super::{Builtin, CoverSource, Exclude, IndexSource, Kind, Language, Reference, Spec};
 use crate::cover::Cover;
 use crate::distance::search::Search;
+use crate::law::base::BaseMeasure;
 use crate::mechanism::Mechanism;
 use crate::mechanism::finite_law::FiniteLaw;
 use crate::mechanism::multivariate_laplace::MultivariateLaplace;
@@ -29,6 +30,8 @@ pub struct Built {
     pub exclude: Vec<u32>,
     /// The cover of the outputs, before words are excluded.
     pub cover: Option<Arc<Cover>>,
+    /// The base measure of a Tem, over all words.
+    pub language: Option<Arc<BaseMeasure>>,
     /// The cover that outputs are remapped by, before words are excluded.
     pub remap: Option<Arc<Cover>>,
     pub(super) spec: Spec,
@@ -79,6 +82,7 @@ impl Built {
                     spec.beta.get_or_insert(beta);
                 }
                 spec.sampler = spec.sampler.take().or(text("exact"));
+                spec.language = self.language(spec.language.take());
             }
             Kind::HyperbolicLaplace if spec.paper != Some(true) => {
                 spec.base = spec.base.take().or(text("volume"));
@@ -104,6 +108,19 @@ impl Built {
             }
             Kind::HyperbolicLaplace | Kind::NeighborResponse => {}
         }
+    }
+
+    /// The source of the base measure, with its fingerprint; `None` if it is uniform.
+    fn language(&self, given: Option<Language>) -> Option<Language> {
+        let measure = self.language.as_ref()?;
+        Some(match given {
+            Some(Language::Stored(reference)) => Language::Stored(Reference {
+                fingerprint: Some(measure.fingerprint()),
+                ..reference
+            }),
+            Some(Language::Rank) => Language::Rank,
+            _ => Language::Frequency,
+        })
     }
 
     /// The source of the cover, with its fingerprint.
@@ -157,6 +174,7 @@ impl Built {
             pad: self.pad,
             exclude: self.exclude.clone(),
             cover: self.cover.clone(),
+            language: self.language.clone(),
             remap: self.remap.clone(),
             spec,
         })

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Number as JsonNumber, Value};
 
-use super::{CoverSource, Exclude, IndexSource, Kind, Reference};
+use super::{CoverSource, Exclude, IndexSource, Kind, Language, Reference};
 use crate::numbers::{Date, Number};
 use crate::support::error::{Error, Result};
 use crate::text::{Consistent, Oov};
@@ -29,6 +29,8 @@ pub enum Type {
     Cover,
     /// See [`Reference`].
     Law,
+    /// See [`Language`].
+    Language,
     /// See [`Exclude`].
     Exclude,
     /// `true`, `false` or `"call"`.
@@ -173,6 +175,7 @@ fields! {
     IndexSource: Index, |_, value| IndexSource::of(value), IndexSource::value;
     CoverSource: Cover, CoverSource::of, CoverSource::value;
     Reference: Law, Reference::of, Reference::value;
+    Language: Language, Language::of, Language::value;
     Exclude: Exclude, |_, value| Exclude::of(value), Exclude::value;
     Number: Figure, |_, value| Number::of_spec(value), Number::value_of;
     Date: Figure, |_, value| Date::of_spec(value), Date::value_of;
@@ -275,6 +278,8 @@ spec! {
     [Tem] gamma: Option<f64> = None;
     /// Tem: γ by TEM'21's Theorem 3.
     [Tem] beta: Option<f64> = None;
+    /// Tem: the public base measure of its outputs; by default uniform, as in TEM'21.
+    [Tem] language: Option<Language> = None;
     /// Tem: `exact` or `gumbel`; hyperbolic noise: `exact` or `metropolis`.
     [Tem HyperbolicLaplace] sampler: Option<String> = None;
     /// Tem: whether `epsilon` is the value that the certificate proves, which needs less noise.

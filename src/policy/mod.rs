@@ -26,6 +26,7 @@ mod defaults;
 mod document;
 mod exclusion;
 mod keys;
+mod language;
 mod policies;
 mod reference;
 
@@ -38,6 +39,7 @@ pub use built::Built;
 pub use card::{CARD, TOKENIZER};
 pub use exclusion::{Exclude, exclusion};
 pub use keys::{KEYS, Key, Spec, Type};
+pub use language::Language;
 pub use policies::{Policies, Policy};
 pub use reference::{Builtin, CoverSource, IndexSource, Reference};
 
@@ -135,6 +137,7 @@ impl Spec {
             () if !english => Some("an index"),
             () if self.gamma.is_some() => Some("gamma"),
             () if self.beta.is_some() => Some("beta"),
+            () if self.language.is_some() => Some("language"),
             () if self.cover.is_some() => Some("cover"),
             () if self.balance.is_some() => Some("balance"),
             () if self.remap.is_some() => Some("remap"),
@@ -265,6 +268,9 @@ impl Spec {
                 join(&mut reference.file);
             }
         }
+        if let Some(file) = language::file_of(&mut self.language) {
+            *file = folder.join(&*file);
+        }
         if let Exclude::File(file) = &mut self.exclude {
             *file = folder.join(&*file);
         }
@@ -285,10 +291,18 @@ impl Spec {
         {
             law.file = None;
         }
-        for cover in [&mut self.cover, &mut self.remap].into_iter().flatten() {
-            if let CoverSource::Stored(reference) = cover
-                && reference.fingerprint.is_some()
-            {
+        let covers = [&mut self.cover, &mut self.remap].into_iter().flatten();
+        let mut references: Vec<&mut Reference> = covers
+            .filter_map(|cover| match cover {
+                CoverSource::Stored(reference) => Some(reference),
+                _ => None,
+            })
+            .collect();
+        if let Some(Language::Stored(reference)) = &mut self.language {
+            references.push(reference);
+        }
+        for reference in references {
+            if reference.fingerprint.is_some() {
                 reference.file = None;
             }
         }

@@ -30,7 +30,7 @@ pub(super) fn mechanism_details(
     }
 }
 
-/// nominal, gamma, beta (None where γ was given), sampler, cached_bytes, certified (the ε, or None), lists_k, lists_radius.
+/// nominal, gamma, beta (None where γ was given), sampler, language (its source, or None), cached_bytes, certified (the ε, or None), lists_k, lists_radius.
 fn tem(mechanism: &dyn Mechanism, details: &Bound<'_, PyDict>) -> PyResult<()> {
     let Some(tem) = mechanism.downcast_ref::<Tem>() else {
         return Ok(());
@@ -43,6 +43,7 @@ fn tem(mechanism: &dyn Mechanism, details: &Bound<'_, PyDict>) -> PyResult<()> {
     };
     details.set_item("beta", beta)?;
     details.set_item("sampler", tem.sampler().name())?;
+    details.set_item("language", tem.language().map(|base| base.source()))?;
     details.set_item("cached_bytes", tem.cache_bytes().1)?;
     details.set_item("certified", tem.certificate().map(|c| c.epsilon))?;
     let lists = tem.lists();

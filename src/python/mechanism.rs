@@ -25,7 +25,7 @@ use crate::channel::word_bits;
 use crate::guarantee::{Unchanged, WordBits};
 use crate::mechanism::remapped::Remapped;
 use crate::numbers::{Date, Number};
-use crate::policy::{Built, Kind, Spaces, Spec};
+use crate::policy::{Built, Kind, Language, Spaces, Spec};
 use crate::support::fork::Once;
 use crate::support::parallel::Control;
 use crate::text::{Counts, PositionUnit, TextPrivatizer, byte_ranges, padded, spans_in};
@@ -263,6 +263,14 @@ impl PyMechanism {
     fn _given_cover(&self, py: Python<'_>) -> Option<PyCover> {
         let cover = self.built.cover.clone()?;
         Some(PyCover::new(cover, self.space.clone_ref(py)))
+    }
+
+    /// The base measure that was given in memory, or None.
+    fn _given_language<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<u32>>> {
+        let given = self.built.given().language.as_ref()?;
+        let held = matches!(given, Language::Stored(reference) if reference.file.is_none());
+        let measure = self.built.language.as_ref().filter(|_| held)?;
+        Some(PyArray1::from_slice(py, measure.weights()))
     }
 
     /// The cover that outputs are remapped by, as given.

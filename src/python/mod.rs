@@ -83,6 +83,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(mechanisms::tem::save_space, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::space_cover, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::tem_build_lists, m)?)?;
+    m.add_function(wrap_pyfunction!(mechanisms::mechanism_base, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::mechanism_cover, m)?)?;
     m.add_function(wrap_pyfunction!(
         mechanisms::multivariate_laplace::laplace_perturb,

@@ -9,15 +9,16 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
-use super::arguments::{count, exclude, real, strings};
+use super::arguments::{count, exclude, numbers, real, strings};
 use super::cover::PyCover;
 use super::errors::wrong_type;
 use super::rows::rows_of;
 use super::space::Space;
 use super::text::consistency;
 use crate::cover::Cover;
+use crate::law::base::BaseMeasure;
 use crate::policy::{
-    CoverSource, Exclude, IndexSource, KEYS, Kind, Parts, Reference, Spaces, Spec, Type,
+    CoverSource, Exclude, IndexSource, KEYS, Kind, Language, Parts, Reference, Spaces, Spec, Type,
 };
 use crate::support::parallel::Control;
 use crate::text::Consistent;
@@ -71,6 +72,7 @@ impl<'py> Described<'py> {
             match &*name {
                 "progress" => new.progress = Some(value),
                 "law" => new.hold_law(&value)?,
+                "language" => new.hold_language(&value)?,
                 "cover" => new.spec.cover = Some(cover("cover", &value, &mut new.parts.cover)?),
                 "remap" => new.spec.remap = Some(cover("remap", &value, &mut new.parts.remap)?),
                 name => new.set(name, &value)?,
@@ -79,7 +81,7 @@ impl<'py> Described<'py> {
         Ok(new)
     }
 
-    /// Parses a Spec as JSON, with the parts in memory by name: space, cover, remap, law; also progress,
+    /// Parses a Spec as JSON, with the parts in memory by name: space, cover, remap, law, language; also progress,
     /// and known_keys for tests.
     pub(super) fn of_json(spec: &str, held: &Bound<'py, PyDict>) -> PyResult<Self> {
         Self::of_spec(parsed(spec)?, held)
@@ -116,6 +118,15 @@ impl<'py> Described<'py> {
             }
             new.spec.law = meant.or(new.spec.law.take());
         }
+        if let Some(language) = given("language")? {
+            let meant = new.spec.language.take();
+            new.hold_language(&language)?;
+            if let (Some(Language::Stored(meant)), Some(Language::Stored(given))) =
+                (meant, &mut new.spec.language)
+            {
+                given.fingerprint = meant.fingerprint.or(given.fingerprint);
+            }
+        }
         new.progress = given("progress")?;
         new.parts.known_keys = given("known_keys")?.is_some();
         Ok(new)
@@ -145,6 +156,28 @@ impl<'py> Described<'py> {
         let (rows, fingerprint) = rows_of(law, words)?;
         self.parts.law = Some(rows);
         self.spec.law = Some(Reference::held(fingerprint));
+        Ok(())
+    }
+
+    /// `"uniform"`, `"frequency"`, `"rank"`, the path of a file of counts, or a weight a word.
+    fn hold_language(&mut self, given: &Bound<'py, PyAny>) -> PyResult<()> {
+        if let Ok(name) = given.extract::<PyBackedStr>() {
+            return Ok(self.spec.set("language", &Value::from(&*name))?);
+        }
+        if let Ok(path) = given.extract::<PathBuf>() {
+            self.spec.language = Some(Language::Stored(Reference::file(path)));
+            return Ok(());
+        }
+        let measure = BaseMeasure::new(&numbers("language", given)?);
+        let measure = measure.map_err(|error| error.renamed("weights", "language"))?;
+        self.spec.language = Some(match measure {
+            None => Language::Uniform,
+            Some(measure) => {
+                let print = measure.fingerprint();
+                self.parts.language = Some(Arc::new(measure));
+                Language::Stored(Reference::held(Some(print)))
+            }
+        });
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Tests of the crate's public interface: one program, so that the crate is linked once.
 
+mod base;
 mod common;
 mod covers;
 mod files;

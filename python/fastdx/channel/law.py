@@ -168,6 +168,7 @@ class Channel:
         cover: Cover | None = None,
         remap: Cover | None = None,
         law: ArrayLike | Callable[[int], ArrayLike] | LawLike | None = None,
+        language: ArrayLike | str | PathLike[str] | None = None,
         normalizers: str | PathLike[str] | None = None,
         cache_bytes: SupportsIndex | None = None,
     ) -> Channel:
@@ -181,7 +182,7 @@ class Channel:
             it.
         space : Embedding or WordGraph, optional
             The words, where they are not built in; their fingerprint is checked.
-        cover, remap, law : optional
+        cover, remap, law, language : optional
             Parts that the card has only the fingerprints of; see `fastdx.from_spec`.
         normalizers, cache_bytes : optional
             As for `of`.
@@ -207,7 +208,7 @@ class Channel:
             )
         if not isinstance(estimate, int | None) or isinstance(estimate, bool):
             raise ParameterError(f"card must have a number as estimate, got {estimate!r}")
-        made = from_spec(spec, space, cover=cover, remap=remap, law=law)
+        made = from_spec(spec, space, cover=cover, remap=remap, law=law, language=language)
         return cls.of(made, estimate=estimate, normalizers=normalizers, cache_bytes=cache_bytes)
 
     def bits(

@@ -128,9 +128,13 @@ def lines_of(path: str) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-def _stored_cover(path: str) -> dict[str, str]:
+def _file(path: str) -> dict[str, str]:
     # An absolute path, so that a file called "none" or "offensive" is not taken for a keyword.
     return {"file": str(Path(path).absolute())}
+
+
+def _language(given: str) -> str | dict[str, str]:
+    return given if given in ("uniform", "rank", "frequency") else _file(given)
 
 
 def _figures(option: str, given: str) -> dict[str, Any]:
@@ -181,7 +185,10 @@ GROUPS: dict[str, tuple[Option, ...]] = {
                type=int, metavar="K"),
         Option("balance", "with --cover: the weight of similar frequency in the choice of outputs; "
                "needs a vocabulary in order of frequency (try 0.1)", type=float, metavar="A"),
-        Option("cover-file", "a saved cover", key="cover", of=_stored_cover, metavar="FILE"),
+        Option("cover-file", "a saved cover", key="cover", of=_file, metavar="FILE"),
+        Option("language", "the public base measure: uniform (default), rank (of words in order of "
+               "frequency), frequency (in English), or a file of lines of a word and a count",
+               of=_language, metavar="NAME|FILE"),
         Option("exclude", "words, one per line, that are never released; 'offensive' is the "
                "built-in list, 'none' excludes none (default %(default)s)", default="offensive",
                metavar="FILE"),

@@ -398,7 +398,8 @@ class Mechanism(MechanismCore):
 
     def _held(self) -> dict[str, Any]:
         """Return the in-memory parts that, together with `spec`, make an equal mechanism."""
-        return {"space": self.space, "cover": self._given_cover(), "remap": self._given_remap()}
+        return {"space": self.space, "cover": self._given_cover(), "remap": self._given_remap(),
+                "language": self._given_language()}  # fmt: skip
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return a function and arguments that make an equal object (pickle's protocol)."""

@@ -41,6 +41,7 @@ def from_spec(
     cover: Cover | None = None,
     remap: Cover | None = None,
     law: ArrayLike | Callable[[int], ArrayLike] | LawLike | None = None,
+    language: ArrayLike | str | PathLike[str] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Mechanism:
     """Make the mechanism that a Spec describes, with the same law and the same guarantee.
@@ -58,6 +59,9 @@ def from_spec(
         checked.
     cover, remap : Cover, optional
         The cover or the remap, if it existed only in memory.
+    language : array_like of float, shape (V,), str or os.PathLike, optional
+        The base measure of a Tem, if it existed only in memory or the Spec names no file of it: see
+        `Tem`.
     law : optional
         The law of mechanism ``law``, if it existed only in memory: see `FiniteLaw`.
     progress : callable, optional
@@ -77,5 +81,6 @@ def from_spec(
     (8.0, 'english')
     """
     core = spec_json(spec)
-    held = {"space": space, "cover": cover, "remap": remap, "law": law, "progress": progress}
+    held = {"space": space, "cover": cover, "remap": remap, "law": law, "language": language,
+            "progress": progress}  # fmt: skip
     return KINDS[MechanismCore._kind_of(core)]._from_spec(core, held)

@@ -16,6 +16,7 @@ from fastdx._core import (
     MechanismCore,
     WordGraph,
     check_index,
+    mechanism_base,
     mechanism_cover,
     open_space,
     save_space,
@@ -26,6 +27,8 @@ from fastdx.exceptions import ParameterError
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Self, Unpack
 
 RECOMPUTED = 1000
@@ -37,7 +40,9 @@ class Tem(Mechanism):
 
     Releases y with probability ∝ exp(-(ε/2)·min(d(w,y), γ)), which is ε·d-private for every metric.
     With a `cover`, d(w,y) is the distance from w to the nearest word that y stands for. ε·d still
-    holds, and no output is likelier than 1/k (docs/covers.md).
+    holds, and no output is likelier than 1/k (docs/covers.md). With a `language`, the probability
+    is also ∝ Q(y), a public weight of y that is the same for every w. It cancels in every ratio, so
+    ε·d holds for any Q.
 
     Parameters
     ----------
@@ -50,7 +55,12 @@ class Tem(Mechanism):
         computed from `beta`.
     beta : float, optional
         Used if `gamma` is not given: words beyond γ are released with probability at most β
-        (Theorem 3).
+        (Theorem 3, where words count by their Q).
+    language : str, os.PathLike or array_like of float, shape (V,), optional
+        Q, the base measure. 'uniform' (default) is Tem as published. 'rank' is 1/(rank + 2.7), by
+        the order of the words. 'frequency' is how often words are written: in English if all words
+        are built in, else by rank. A path names a file of lines of a word and a count; an array has a positive weight for each
+        word, within a factor of 1e9. Q must be public: never count the texts to protect.
     cover : Cover or int, optional
         The words that each output stands for; an int k makes ``Cover.nearest(space, k)``. By
         default every output stands for itself, which is Tem as published.
@@ -90,11 +100,13 @@ class Tem(Mechanism):
         beta: float | None = None,
         cover: Cover | SupportsIndex | None = None,
         balance: float | None = None,
+        language: str | PathLike[str] | ArrayLike | None = None,
         sampler: str = "exact",
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        own = {"gamma": gamma, "beta": beta, "cover": cover, "balance": balance, "sampler": sampler}
+        own = {"gamma": gamma, "beta": beta, "cover": cover, "balance": balance,
+               "language": language, "sampler": sampler}  # fmt: skip
         return cls._new(space, epsilon, own, common)
 
     @classmethod
@@ -107,6 +119,7 @@ class Tem(Mechanism):
         beta: float | None = None,
         cover: Cover | SupportsIndex | None = None,
         balance: float | None = None,
+        language: str | PathLike[str] | ArrayLike | None = None,
         progress: Callable[[int], object] | None = None,
         **common: Unpack[Common],
     ) -> Self:
@@ -123,7 +136,7 @@ class Tem(Mechanism):
             Words and metric.
         epsilon : float
             The ε to certify, per unit of distance.
-        gamma, beta, cover, balance, **common : optional
+        gamma, beta, cover, balance, language, **common : optional
             As for the constructor. A γ from `beta` is computed for the nominal ε.
         progress : callable, optional
             Called now and then with the number of words done, over about a dozen passes.
@@ -141,6 +154,7 @@ class Tem(Mechanism):
             "beta": beta,
             "cover": cover,
             "balance": balance,
+            "language": language,
             "certified": True,
             "progress": progress,
         }
@@ -195,6 +209,24 @@ class Tem(Mechanism):
     def gamma(self) -> float:
         """The distance beyond which all words are equally likely."""
         return float(self._details["gamma"])
+
+    @property
+    def base(self) -> NDArray[np.uint32] | None:
+        """Q of every word, shape (V,): whole numbers, as the law has them; None if all are alike.
+
+        It is that of `language`, or a cover's weights; words that are never released have 1.
+
+        Examples
+        --------
+        >>> from fastdx import Embedding, Tem
+        >>> e = Embedding(["the", "tea", "teapot"], [[0.0], [1.0], [2.0]])
+        >>> tem = Tem(e, 1.0, language=[1000, 10, 1])
+        >>> tem.probabilities("teapot").round(3).tolist()
+        [0.981, 0.016, 0.003]
+        >>> (tem.base / tem.base.sum()).round(3).tolist()
+        [0.989, 0.01, 0.001]
+        """
+        return mechanism_base(self)
 
     @property
     def sampler(self) -> str:
@@ -326,6 +358,8 @@ class Tem(Mechanism):
         certified = details["certified"]
         shown = "" if certified is None else f", certified {up(certified)}"
         shown += f", gamma={details['gamma']:.6f}"
+        if (source := details["language"]) is not None:
+            shown += f", language: {source}"
         if (cover := self.cover) is not None:
             shown += f", cover={cover!r}"
         return f"epsilon={up(details['nominal'])}{shown}"

@@ -25,12 +25,15 @@ use crate::support::error::{Error, Result};
 use crate::support::gzip::Gunzip;
 use crate::words::embedding::Embedding;
 use crate::words::space::MetricSpace;
+use crate::words::vocabulary::Vocabulary;
 
 static BYTES: &[u8] = include_bytes!("../../../data/english.ngrams");
 const MAGIC: &[u8; 8] = b"FDXNGRAM";
 const VERSION: u32 = 1;
 /// More than any such file holds.
 const MAX_BYTES: usize = 1 << 26;
+/// Where the frequencies begin.
+const FREQUENCIES: usize = 32;
 
 impl NgramPrior {
     /// The built-in bigrams of English. Without a space, they are those of the [built-in
@@ -51,9 +54,31 @@ impl NgramPrior {
         model.restricted(space)
     }
 
+    /// How often words are written in English; `None` if some of them are not built in.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a damaged program.
+    pub(crate) fn english_frequencies(words: &Vocabulary) -> Result<Option<Vec<f64>>> {
+        let all = Embedding::default_english()?;
+        let all = all.vocabulary();
+        let ids: Option<Vec<u32>> = words.iter().map(|word| all.id(word)).collect();
+        let Some(ids) = ids else { return Ok(None) };
+        // The file begins with them: the pairs need not be unpacked.
+        let codes = unpack(BYTES, FREQUENCIES + 2 * all.len()).and_then(|bytes| {
+            let mut reader = Reader(bytes.get(FREQUENCIES..).unwrap_or_default());
+            reader.array::<u16>(all.len())
+        });
+        let codes = codes.map_err(|reason| Error::Corrupt {
+            path: "english.ngrams".into(),
+            reason,
+        })?;
+        let share = |id| (f64::from(codes[id as usize]) / -2048.0).exp2();
+        Ok(Some(ids.into_iter().map(share).collect()))
+    }
+
     fn compact(space: Arc<dyn MetricSpace>, packed: &[u8], path: &Path) -> Result<Self> {
         let print = words_fingerprint(space.vocabulary());
-        let parsed = unpack(packed).and_then(|bytes| parse(space, print, &bytes));
+        let parsed = unpack(packed, MAX_BYTES).and_then(|bytes| parse(space, print, &bytes));
         parsed.map_err(|reason| Error::Corrupt {
             path: path.to_owned(),
             reason,
@@ -105,7 +130,8 @@ impl NgramPrior {
     }
 }
 
-fn unpack(packed: &[u8]) -> Parsed<Vec<u8>> {
+/// Unpacks the file, or its beginning up to `enough` bytes.
+fn unpack(packed: &[u8], enough: usize) -> Parsed<Vec<u8>> {
     let (mut gunzip, mut done, mut bytes) = (Gunzip::default(), 0, Vec::new());
     let mut room = vec![0; 1 << 16];
     loop {
@@ -115,6 +141,9 @@ fn unpack(packed: &[u8]) -> Parsed<Vec<u8>> {
         bytes.extend_from_slice(&room[..written]);
         if bytes.len() > MAX_BYTES {
             return Err("the language model is too long".into());
+        }
+        if bytes.len() >= enough {
+            return Ok(bytes);
         }
         if written == 0 && done == packed.len() {
             break;
@@ -240,6 +269,23 @@ mod tests {
     }
 
     #[test]
+    fn frequencies_are_those_of_the_model() {
+        let model = NgramPrior::english(None).unwrap();
+        let all = Embedding::default_english().unwrap();
+        let some = all.first(700).unwrap();
+        let found = NgramPrior::english_frequencies(some.vocabulary())
+            .unwrap()
+            .unwrap();
+        let expected = model.frequencies();
+        let scale = expected[0] / found[0];
+        for (p, q) in found.iter().zip(&expected) {
+            assert!((p * scale / q - 1.0).abs() < 1e-12, "{p} {q}");
+        }
+        let foreign = Vocabulary::new(["tea", "xyzzyx"]).unwrap();
+        assert!(NgramPrior::english_frequencies(&foreign).unwrap().is_none());
+    }
+
+    #[test]
     fn some_of_the_words_have_the_model_in_which_the_others_are_unknown() {
         let whole = NgramPrior::english(None).unwrap();
         let all = Embedding::default_english().unwrap();
@@ -283,7 +329,7 @@ mod tests {
         assert!(refused.to_string().contains("other words"), "{refused}");
         // Unpacked bytes, which gzip's checksum no longer protects: every change is detected or
         // gives another complete model.
-        let bytes = unpack(BYTES).unwrap();
+        let bytes = unpack(BYTES, MAX_BYTES).unwrap();
         let print = words_fingerprint(all().vocabulary());
         for at in (0..bytes.len()).step_by(bytes.len() / 200) {
             let mut damaged = bytes.clone();

@@ -329,13 +329,18 @@ impl Tem {
     pub fn excluding(&self, ids: &[u32]) -> Result<Self> {
         let cover = match &self.cover {
             None => Arc::new(Cover::identity(&*self.space, ids)?),
-            Some(cover) if cover.excludes(ids) => cover.clone(),
+            Some(cover) if cover.excludes(ids) => return Ok(self.clone()),
             Some(cover) => Arc::new(cover.excluding(ids)?),
         };
         self.with_cover(Some(cover))
     }
 
-    /// The base measure that it was given, or its cover's weights; `None` if it is uniform. It is 1
+    /// The base measure that it was given, over all words; `None` if it is uniform or a cover's weights.
+    pub fn language(&self) -> Option<&Arc<BaseMeasure>> {
+        self.language.as_ref()
+    }
+
+    /// The base measure of its law: the one that it was given, or its cover's weights; `None` if it is uniform. It is 1
     /// for words that are never released.
     pub fn base(&self) -> Option<&Arc<BaseMeasure>> {
         self.base.as_ref()
@@ -501,6 +506,35 @@ impl Tem {
         outputs_fingerprint(self.cover.as_deref(), self.language.as_deref())
     }
 
+    /// The sentences of the guarantee about outputs.
+    fn outputs_said(&self) -> String {
+        let cover = self.cover.as_deref();
+        let covered = cover.map_or_else(String::new, Guarantee::covered);
+        let Some(language) = &self.language else {
+            return covered;
+        };
+        // A cover's bound counts outputs, which a language weighs.
+        let excluded = |cover: &Cover| Guarantee::excluded(cover.words(), cover.released().len());
+        let mut said = format!(
+            "Outputs are weighed by a public base measure: {} ({:016x}). It is the same for every \
+             word, so it costs nothing, as long as it was not made from the texts to protect.",
+            language.source(),
+            language.fingerprint()
+        );
+        if let Some(cover) = cover {
+            let more = match cover.is_identity() {
+                true => excluded(cover),
+                false => format!(
+                    "Each stands for a set of words (cover {:016x}, taken to be public). {}",
+                    cover.fingerprint(),
+                    excluded(cover)
+                ),
+            };
+            said = format!("{said} {more}");
+        }
+        said.trim_end().to_owned()
+    }
+
     /// The grid, if lists are useful and it is fine enough for this ε.
     fn grid(&self) -> Option<Grid> {
         if self.space.distances_by_row() {
@@ -593,10 +627,7 @@ impl WordMechanism for Tem {
                      (TEM'21, Theorem 2, with sets)"
                 }
             },
-            outputs: self
-                .cover
-                .as_deref()
-                .map_or_else(String::new, Guarantee::covered),
+            outputs: self.outputs_said(),
             arithmetic: match self.sampler {
                 Sampler::Exact => {
                     "integer weights drawn with exact integer randomness; every word that can be \

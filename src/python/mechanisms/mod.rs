@@ -6,6 +6,7 @@ pub(super) mod tem;
 
 use std::sync::Arc;
 
+use numpy::PyArray1;
 use pyo3::prelude::*;
 
 use super::cover::PyCover;
@@ -22,6 +23,16 @@ pub(super) fn mechanism_cover(py: Python<'_>, core: PyRef<'_, PyMechanism>) -> O
         None => mechanism.downcast_ref().map(NeighborResponse::cover),
     };
     cover.map(|cover| PyCover::new(cover.clone(), core.space.clone_ref(py)))
+}
+
+/// Q of every word in the law of a Tem, or None if it is uniform.
+#[pyfunction]
+pub(super) fn mechanism_base<'py>(
+    py: Python<'py>,
+    core: PyRef<'py, PyMechanism>,
+) -> Option<Bound<'py, PyArray1<u32>>> {
+    let tem: &Tem = core.mechanism().downcast_ref()?;
+    Some(PyArray1::from_slice(py, tem.base()?.weights()))
 }
 
 /// Wraps `made`, from a core's mechanism, in the core's remapping.

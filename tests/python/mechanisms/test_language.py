@@ -1,0 +1,223 @@
+"""Tem's public base measure: its law, its price, and whatever reads a law."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fastdx
+from fastdx import Cover, Tem, WordGraph, from_spec
+from fastdx.channel import Channel, NgramPrior
+from fastdx.counts import Estimator
+from fastdx.lab import audit
+from fastdx.mechanisms import MECHANISMS
+from helpers.command import Command
+from helpers.draws import as_users_draw, assert_follows
+from helpers.laws import bits_of, distances_of, law_of, loss_of, ratios_of
+from helpers.registry import made, space
+from helpers.spaces import normal, numbered
+
+E = normal(60, 3, 1)
+Q = 1.0 / (np.random.default_rng(2).permutation(60) + 1.0)
+
+
+def formula(tem: Tem, q: np.ndarray) -> np.ndarray:
+    """Pr[y|w] ∝ q_y·exp(-(ε/2)·min(d(w,y), γ)), by numpy."""
+    law = q * np.exp(-tem.nominal / 2 * np.minimum(distances_of(tem.space), tem.gamma))
+    for word in tem.spec["exclude"] if isinstance(tem.spec["exclude"], list) else []:
+        law[:, tem.space.words.index(word)] = 0
+    return np.asarray(law / law.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("exclude", [None, ["w3", "w50"]])
+@pytest.mark.parametrize("epsilon", [1e-3, 2.0, 9.0])
+def test_it_is_the_law(epsilon: float, exclude: list[str] | None) -> None:
+    tem = Tem(E, epsilon, language=Q, exclude=exclude, seed=3)
+    law = formula(tem, Q)
+    np.testing.assert_allclose(law_of(tem), law, rtol=1e-7, atol=1e-12)
+    assert tem.base is not None and tem.base.dtype == np.uint32
+    kept = np.delete(np.arange(60), [3, 50] if exclude else [])
+    np.testing.assert_allclose(
+        tem.base[kept] / tem.base.max(), (Q / Q[kept].max())[kept], rtol=1e-7
+    )
+    for drawing in (tem, as_users_draw(tem)):
+        for w in (3, 20):
+            many = np.bincount(drawing.sample(f"w{w}", 300_000), minlength=60)
+            assert_follows(many, law[w])
+            few = np.concatenate([drawing.privatize_ids([w] * 9) for _ in range(4000)])
+            assert_follows(np.bincount(few, minlength=60), law[w])
+
+
+@settings(max_examples=60)
+@given(
+    rows=st.lists(st.tuples(*[st.floats(-2, 2)] * 2), min_size=2, max_size=8),
+    logs=st.lists(st.floats(0, 8.9), min_size=8, max_size=8),
+    epsilon=st.sampled_from([1e-6, 0.3, 3.0, 1e3]),
+    gamma=st.sampled_from([None, 0.0, 0.5, math.inf]),
+    cover=st.sampled_from([None, 2]),
+)
+def test_the_bound_is_the_same_for_every_language(
+    rows: list[tuple[float, float]],
+    logs: list[float],
+    epsilon: float,
+    gamma: float | None,
+    cover: int | None,
+) -> None:
+    e = numbered([list(row) for row in rows])
+    q = 10.0 ** np.array(logs[: len(rows)])
+    tem = Tem(e, epsilon, gamma=gamma, cover=cover, language=q)
+    law, away = law_of(tem), distances_of(e)
+    slack = tem.guarantee.slack
+    assert (ratios_of(law) <= epsilon * away + slack + 1e-9).all()
+
+
+def test_a_measure_that_knows_the_word_is_convicted() -> None:
+    tem = Tem(E, 0.5, language=Q)
+    for liar in (np.eye(60), distances_of(E) < 0.5):
+        lie = law_of(tem) * np.where(liar, 30.0, 1.0)
+        lie /= lie.sum(axis=1, keepdims=True)
+        assert (ratios_of(lie) > 0.5 * distances_of(E) + tem.guarantee.slack + 1e-9).any()
+
+
+def test_where_it_comes_from(tmp_path: Path) -> None:
+    english = Tem(epsilon=3.0, language="frequency")
+    assert english.spec["language"] == "frequency" and "in English" in repr(english)
+    assert "in English" in str(english.guarantee) and "costs nothing" in str(english.guarantee)
+    assert english.base is not None
+    expected = NgramPrior.english().frequencies
+    np.testing.assert_allclose(
+        english.base / english.base.max(), expected / expected.max(), rtol=1e-4
+    )
+    ranks = Tem(E, 3.0, language="rank")
+    assert ranks.spec["language"] == "rank" and ranks != english.with_epsilon(3.0)
+    assert (ranks.base == Tem(E, 3.0, language="frequency").base).all()
+    assert "rank" in repr(ranks) and ranks.base is not None
+    np.testing.assert_allclose(ranks.base / ranks.base[0], 2.7 / (np.arange(60) + 2.7), rtol=1e-8)
+    counts = tmp_path / "counts.tsv"
+    counts.write_text("w0\t100\nw1 7.5\nunknown 3\n\nw1 2.5\n", "utf-8")
+    counted = Tem(E, 3.0, language=counts)
+    assert counted.base is not None
+    assert Channel.load(Channel.of(counted).card(), E, language=counts).mechanism == counted
+    assert (counted.base / counted.base[0]).round(4).tolist() == [1.0, 0.1] + [0.05] * 58
+    spec = counted.spec["language"]
+    assert spec["file"] == str(counts) and len(spec["fingerprint"]) == 16
+    assert Tem(E, 3.0, language="uniform") == Tem(E, 3.0) and "language" not in Tem(E, 3.0).spec
+    assert Tem(E, 3.0, language=np.full(60, 0.5)) == Tem(E, 3.0)
+    counts.write_text("w0\t99\n", "utf-8")
+    with pytest.raises(fastdx.ParameterError, match="language must be the one with"):
+        from_spec(counted.spec, E)
+
+
+def test_it_is_kept_where_mechanisms_go() -> None:
+    for tem in (
+        Tem(E, 3.0, language=Q, exclude=["w1"]),
+        Tem(epsilon=3.0, language="frequency"),
+        Tem(E, 3.0, language=Q, remap=Cover.nearest(E, 3)),
+    ):
+        word = tem.space.words[5]
+        for copy in (pickle.loads(pickle.dumps(tem)), tem.with_epsilon(4.0).with_epsilon(3.0)):
+            assert copy == tem and hash(copy) == hash(tem)
+            assert (copy.probabilities(word) == tem.probabilities(word)).all()
+    tem = Tem(E, 3.0, language=Q)
+    assert tem != Tem(E, 3.0) and tem != Tem(E, 3.0, language=Q**2)
+    spec = json.loads(json.dumps(tem.spec))
+    with pytest.raises(fastdx.ParameterError, match="it was in memory"):
+        from_spec(spec, E)
+    assert from_spec(spec, E, language=Q) == tem
+    with pytest.raises(fastdx.ParameterError, match="language must be the one with"):
+        from_spec(spec, E, language=Q**2)
+    card = Channel.of(tem).card()
+    received = Channel.load(card, E, language=Q)
+    assert (received.likelihood("w3") == Channel.of(tem).likelihood("w3")).all()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in MECHANISMS if kind != "tem"])
+def test_other_mechanisms_have_none(kind: str) -> None:
+    of = MECHANISMS[kind]
+    e = space(of, [[0.0, 0.1], [0.5, 0.2], [0.3, -0.4], [0.1, 0.6]])
+    with pytest.raises(fastdx.ParameterError, match=r"language must be left out: .* tem"):
+        made(of, e, 2.0, language="frequency")
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.tsv"
+    wrong_files = {"w0 1\nw1 -3\n": "line 2", "w0\n": "line 1", "w0 nan\n": "line 1",
+                   "x 3\n": "none of the words"}  # fmt: skip
+    for text, why in wrong_files.items():
+        bad.write_text(text, "utf-8")
+        with pytest.raises(fastdx.FormatError, match=why):
+            Tem(E, 3.0, language=bad)
+    with pytest.raises(fastdx.MissingFileError):
+        Tem(E, 3.0, language=tmp_path / "missing")
+    for wrong in (Q[:5], -Q, np.full((60, 2), 0.5), [*Q[:59], math.nan], [*Q[:59], 1e-12], 3.0):
+        with pytest.raises((fastdx.ParameterError, fastdx.ShapeError, fastdx.InputTypeError)):
+            Tem(E, 3.0, language=wrong)
+    with pytest.raises(fastdx.ParameterError, match="language must be"):
+        Tem(E, 3.0, language=Q, cover=Cover.identity(E).weighted(Q))
+    with pytest.raises(fastdx.ParameterError, match="epsilon must be given with language"):
+        from_spec({"language": "frequency"})
+
+
+def test_certificates() -> None:
+    tem = Tem(E, 2.0, language=Q)
+    found = audit.certify(tem)
+    assert found.epsilon == pytest.approx(loss_of(tem), rel=1e-6)
+    certified = Tem.certified(E, 2.0, language=Q)
+    assert certified.epsilon <= 2.0 < certified.nominal
+    assert pickle.loads(pickle.dumps(certified)).epsilon == certified.epsilon
+    covered = Tem(E, 2.0, cover=4, language=Q)
+    assert audit.certify(covered).epsilon == pytest.approx(loss_of(covered), rel=1e-6)
+
+
+def test_receivers_know_it() -> None:
+    tem = Tem(E, 3.0, language=Q, oov="mask", seed=1)
+    channel = Channel.of(Tem(E, 3.0, language=Q, oov="mask"))
+    law, prior = law_of(tem), np.random.default_rng(4).dirichlet(np.ones(60))
+    assert float(channel.bits(prior)) == pytest.approx(bits_of(prior, law), rel=1e-9)
+    np.testing.assert_allclose(channel.likelihood("w7"), law[:, 7], rtol=1e-9)
+    posterior = prior * law[:, 7] / (prior * law[:, 7]).sum()
+    np.testing.assert_allclose(channel.posterior("w7", prior), posterior, rtol=1e-9)
+    assert float(channel.capacity) == pytest.approx(np.log2(law.max(axis=0).sum()), rel=1e-9)
+    assert tem.unchanged.mean == pytest.approx(np.diag(law).mean(), rel=1e-6)
+    assert tem.unchanged.worst == pytest.approx(np.diag(law).max(), rel=1e-6)
+    # A quarter of the words are w0.
+    private = tem.privatize(["w0 w5", "w9 w17"] * 3000)
+    found = Estimator(channel).add(private).share(["w0"])
+    assert found.low < 0.25 < found.high and found.high - found.low < 0.4
+
+
+def test_graphs_have_it() -> None:
+    graph = WordGraph([(f"w{(i - 1) // 2}", f"w{i}") for i in range(1, 60)])
+    tem = Tem(graph, 1.0, language=Q)
+    np.testing.assert_allclose(law_of(tem), formula(tem, Q), rtol=1e-7, atol=1e-12)
+
+
+def test_the_command(command: Command, tmp_path: Path) -> None:
+    e = tmp_path / "e.fdx"
+    E.save(e)
+    counts = tmp_path / "uniform"  # a file of this name is one if its path says so
+    counts.write_text("".join(f"w{i} {q}\n" for i, q in enumerate(Q)), "utf-8")
+    arguments = ("privatize", "--mechanism", "tem", "--embedding", e, "--epsilon", "1e-9",
+                 "--guarantee", "--allow-unchanged", "--language")  # fmt: skip
+    said = command(*arguments, counts, stdin="w1 " * 4000)
+    assert "the counts in" in said.err
+    drawn = np.bincount([int(word[1:]) for word in said.out.split()], minlength=60)
+    assert_follows(drawn, Q / Q.sum())
+    assert "rank" in command(*arguments, "frequency", stdin="w1").err
+    policies = tmp_path / "policies.toml"
+    policies.write_text(
+        f'[policies.public]\nepsilon = 3.0\nindex = "{e}"\nlanguage = "uniform"\n'
+        f'[policies.counted]\nepsilon = 3.0\nindex = "{e}"\nlanguage = {{ file = "uniform" }}\n',
+        "utf-8",
+    )  # fmt: skip
+    for name, source in (("public", ""), ("counted", "the counts in")):
+        said = command("privatize", "--policy", f"{policies}:{name}", "--guarantee",
+                       "--allow-unchanged", stdin="w1")  # fmt: skip
+        assert source in said.err and (source or "base measure" not in said.err)
