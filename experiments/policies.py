@@ -64,8 +64,10 @@ class Size(NamedTuple):
     learned: int = 20_000
     tested: int = 2000
     attacked: int = 500
+    """Short texts; of longer ones fewer, by `LONGER`."""
 
 
+LONGER = {"mr": 2, "imdb": 20}
 QUICK = Size(300, 100, 150, 60, 20)
 
 
@@ -125,9 +127,8 @@ def task_of(source: Source, name: str, size: Size) -> Task:
         learned, tested = split(source, name)
     learned, tested = learned.some(size.learned), tested.some(size.tested)
     public = source.imdb("val").texts if name == "imdb" else learned.texts
-    cut = LONGEST if name == "imdb" else None
-    count = size.attacked // 10 if name == "imdb" else size.attacked
-    return Task(learned, tested, public, [t[:cut] for t in tested.some(count).texts])
+    read = tested.some(size.attacked // LONGER.get(name, 1)).texts
+    return Task(learned, tested, public, [t[:LONGEST] for t in read])
 
 
 @cache

@@ -3,7 +3,7 @@
     python -m experiments.recommendation measure [--spaces NAME …] [--draws 10] [--processes 2]
         [--only BASE:COVER:EPSILON …]     hours; goes on where it was stopped
     python -m experiments.recommendation keep          experiments/results/recommendation.json
-    python -m experiments recommendation [--table choice|use|bands|full-size]    from that file
+    python -m experiments recommendation [--table choice|consequences]    from that file
 
 The recommended policy has the most use among those that give away no more than today's, within the
 intervals, by every one of: content words named (each task), rare words named (each task), authors
@@ -20,6 +20,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,37 +37,22 @@ from fastdx.exceptions import FastdxWarning
 from fastdx.lab.evaluation import over_trials
 
 DRAWS = 10
-GRID = (
-    TODAY,
-    *(Policy("frequency", 0, epsilon) for epsilon in (2.8, 3.2)),
-    *(Policy("uniform", 0, epsilon) for epsilon in (2.4, 2.66, 3.0)),
-    *(Policy("frequency", 0, epsilon) for epsilon in (3.0, 3.6)),
-    *(Policy("frequency", 10, epsilon) for epsilon in (2.8, 3.2)),
-    *(Policy("frequency", 40, epsilon) for epsilon in (2.4, 2.8)),
-    *(Policy("uniform", 10, epsilon) for epsilon in (2.0, 2.4)),
-    *(Policy("uniform", 40, epsilon) for epsilon in (2.0, 2.66)),
-    *(Policy("frequency", 0, epsilon) for epsilon in (2.4, 2.6, 3.4)),
-    *(Policy("uniform", 0, epsilon) for epsilon in (2.0, 2.25)),
-    Policy("frequency", 10, 3.6),
-    Policy("frequency", 40, 3.2),
-)
+ORDER = (
+    ("frequency", 0, (2.8, 3.2)), ("uniform", 0, (2.4, 2.66, 3.0)), ("frequency", 0, (3.0, 3.6)),
+    ("frequency", 10, (2.8, 3.2)), ("frequency", 40, (2.4, 2.8)), ("uniform", 10, (2.0, 2.4)),
+    ("uniform", 40, (2.0, 2.66)), ("frequency", 0, (2.4, 2.6, 3.4)), ("uniform", 0, (2.0, 2.25)),
+    ("frequency", 10, (3.6,)), ("frequency", 40, (3.2,)),
+)  # fmt: skip
+GRID = (TODAY, *(Policy(base, k, epsilon) for base, k, every in ORDER for epsilon in every))
 """The policies, in the order in which they are measured."""
 KEPT = Path(__file__).parent / "results" / "recommendation.json"
 WORST = 0.25
 """The worst word stays unchanged at most this often."""
 FEWEST = 30
 """Words of a kind below which a share of them is not shown, and decides nothing."""
-DESIGN = {
-    Policy("uniform", 0, 2.4): ".05 → .18/.75 | .04 → .20/.30 | .09 .08 | .06, .22; .07",
-    Policy("uniform", 0, 2.66): ".10 → .20/.83 | .05 → .21/.34 | .22 .14 | .11, .41; .14",
-    Policy("uniform", 0, 3.0): ".17 → .31/.86 | .14 → .24/.38 | .40 .31 | .22, .69; .28",
-    TODAY: ".13 → .23/.58 | .03 → .26/.34 | .09 .04 | .01, .02; .01",
-    Policy("frequency", 0, 2.8): ".07 → .22/.76 | .02 → .27/.41 | .05 .04 | .01, .07; .02",
-    Policy("frequency", 0, 3.2): ".10 → .30/.82 | .03 → .28/.44 | .10 .06 | .01, .18; .06",
-    Policy("frequency", 0, 3.6): ".12 → .34/.86 | .07 → .27/.42 | .22 .13 | .03, .38; .13",
-}  # fmt: skip
-"""The first measurement (one draw, another classifier), beside which the same is measured again."""
-
+KINDS = ("function", "content", "rare", "names")
+HOW = ("private", "clear")
+"""What an attacker of authors learns from."""
 Row = dict[str, Any]
 """All that is shown of a policy on a space."""
 Rows = dict[str, Row]
@@ -106,38 +92,30 @@ class Found(NamedTuple):
         return cls({task: found["clear", task] for task in TASKS}, found["law",], complete)
 
     def chains(self, task: str, band: str) -> list[Leak]:
-        """What chains of each order name."""
-        attacks = [np.array(draw["attack", task][band], float) for draw in self.draws]
-        of, *named = np.mean(attacks, axis=0)
+        """What chains of each order name; only the first draw has function words."""
+        attacks = [draw["attack", task].get(band) for draw in self.draws]
+        of, *named = np.mean([x for x in attacks if x], axis=0)
         return [Leak(some, of) for some in named]
 
+    def strongest(self, task: str, band: str) -> Leak:
+        return max(self.chains(task, band), key=lambda leak: float(leak.found.sum()))
+
     def leaks(self) -> dict[str, Leak]:
-        """What the recommendation is judged by; of chains the one that names most."""
-        found = {}
-        for band in ("content", "rare"):
-            for task in TASKS:
-                leak = max(self.chains(task, band), key=lambda leak: leak.found.sum())
-                if leak.of.sum() >= FEWEST:
-                    found[f"{band}, {task}"] = leak
-        for i, how in enumerate(("private", "clear")):
+        """What the recommendation is judged by."""
+        every = {f"{band}, {task}": self.strongest(task, band)
+                 for band in ("content", "rare") for task in TASKS}  # fmt: skip
+        found = {name: leak for name, leak in every.items() if leak.of.sum() >= FEWEST}
+        for i, how in enumerate(HOW):
             right = np.mean([draw["authors",][i] for draw in self.draws], axis=0)
             found[f"authors, {how}"] = Leak(right, np.ones(len(right)))
         return found
 
     def named(self) -> dict[str, float]:
         """The shares of words that chains name in all tasks together, by kind of word."""
-        found = {}
-        for band in ("function", "content", "rare", "names"):
-            if band == "function":
-                attacks = [self.draws[0]["attack", task][band] for task in TASKS]
-                leaks = [Leak(np.array(x[1], float), np.array(x[0], float)) for x in attacks]
-            else:
-                leaks = [max(self.chains(task, band), key=lambda leak: leak.found.sum())
-                         for task in TASKS]  # fmt: skip
-            of = sum(leak.of.sum() for leak in leaks)
-            if of >= FEWEST:
-                found[band] = float(sum(leak.found.sum() for leak in leaks) / of)
-        return found
+        leaks = {kind: [self.strongest(task, kind) for task in TASKS] for kind in KINDS}
+        sums = {kind: np.sum([(x.found.sum(), x.of.sum()) for x in some], axis=0)
+                for kind, some in leaks.items()}  # fmt: skip
+        return {kind: float(found / of) for kind, (found, of) in sums.items() if of >= FEWEST}
 
     def use(self) -> Numbers:
         """Accuracies on plain and private texts: shape (draws, tasks, 2)."""
@@ -228,16 +206,14 @@ def _table(run: Run, title: str, header: list[str], cells: Callable[[Row], list[
     kept = _kept(run)
     table = Table(title, ["space", "base, cover, ε", *header])
     for space, rows in kept["spaces"].items():
-        for row in sorted(rows.values(), key=lambda row: -row["score"][0]):
-            table.add(space, str(Policy(*row["policy"])), *cells(row))
+        for name in sorted(rows, key=lambda name: -rows[name]["score"][0]):
+            table.add(space, f"**{name}**" if name == winner(rows) else name, *cells(rows[name]))
     table.notes += [_told(kept), f"Measured: {'; '.join(kept['stamps'])}."]
     return table
 
 
 def choice(run: Run) -> Table:
     """All policies, what each gives away, and why it lost."""
-    kept = _kept(run)
-    best = {winner(rows): space for space, rows in kept["spaces"].items()}
 
     def cells(row: Row) -> list[str]:
         shares = {name: leak["share"][0] for name, leak in row["leaks"].items()}
@@ -254,10 +230,6 @@ def choice(run: Run) -> Table:
         ["use", f"content words named ({', '.join(TASKS)})", "rare ones", "authors (both ways)",
          "worst word unchanged", "names unchanged", "draws", "than today's"], cells,
     )  # fmt: skip
-    won = {(space, name) for name, space in best.items()}
-    for shown in table.rows:
-        if (shown[0], shown[1]) in won:
-            shown[1] = f"**{shown[1]}**"
     table.notes.append(
         "*Use*: what classifiers that learned from private texts keep of the accuracy above chance "
         "of those that learned from plain ones, on plain and on private texts, mean of four tasks; "
@@ -267,74 +239,44 @@ def choice(run: Run) -> Table:
         "from private texts, or from clear ones. *More*: the 95% interval over texts of the "
         "paired difference from today's lies above 0. ε is in the unit of the "
         "built-in words. Public frequencies: counts of IMDB's training reviews, which no task has. "
-        "Draws are not seeded."
+        "Draws are not seeded: few of them make wide intervals, which acquit."
     )
     return table
 
 
-def use(run: Run) -> Table:
-    """Accuracies by task, private → private / private → plain; and chains of each order."""
+def consequences(run: Run) -> Table:
+    """Accuracies by task; and all by kinds of words."""
 
     def cells(row: Row) -> list[str]:
-        shown = [f"{private:.2f}/{plain:.2f}" for plain, private in row["use"].values()]
-        return [*shown, *(_numbers(row["chains"][task]) for task in TASKS)]
+        law, of = row["law"], row["law"]["bands"]
+        use = [f"{private:.2f}/{plain:.2f}" for plain, private in row["use"].values()]
+        named = [_numbers([row["named"][k]]) if k in row["named"] else "–" for k in KINDS]
+        return [*use, *(_numbers(row["chains"][task]) for task in TASKS), f"{law['bits']:.2f}",
+                *(f"{of[b]['bits']:.2f}" for b in BANDS), *named,
+                *(f"{of[b]['same']:.3f}" for b in BANDS), f"{law['names']:.3f}",
+                f"{law['worst']:.2f} ({law['worst word']})"]  # fmt: skip
 
-    return _table(run, "Accuracy private → private / private → plain; content words named by "
-                  "unigrams, bigrams, trigrams",
-                  [*TASKS, *(f"named, {task}" for task in TASKS)], cells)  # fmt: skip
-
-
-def bands(run: Run) -> Table:
-    """Everything by kinds of words."""
-
-    def cells(row: Row) -> list[str]:
-        of = row["law"]["bands"]
-        named = [_numbers([row["named"][b]]) if b in row["named"] else "–"
-                 for b in ("function", "content", "rare", "names")]  # fmt: skip
-        return [f"{row['law']['bits']:.2f}", *(f"{of[b]['bits']:.2f}" for b in BANDS), *named,
-                *(f"{of[b]['same']:.3f}" for b in BANDS), f"{row['law']['names']:.3f}",
-                f"{row['law']['worst']:.2f} ({row['law']['worst word']})"]  # fmt: skip
-
-    return _table(
-        run, "By kinds of words: bits, words named, and Pr[w → w]",
-        ["bits", *(f"bits, {b}" for b in BANDS),
-         *(f"named, {b}" for b in ("function", "content", "rare", "names")),
+    table = _table(
+        run, "Accuracies, bits and words named, by kinds of words",
+        [*TASKS, *(f"named, {task}" for task in TASKS), "bits", *(f"bits, {b}" for b in BANDS),
+         *(f"named, {kind}" for kind in KINDS),
          *(f"unchanged, {b}" for b in (*BANDS, "names", "worst"))], cells,
     )  # fmt: skip
-
-
-def full_size(run: Run) -> Table:
-    """The first measurement and this one, on the built-in words."""
-    rows = _kept(run)["spaces"]["builtin"]
-    table = Table("Named by bigrams → use, private → private / plain: first measured, and here",
-                  ["policy", "Snips", "TREC", "authors", "rare, worst; names"])  # fmt: skip
-    for policy, first in DESIGN.items():
-        if not (row := rows.get(str(policy))):
-            continue
-        law = row["law"]
-        here = [f"{_numbers([row['chains'][task][1]])} → {_numbers([row['use'][task][1]])}/"
-                f"{_numbers([row['use'][task][0]])}" for task in ("snips", "trec")]  # fmt: skip
-        here.append(_numbers(row["leaks"][f"authors, {how}"]["share"][0]
-                             for how in ("private", "clear")))  # fmt: skip
-        here.append(f"{_numbers([law['bands']['rare']['same']])}, {_numbers([law['worst']])}; "
-                    f"{_numbers([law['names']])}")  # fmt: skip
-        shown = first.split(" | ")
-        table.add(str(policy), *(f"{a} : {b}" for a, b in zip(shown, here, strict=True)))
     table.notes.append(
-        "The first measurement judged by another classifier (its bag weighed more than its "
-        "vectors) and found authors by words that were not weighed by their rarity."
+        "Accuracies: private → private / private → plain. Content words named in each task by "
+        "exact unigrams, bigrams, trigrams; by kind of word in all tasks together, each by the "
+        "strongest (function words: by bigrams). Bits under the public frequencies. *Unchanged*: "
+        "Pr[w → w], the mean over words of a kind."
     )
     return table
 
 
-TABLES: dict[str, Experiment] = {
-    "choice": choice, "use": use, "bands": bands, "full-size": full_size
-}  # fmt: skip
+TABLES: dict[str, Experiment] = {"choice": choice, "consequences": consequences}
 
 
 def keep(draws: int, folder: Path = FOLDER, path: Path = KEPT) -> None:
     """Write what was measured beside what was kept before, and drop nothing."""
-    source, size = Shared(), Size()
+    source, size = _shared(), Size()
 
     def take(cell: Cell, step: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         return cell.measure(step, make, folder) if cell.is_kept(step, folder) else None
@@ -351,11 +293,14 @@ def keep(draws: int, folder: Path = FOLDER, path: Path = KEPT) -> None:
     path.write_text(text.replace('}, "', '},\n"') + "\n", "utf-8")
 
 
+_shared = cache(Shared)
+
+
 def _measured(space: str, policy: Policy, draws: int) -> str:
     """Measure what is not kept of a policy on a space; return how long it took."""
     warnings.simplefilter("ignore", FastdxWarning)
     start = time.perf_counter()
-    cell = Cell(Shared(), space, policy, Size())
+    cell = Cell(_shared(), space, policy, Size())
     for step, make in cell.steps(draws):
         if not cell.is_kept(step, FOLDER):
             cell.measure(step, make, FOLDER)

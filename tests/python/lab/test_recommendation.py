@@ -105,6 +105,7 @@ def test_a_base_has_to_win_on_two_spaces() -> None:
     assert best is not None and best.base == "a"
 
 
+@pytest.mark.filterwarnings("ignore::fastdx.exceptions.UnchangedWarning")
 def test_cells_convict_a_leak_and_acquit_noise() -> None:
     def take(cell: Cell, step: object, make: object) -> object:
         return cell.measure(step, make, None)  # type: ignore[arg-type]
