@@ -13,9 +13,11 @@ import fastdx
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".papers"
-PARTS = {"language-model": ("sentences.py", "smc.py", "smollm.py"), "weights": ("frontier.py",),
-         "author-obfuscation": ("post19.py",), "policies": ("frontier.py", "keeps.py"),
-         "recommendation": ("policies.py",)}  # fmt: skip
+PARTS = {
+    "language-model": ("sentences.py", "smc.py", "smollm.py"), "weights": ("frontier.py",),
+    "author-obfuscation": ("post19.py",), "recommendation": ("policies.py",),
+    "policies": ("frontier.py", "keeps.py", "sentences.py"),
+}  # fmt: skip
 """Modules that an experiment uses besides those that all may use."""
 
 
