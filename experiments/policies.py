@@ -1,8 +1,8 @@
 """What a policy of Tem gives away and keeps, on three spaces; each step is kept by itself.
 
-A policy is a base measure (uniform, or the public frequencies of words), a balanced cover of 0, 10
-or 40, and an ε in the unit of the built-in words; on another space ε is multiplied by the ratio of
-the median distances to the nearest word. Public frequencies are counts of IMDB's training reviews.
+A policy is a base measure (uniform; frequency, counts of IMDB's training reviews; or rank,
+1/(rank + 2.7)), a balanced cover of 0, 10 or 40, and an ε in the unit of the built-in words; on
+another space ε is multiplied by the ratio of the median distances to the nearest word.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ QUICK = Size(300, 100, 150, 60, 20)
 def tem(
     space: Embedding, epsilon: float, *, base: str | Numbers | None = None, cover_of: int = 0
 ) -> Tem:
-    """Make Tem with a base measure: uniform, 'frequency' (by rank), or weights, one a word."""
+    """Make Tem with a base measure: uniform, 'frequency' (here by rank), or weights of words."""
     if isinstance(base, str):
         base = by_rank(len(space))
     if base is None and not cover_of:
@@ -195,8 +195,8 @@ class Cell:
     @cached_property
     def mechanism(self) -> Tem:
         scaled = round(self.policy.epsilon * unit(self.source, self.name, self.size.words), 4)
-        weights = self.base if self.policy.base == "frequency" else None
-        return tem(self.space, scaled, base=weights, cover_of=self.policy.cover)
+        bases = {"uniform": None, "frequency": self.base, "rank": "frequency"}
+        return tem(self.space, scaled, base=bases[self.policy.base], cover_of=self.policy.cover)
 
     @cached_property
     def channel(self) -> Channel:
