@@ -13,8 +13,11 @@ import fastdx
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".papers"
-PARTS = {"language-model": ("sentences.py", "smc.py", "smollm.py"), "weights": ("frontier.py",),
-         "author-obfuscation": ("post19.py",)}  # fmt: skip
+PARTS = {
+    "language-model": ("sentences.py", "smc.py", "smollm.py"), "weights": ("frontier.py",),
+    "author-obfuscation": ("post19.py",), "recommendation": ("policies.py",),
+    "policies": ("frontier.py", "keeps.py", "sentences.py"),
+}  # fmt: skip
 """Modules that an experiment uses besides those that all may use."""
 
 
@@ -40,6 +43,11 @@ def fingerprint(module: str, *parts: Any) -> str:
     return hashlib.sha256(f"{_code(module)}{asked}".encode()).hexdigest()[:20]
 
 
+def kept_path(folder: Path, module: str, *parts: Any) -> Path:
+    """Return where `kept` has such a result."""
+    return folder / f"{fingerprint(module, *parts)}.json"
+
+
 def kept(folder: Path | None, make: Callable[[], Any], module: str, *parts: Any) -> Any:
     """Return the result of `make` as JSON has it, from the folder if the same was made before.
 
@@ -47,7 +55,7 @@ def kept(folder: Path | None, make: Callable[[], Any], module: str, *parts: Any)
     """
     if folder is None:
         return json.loads(json.dumps(make()))
-    path = folder / f"{fingerprint(module, *parts)}.json"
+    path = kept_path(folder, module, *parts)
     if path.exists():
         return json.loads(path.read_text("utf-8"))
     made = json.dumps(make())

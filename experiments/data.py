@@ -21,7 +21,8 @@ from fastdx import Embedding, poincare
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 WANTED = f"""{SHARED} is not there: see tools/fetch_data.py, or --sample. It holds
-embeddings/glove.6B.50d.12k.txt, minilm-40k.vocab, minilm-40k-50d.npy, minilm-40k-300d.npy;
+embeddings/glove.6B.50d.12k.txt, minilm-40k.vocab, minilm-40k-50d.npy, minilm-40k-300d.npy,
+  glove.840B.300d.34k.vocab, glove.840B.300d.34k.npy;
 graph/wordnet_nouns.closure.tsv: word TAB hypernym lines;
 text/imdb.{{train,val,test}}.jsonl.gz,
   text/sentiment/{{mr,cr,mpqa,sst5.train,sst5.test,sst2.train,sst2.test}}.jsonl.gz:
@@ -55,6 +56,7 @@ class Source(Protocol):
 
     made_up: bool
 
+    def __hash__(self) -> int: ...
     def imdb(self, part: str) -> Labelled: ...
     def sentences(self, name: str) -> tuple[Labelled, Labelled | None]:
         """MR, CR, MPQA, SST-5, SST-2, TREC: all texts; or those to train and to test on."""
@@ -64,6 +66,9 @@ class Source(Protocol):
     def news(self, part: str) -> Labelled: ...
     def glove(self) -> Embedding: ...
     def minilm(self, dim: int, words: int = 40_000) -> Embedding: ...
+    def large_glove(self, words: int) -> Embedding:
+        """The most frequent words of GloVe 840B, in 300 dimensions."""
+
     def hierarchy(self, dim: int, epochs: int) -> Embedding:
         """A Poincaré embedding of nouns along WordNet's is-a edges."""
 
@@ -142,6 +147,11 @@ class Shared:
         names = (folder / "minilm-40k.vocab").read_text("utf-8").split("\n")[:words]
         return Embedding(names, np.load(folder / f"minilm-40k-{dim}d.npy")[:words])
 
+    def large_glove(self, words: int) -> Embedding:
+        folder = self.folder / "embeddings"
+        names = (folder / "glove.840B.300d.34k.vocab").read_text("utf-8").split("\n")[:words]
+        return Embedding(names, np.load(folder / "glove.840B.300d.34k.npy")[:words])
+
     def hierarchy(self, dim: int, epochs: int) -> Embedding:
         edges = self.folder / "graph" / "wordnet_nouns.closure.tsv"
         # One thread: one seed, one embedding.
@@ -192,6 +202,9 @@ class Sample:
 
     def minilm(self, dim: int, words: int = 40_000) -> Embedding:
         return self._embedding
+
+    def large_glove(self, words: int) -> Embedding:
+        return first(self._embedding, words)
 
     def hierarchy(self, dim: int, epochs: int) -> Embedding:
         return Embedding.default("nouns")

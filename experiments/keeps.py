@@ -77,7 +77,7 @@ def _language(source: Source, name: str, words: int) -> NgramPrior:
     return NgramPrior.train(builtin(words), _task(source, name).public)
 
 
-def _learned(known: Labelled, e: Embedding) -> Any:
+def classifier(known: Labelled, e: Embedding) -> Any:
     """A classifier by words and by the mean of their vectors at once.
 
     Few private texts teach hardly any word, but vectors; many teach words that vectors do not tell
@@ -108,7 +108,7 @@ def _kept(
         learned, private = map(_mechanism(policy, words, draw).privatize, texts)
     every, found = Labelled(learned, task.learned.labels), []
     for size in sizes:
-        judge = _learned(every.some(size), e)
+        judge = classifier(every.some(size), e)
         found.append((float(judge.score(task.tested.texts, task.tested.labels)),
                       float(judge.score(private, task.tested.labels))))  # fmt: skip
     return found

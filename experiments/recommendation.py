@@ -1,0 +1,344 @@
+"""The recommended policy, chosen from what was measured of many; never by hand.
+
+    python -m experiments.recommendation measure [--spaces NAME …] [--draws 10] [--processes 2]
+        [--only BASE:COVER:EPSILON …]     hours; goes on where it was stopped
+    python -m experiments.recommendation keep          experiments/results/recommendation.json
+    python -m experiments recommendation [--table choice|consequences]    from that file
+
+The recommended policy has the most use among those that give away no more than today's, within the
+intervals, by every one of: content words named (each task), rare words named (each task), authors
+(learned from private texts, and from clear ones); and whose worst word stays unchanged at most .25
+of the time; on at least two of three spaces.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tools.figures import commit, machine
+
+from experiments.cache import FOLDER
+from experiments.data import Shared
+from experiments.measures import Numbers
+from experiments.policies import BANDS, QUICK, SPACES, TASKS, TODAY, Cell, Policy, Size, unit
+from experiments.tables import Experiment, Run, Table
+from fastdx.exceptions import FastdxWarning
+from fastdx.lab.evaluation import over_trials
+
+DRAWS = 10
+ORDER = (
+    ("rank", 0, (2.6, 2.8)), ("frequency", 0, (2.2, 2.8, 3.2)), ("uniform", 0, (2.4, 2.66, 3.0)),
+    ("frequency", 10, (2.4, 2.8, 3.2)), ("rank", 10, (2.2, 2.4, 2.8)), ("rank", 0, (2.2, 2.4, 3.2)),
+    ("uniform", 10, (2.0, 2.4)), ("uniform", 40, (2.0, 2.66)), ("frequency", 40, (2.0, 2.4, 2.8)),
+    ("rank", 40, (2.0, 2.4, 2.8)), ("frequency", 0, (2.4, 3.0, 3.6)), ("uniform", 0, (2.0, 2.2)),
+)  # fmt: skip
+GRID = (TODAY, *(Policy(base, k, epsilon) for base, k, every in ORDER for epsilon in every))
+"""The policies, in the order in which they are measured."""
+KEPT = Path(__file__).parent / "results" / "recommendation.json"
+WORST = 0.25
+"""The worst word stays unchanged at most this often."""
+FEWEST = 30
+"""Words of a kind below which a share of them is not shown, and decides nothing."""
+KINDS = ("function", "content", "rare", "names")
+HOW = ("private", "clear")
+"""What an attacker of authors learns from."""
+Row = dict[str, Any]
+"""All that is shown of a policy on a space."""
+Rows = dict[str, Row]
+
+
+class Leak(NamedTuple):
+    """What an attacker finds in each text, the mean of the draws, of how much."""
+
+    found: Numbers
+    of: Numbers
+
+    def share(self) -> list[float]:
+        """Of all, and its 95% interval by texts: the words of a text are not independent."""
+        total = max(self.of.sum(), 1.0)
+        share = float(self.found.sum() / total)
+        half = 1.96 * float(np.sqrt(((self.found - share * self.of) ** 2).sum())) / total
+        return [share, share - half, share + half]
+
+    def more(self, other: Leak) -> list[float]:
+        """How much more than another policy's, text by text."""
+        return Leak(self.found - other.found, self.of).share()
+
+
+class Found(NamedTuple):
+    """A policy's steps, with as many draws as are complete."""
+
+    clear: dict[str, list[float]]
+    law: dict[str, Any]
+    draws: list[dict[tuple[Any, ...], Any]]
+
+    @classmethod
+    def of(cls, cell: Cell, draws: int, take: Callable[..., Any]) -> Found:
+        """Take a step after the other; `take` returns None for one that is not there."""
+        found = {step: take(cell, step, make) for step, make in cell.steps(draws)}
+        by_draw = [{s[:-1]: found[s] for s in found if s[-1] == draw} for draw in range(draws)]
+        complete = [some for some in by_draw if None not in some.values()]
+        return cls({task: found["clear", task] for task in TASKS}, found["law",], complete)
+
+    def chains(self, task: str, band: str) -> list[Leak]:
+        """What chains of each order name; only the first draw has function words."""
+        attacks = [draw["attack", task].get(band) for draw in self.draws]
+        of, *named = np.mean([x for x in attacks if x], axis=0)
+        return [Leak(some, of) for some in named]
+
+    def strongest(self, task: str, band: str) -> Leak:
+        return max(self.chains(task, band), key=lambda leak: float(leak.found.sum()))
+
+    def leaks(self) -> dict[str, Leak]:
+        """What the recommendation is judged by."""
+        every = {f"{band}, {task}": self.strongest(task, band)
+                 for band in ("content", "rare") for task in TASKS}  # fmt: skip
+        found = {name: leak for name, leak in every.items() if leak.of.sum() >= FEWEST}
+        for i, how in enumerate(HOW):
+            right = np.mean([draw["authors",][i] for draw in self.draws], axis=0)
+            found[f"authors, {how}"] = Leak(right, np.ones(len(right)))
+        return found
+
+    def named(self) -> dict[str, float]:
+        """The shares of words that chains name in all tasks together, by kind of word."""
+        leaks = {kind: [self.strongest(task, kind) for task in TASKS] for kind in KINDS}
+        sums = {kind: np.sum([(x.found.sum(), x.of.sum()) for x in some], axis=0)
+                for kind, some in leaks.items()}  # fmt: skip
+        return {kind: float(found / of) for kind, (found, of) in sums.items() if of >= FEWEST}
+
+    def use(self) -> Numbers:
+        """Accuracies on plain and private texts: shape (draws, tasks, 2)."""
+        return np.array([[draw["use", task] for task in TASKS] for draw in self.draws])
+
+    def score(self) -> list[float]:
+        """What is kept of the accuracy above chance, the mean of all tasks and both uses."""
+        clear, chance = np.array([self.clear[task] for task in TASKS]).T[:, :, None]
+        scores = ((self.use() - chance) / (clear - chance)).mean(axis=(1, 2)).tolist()
+        if len(scores) == 1:
+            return [*scores, *scores, *scores]
+        interval = over_trials(scores)
+        return [interval.mean, interval.low, interval.high]
+
+    def row(self, policy: Policy, today: Found) -> Row:
+        leaks, others = self.leaks(), today.leaks()
+        use = self.use().mean(axis=0).tolist()
+        return {
+            "policy": policy, "draws": len(self.draws), "law": self.law, "named": self.named(),
+            "score": self.score(), "use": dict(zip(TASKS, use, strict=True)),
+            "chains": {task: [leak.share()[0] for leak in self.chains(task, "content")]
+                       for task in TASKS},
+            "leaks": {name: {"share": leak.share(), "more": leak.more(others[name])}
+                      for name, leak in leaks.items()},
+        }  # fmt: skip
+
+
+def rows_of(cells: Iterable[Cell], draws: int, take: Callable[..., Any]) -> Rows:
+    """Return a row for each policy of which a draw is complete: none without the first, today's."""
+    rows: Rows = {}
+    today = None
+    for cell in cells:
+        found = Found.of(cell, draws, take)
+        today = today or found
+        if today.draws and found.draws:
+            rows[str(cell.policy)] = found.row(cell.policy, today)
+    return rows
+
+
+def faults(row: Row) -> list[str]:
+    """Return by what a policy gives away more than today's: where the interval is above 0."""
+    found = [name for name, leak in row["leaks"].items() if leak["more"][1] > 0]
+    return found + ["worst word"] * (row["law"]["worst"] > WORST)
+
+
+def winner(rows: Rows) -> str | None:
+    """Return the policy of most use among those without a fault."""
+    sound = [name for name, row in rows.items() if not faults(row)]
+    return max(sound, key=lambda name: rows[name]["score"][0], default=None)
+
+
+def recommended(spaces: Mapping[str, Rows]) -> Policy | None:
+    """Return the policy whose base and cover win on two spaces, with the ε of the first of them."""
+    won = [Policy(*rows[best]["policy"]) for rows in spaces.values() if (best := winner(rows))]
+    return next((p for p in won if sum(p[:2] == other[:2] for other in won) >= 2), None)
+
+
+def _told(kept: dict[str, Any]) -> str:
+    best = recommended(kept["spaces"])
+    won = "; ".join(f"{name}: {winner(rows) or 'none'}" for name, rows in kept["spaces"].items())
+    said = f"{best}" if best else "none: no base and cover wins on two spaces"
+    return f"Winners: {won}. **Recommended: {said}.**"
+
+
+def _kept(run: Run) -> dict[str, Any]:
+    if not (run.data.made_up or run.quick):
+        found: dict[str, Any] = json.loads(KEPT.read_text("utf-8"))
+        return found
+
+    def take(cell: Cell, step: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        return cell.measure(step, make, run.folder)
+
+    def made() -> dict[str, Any]:
+        spaces = {space: rows_of([Cell(run.data, space, p, QUICK) for p in GRID[:2]], 2, take)
+                  for space in SPACES[:2]}  # fmt: skip
+        return {"spaces": spaces, "stamps": ["a small part"]}
+
+    found = run.step(made)
+    return found
+
+
+def _numbers(x: Iterable[float]) -> str:
+    return " ".join(f"{v:.2f}".replace("0.", ".", 1) for v in x)
+
+
+def _table(run: Run, title: str, header: list[str], cells: Callable[[Row], list[str]]) -> Table:
+    """A row for each policy on each space, most use first."""
+    kept = _kept(run)
+    table = Table(title, ["space", "base, cover, ε", *header])
+    for space, rows in kept["spaces"].items():
+        for name in sorted(rows, key=lambda name: -rows[name]["score"][0]):
+            table.add(space, f"**{name}**" if name == winner(rows) else name, *cells(rows[name]))
+    table.notes += [_told(kept), f"Measured: {'; '.join(kept['stamps'])}."]
+    return table
+
+
+def choice(run: Run) -> Table:
+    """All policies, what each gives away, and why it lost."""
+
+    def cells(row: Row) -> list[str]:
+        shares = {name: leak["share"][0] for name, leak in row["leaks"].items()}
+        score = "{:.2f} ({:.2f} to {:.2f})".format(*row["score"])
+        shown = [_numbers(v for name, v in shares.items() if name.startswith(kind))
+                 for kind in ("content", "rare", "authors")]  # fmt: skip
+        fault = ", ".join(faults(row))
+        law = row["law"]
+        return [score, *shown, _numbers([law["worst"]]), _numbers([law["names"]]),
+                f"{row['draws']}", f"more: {fault}" if fault else "no more"]  # fmt: skip
+
+    table = _table(
+        run, "The recommendation, and what lost",
+        ["use", f"content words named ({', '.join(TASKS)})", "rare ones", "authors (both ways)",
+         "worst word unchanged", "names unchanged", "draws", "than today's"], cells,
+    )  # fmt: skip
+    table.notes.append(
+        "*Use*: what classifiers that learned from private texts keep of the accuracy above chance "
+        "of those that learned from plain ones, on plain and on private texts, mean of four tasks; "
+        "95% over draws. *Named*: by the strongest of exact unigrams, bigrams and trigrams that "
+        f"learned from such texts; rare: beyond rank {Size().rare:,} (fewer than {FEWEST} words "
+        "are left out). *Authors*: Reuters C50, a linear SVM on TF-IDF of words that learned "
+        "from private texts, or from clear ones. *More*: the 95% interval over texts of the "
+        "paired difference from today's lies above 0. ε is in the unit of the "
+        "built-in words. Bases: frequency, counts of IMDB's training reviews, which no task has; "
+        "rank, 1/(rank + 2.7). Draws are not seeded: few of them make wide intervals, which acquit."
+    )
+    return table
+
+
+def consequences(run: Run) -> Table:
+    """Accuracies by task; and all by kinds of words."""
+
+    def cells(row: Row) -> list[str]:
+        law, of = row["law"], row["law"]["bands"]
+        use = [f"{private:.2f}/{plain:.2f}" for plain, private in row["use"].values()]
+        named = [_numbers([row["named"][k]]) if k in row["named"] else "–" for k in KINDS]
+        return [*use, *(_numbers(row["chains"][task]) for task in TASKS), f"{law['bits']:.2f}",
+                *(f"{of[b]['bits']:.2f}" for b in BANDS), *named,
+                *(f"{of[b]['same']:.3f}" for b in BANDS), f"{law['names']:.3f}",
+                f"{law['worst']:.2f} ({law['worst word']})"]  # fmt: skip
+
+    table = _table(
+        run, "Accuracies, bits and words named, by kinds of words",
+        [*TASKS, *(f"named, {task}" for task in TASKS), "bits", *(f"bits, {b}" for b in BANDS),
+         *(f"named, {kind}" for kind in KINDS),
+         *(f"unchanged, {b}" for b in (*BANDS, "names", "worst"))], cells,
+    )  # fmt: skip
+    table.notes.append(
+        "Accuracies: private → private / private → plain. Content words named in each task by "
+        "exact unigrams, bigrams, trigrams; by kind of word in all tasks together, each by the "
+        "strongest (function words: by bigrams). Bits under the public frequencies. *Unchanged*: "
+        "Pr[w → w], the mean over words of a kind."
+    )
+    return table
+
+
+TABLES: dict[str, Experiment] = {"choice": choice, "consequences": consequences}
+
+
+def keep(draws: int, folder: Path = FOLDER, path: Path = KEPT) -> None:
+    """Write what was measured beside what was kept before, and drop nothing."""
+    source, size = _shared(), Size()
+
+    def take(cell: Cell, step: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        return cell.measure(step, make, folder) if cell.is_kept(step, folder) else None
+
+    kept = json.loads(path.read_text("utf-8")) if path.exists() else {"spaces": {}, "stamps": []}
+    for space in SPACES:
+        rows = rows_of([Cell(source, space, p, size) for p in GRID], draws, take)
+        if rows:
+            kept["spaces"][space] = {**kept["spaces"].get(space, {}), **rows}
+            kept.setdefault("units", {})[space] = unit(source, space, size.words)
+    kept["stamps"] = sorted({*kept["stamps"], f"commit {commit()}, {machine()}"})
+    text = json.dumps(json.loads(json.dumps(kept), parse_float=lambda x: round(float(x), 4)))
+    # A line a policy.
+    path.write_text(text.replace('}, "', '},\n"') + "\n", "utf-8")
+
+
+_shared = cache(Shared)
+
+
+def _measured(space: str, policy: Policy, draws: int) -> str:
+    """Measure what is not kept of a policy on a space; return how long it took."""
+    warnings.simplefilter("ignore", FastdxWarning)
+    start = time.perf_counter()
+    cell = Cell(_shared(), space, policy, Size())
+    for step, make in cell.steps(draws):
+        if not cell.is_kept(step, FOLDER):
+            cell.measure(step, make, FOLDER)
+            print(f"  {space} {policy}: {step}", file=sys.stderr, flush=True)
+    return f"{space}, {policy}: {time.perf_counter() - start:.0f} s"
+
+
+def measure(spaces: Sequence[str], policies: Sequence[Policy], draws: int, processes: int) -> None:
+    """Measure what is not kept, in at most two processes."""
+    asked = [(space, policy, draws) for space in spaces for policy in policies]
+    if processes == 1:
+        for some in asked:
+            print(_measured(*some), flush=True)
+        return
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        for said in pool.map(_measured, *zip(*asked, strict=True)):
+            print(said, flush=True)
+
+
+def _policy(text: str) -> Policy:
+    base, cover, epsilon = text.split(":")
+    return Policy(base, int(cover), float(epsilon))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("step", choices=("measure", "keep"))
+    parser.add_argument("--spaces", nargs="+", default=SPACES, choices=SPACES)
+    parser.add_argument("--draws", type=int, default=DRAWS)
+    parser.add_argument("--processes", type=int, default=2, choices=(1, 2))
+    parser.add_argument("--only", nargs="+", type=_policy, default=GRID, metavar="POLICY",
+                        help="as frequency:0:3.2; by default all of the grid")  # fmt: skip
+    args = parser.parse_args()
+    if args.step == "keep":
+        keep(args.draws)
+    else:
+        measure(args.spaces, args.only, args.draws, args.processes)
+
+
+if __name__ == "__main__":
+    main()

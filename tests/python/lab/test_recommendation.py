@@ -1,0 +1,136 @@
+"""The choice of a policy: a better one that is planted wins, and none that leaks."""
+
+import numpy as np
+import pytest
+from experiments import data, policies, recommendation
+from experiments.policies import TASKS, TODAY, Cell, Policy, Size
+from experiments.recommendation import Found, faults, recommended, winner
+
+from fastdx import Embedding
+from helpers.attacked import kinds_of_texts
+
+WORDS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnprst"]
+E = Embedding(WORDS, np.random.default_rng(3).normal(size=(len(WORDS), 8)))
+SIZE = Size(len(WORDS), 60, 200, 100, 100)
+NONE, ALL = Policy("uniform", 0, 0.01), Policy("uniform", 0, 400.0)
+TEXTS = 200
+
+
+def labelled(count: int, kinds: int, seed: int) -> data.Labelled:
+    return data.Labelled(*kinds_of_texts(WORDS, 10, count, kinds, seed, 30))
+
+
+class Planted(data.Sample):
+    """Texts of the small vocabulary, in the place of all that is read."""
+
+    def imdb(self, part: str) -> data.Labelled:
+        return labelled(600, 2, len(part))
+
+    def sentences(self, name: str) -> tuple[data.Labelled, data.Labelled | None]:
+        every = labelled(300, 4, len(name))
+        return every, labelled(100, 4, len(name) + 5) if name == "trec" else None
+
+    def snips(self, part: str) -> data.Labelled:
+        return labelled(200, 4, len(part) + 30)
+
+    def news(self, part: str) -> data.Labelled:
+        return labelled(160, 8, len(part) + 10)
+
+    def minilm(self, dim: int, words: int = 40_000) -> Embedding:
+        return E
+
+
+SOURCE = Planted()
+
+
+def found(use: float, content: float, rare: float, authors: float, worst: float = 0.02) -> Found:
+    """Ten draws of a policy with such shares, in every task and of every text."""
+    rng = np.random.default_rng(5)
+
+    def draw() -> dict[tuple[object, ...], object]:
+        made: dict[tuple[object, ...], object] = {}
+        for task in TASKS:
+            named = {"content": content, "rare": rare, "names": 0.0}
+            made["attack", task] = {
+                band: [[9] * TEXTS, *([[0] * TEXTS] * 2), rng.binomial(9, share, TEXTS).tolist()]
+                for band, share in named.items()
+            } | {"function": [[9] * TEXTS, [1] * TEXTS]}
+            made["use", task] = (use + rng.normal(scale=0.01, size=2)).tolist()
+        made["authors",] = rng.binomial(1, authors, (2, TEXTS)).tolist()
+        return made
+
+    return Found({task: [0.9, 0.5] for task in TASKS}, {"worst": worst},
+                 [draw() for _ in range(10)])  # fmt: skip
+
+
+TODAYS = found(0.6, 0.1, 0.05, 0.1)
+SPOILED = {
+    "content": found(0.8, 0.15, 0.05, 0.1),
+    "rare": found(0.8, 0.1, 0.1, 0.1),
+    "authors": found(0.8, 0.1, 0.05, 0.2),
+    "worst word": found(0.8, 0.1, 0.05, 0.1, 0.3),
+}
+
+
+def rows(**made: Found) -> recommendation.Rows:
+    shown = {"today": TODAYS, **made}
+    bases = dict(zip(shown, (TODAY, *(Policy(name, 0, 3.0) for name in made)), strict=True))
+    return {name: some.row(bases[name], TODAYS) for name, some in shown.items()}
+
+
+def test_more_use_wins_where_no_more_is_given_away() -> None:
+    better, worse = found(0.7, 0.08, 0.04, 0.08), found(0.55, 0.02, 0.01, 0.03)
+    some = rows(better=better, worse=worse)
+    assert not any(faults(row) for row in some.values())
+    assert winner(some) == "better" and winner(rows(worse=worse)) == "today"
+    # What is kept of 0.4 above chance: half.
+    low, high = some["better"]["score"][1:]
+    assert low < 0.5 < high < 0.55
+    assert some["better"]["named"]["content"] == pytest.approx(0.08, abs=0.01)
+
+
+@pytest.mark.parametrize("fault", SPOILED)
+def test_whoever_leaks_more_by_one_measure_loses(fault: str) -> None:
+    some = rows(better=found(0.7, 0.08, 0.04, 0.08), spoiled=SPOILED[fault])
+    assert some["spoiled"]["score"][0] > some["better"]["score"][0]
+    said = faults(some["spoiled"])
+    assert said and all(name.startswith(fault) for name in said)
+    assert winner(some) == "better"
+
+
+def test_a_base_has_to_win_on_two_spaces() -> None:
+    one, other = rows(a=found(0.7, 0.1, 0.05, 0.1)), rows(b=found(0.7, 0.1, 0.05, 0.1))
+    assert recommended({"x": one, "y": other}) is None
+    best = recommended({"x": other, "y": one, "z": one})
+    assert best is not None and best.base == "a"
+
+
+@pytest.mark.filterwarnings("ignore::fastdx.exceptions.UnchangedWarning")
+def test_cells_convict_a_leak_and_acquit_noise() -> None:
+    def take(cell: Cell, step: object, make: object) -> object:
+        return cell.measure(step, make, None)  # type: ignore[arg-type]
+
+    cells = [Cell(SOURCE, "minilm", policy, SIZE) for policy in (TODAY, ALL, NONE)]
+    cells[0].mechanism = NOISE = policies.tem(E, 0.01)
+    some = recommendation.rows_of(cells, 2, take)
+    said = faults(some[str(ALL)])
+    assert {name.split(",")[0] for name in said} == {"content", "rare", "authors", "worst word"}
+    assert not [name for name in faults(some[str(NONE)]) if name == "worst word"]
+    assert some[str(ALL)]["score"][0] > 0.9 > some[str(NONE)]["score"][0]
+    assert some[str(ALL)]["named"]["rare"] > 0.99 and some[str(ALL)]["law"]["worst"] > 0.99
+    # By brute force, and by the product's own sum.
+    law, base = some[str(ALL)]["law"], cells[1].base
+    assert law["bits"] == pytest.approx(float(cells[1].channel.bits(base)), abs=1e-6)
+    parts = zip(policies.BANDS, (cells[1].bands == b for b in range(3)), strict=True)
+    assert sum(law["bands"][name]["bits"] * base[part].sum() for name, part in parts) == (
+        pytest.approx(law["bits"]))  # fmt: skip
+    assert NOISE.epsilon == some[str(TODAY)]["law"]["epsilon"]
+
+
+def test_the_base_is_in_the_law() -> None:
+    weights = np.arange(1.0, len(E) + 1)
+    for cover in (0, 10):
+        plain = policies.tem(E, 2.0, cover_of=cover).probabilities(WORDS[7])
+        based = policies.tem(E, 2.0, base=weights, cover_of=cover).probabilities(WORDS[7])
+        wanted = plain * weights
+        assert based == pytest.approx(wanted / wanted.sum(), abs=1e-6)
