@@ -19,9 +19,9 @@ from experiments import frontier
 from experiments.cache import kept, kept_path
 from experiments.data import Labelled, Source, builtin, first, split
 from experiments.keeps import LONGEST, Task, classifier
-from experiments.measures import Numbers, by_rank, cover, right
+from experiments.measures import Numbers, cover, right
 from experiments.sentences import plain
-from fastdx import Cover, Embedding, FiniteLaw, Mechanism, Tem
+from fastdx import Embedding, FiniteLaw, Mechanism, Tem
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.guesses import PrivateTexts, best_among
@@ -75,16 +75,9 @@ QUICK = Size(300, 100, 150, 60, 20)
 def tem(
     space: Embedding, epsilon: float, *, base: str | Numbers | None = None, cover_of: int = 0
 ) -> Tem:
-    """Make Tem with a base measure: uniform, 'frequency' (here by rank), or weights of words."""
-    if isinstance(base, str):
-        base = by_rank(len(space))
-    if base is None and not cover_of:
-        return Tem(space, epsilon, exclude=FORBIDDEN)
-    if cover_of:
-        sets = cover(space, cover_of, FORBIDDEN)
-    else:
-        sets = Cover.identity(space, exclude=FORBIDDEN)
-    return Tem(space, epsilon, cover=sets if base is None else sets.weighted(base))
+    """Make Tem with a base measure, by default uniform, on a balanced cover or on none."""
+    sets = cover(space, cover_of, FORBIDDEN) if cover_of else None
+    return Tem(space, epsilon, cover=sets, language=base, exclude=FORBIDDEN)
 
 
 @cache
@@ -195,7 +188,7 @@ class Cell:
     @cached_property
     def mechanism(self) -> Tem:
         scaled = round(self.policy.epsilon * unit(self.source, self.name, self.size.words), 4)
-        bases = {"uniform": None, "frequency": self.base, "rank": "frequency"}
+        bases = {"uniform": None, "frequency": self.base, "rank": "rank"}
         return tem(self.space, scaled, base=bases[self.policy.base], cover_of=self.policy.cover)
 
     @cached_property

@@ -59,8 +59,9 @@ class Tem(Mechanism):
     language : str, os.PathLike or array_like of float, shape (V,), optional
         Q, the base measure. 'uniform' (default) is Tem as published. 'rank' is 1/(rank + 2.7), by
         the order of the words. 'frequency' is how often words are written: in English if all words
-        are built in, else by rank. A path names a file of lines of a word and a count; an array has a positive weight for each
-        word, within a factor of 1e9. Q must be public: never count the texts to protect.
+        are built in, else by rank. A path names a file of lines of a word and a count; an array has
+        a positive weight for each word, within a factor of 1e9. Q must be public: never count the
+        texts to protect.
     cover : Cover or int, optional
         The words that each output stands for; an int k makes ``Cover.nearest(space, k)``. By
         default every output stands for itself, which is Tem as published.
