@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 
 import fastdx
 from fastdx import Cover, Tem, WordGraph, from_spec
+from fastdx.calibration import choose_epsilon
 from fastdx.channel import Channel, NgramPrior
 from fastdx.counts import Estimator
 from fastdx.lab import audit
+from fastdx.lab.comparison import frontier
 from fastdx.mechanisms import MECHANISMS
 from helpers.command import Command
 from helpers.draws import as_users_draw, assert_follows
-from helpers.laws import bits_of, distances_of, law_of, loss_of, ratios_of
+from helpers.laws import behind, bits_of, distances_of, law_of, loss_of, ratios_of
 from helpers.registry import made, space
 from helpers.spaces import normal, numbered
 
@@ -191,6 +193,32 @@ def test_receivers_know_it() -> None:
     private = tem.privatize(["w0 w5", "w9 w17"] * 3000)
     found = Estimator(channel).add(private).share(["w0"])
     assert found.low < 0.25 < found.high and found.high - found.low < 0.4
+
+
+def test_whole_texts_are_decoded_by_it() -> None:
+    e = normal(5, 2, 3)
+    q = np.array([100.0, 1.0, 30.0, 3.0, 10.0])
+    prior = NgramPrior.train(e, ["w0 w1 w2 w3 w4", "w2 w2 w0", "w4 w1 w0 w1"], order=2)
+    channel = Channel.of(Tem(e, 1.5, language=q, oov="mask"))
+    likelihoods = np.array([channel.likelihood(y) for y in ("w3", "w0", "w2")])
+    expected = behind(prior, likelihoods)
+    expected /= expected.sum(axis=1, keepdims=True)
+    found = channel.decode("w3 w0 w2", prior)
+    got = [found.marginals(i)[:5] for i in range(3)]
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_epsilon_is_chosen_for_it() -> None:
+    chosen = choose_epsilon(Tem(E, 3.0, language=Q), max_unchanged=0.3, min_outputs=1)
+    found = Tem(E, chosen.epsilon, language=Q)
+    assert np.diag(law_of(found)).max() <= 0.3
+    assert np.diag(law_of(found.with_epsilon(chosen.epsilon * 1.01))).max() > 0.3
+    # The uniform measure keeps this promise at another ε.
+    assert chosen.epsilon != choose_epsilon(Tem(E, 3.0), max_unchanged=0.3, min_outputs=1).epsilon
+    rows = frontier({"based": found, "uniform": Tem(E, 3.0)})
+    for name, m in (("based", found), ("uniform", Tem(E, 3.0))):
+        at = list(rows["name"]).index(name)
+        assert rows["R"][at] == pytest.approx(law_of(m).max(axis=0).sum() / 60, rel=1e-6)
 
 
 def test_graphs_have_it() -> None:
