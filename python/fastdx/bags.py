@@ -120,7 +120,7 @@ class BagGuarantee:
             text += "." if self.size else ", a word."
         if self.unknown is not None:
             text += (
-                " Unknown words are replaced uniformly at random; that a word was not in the "
+                " Unknown words are replaced at random, all by one law; that a word was not in the "
                 f"vocabulary shows with a likelihood ratio of at most exp({up(self.unknown, 5)})."
             )
         if self.certificate is not None:

@@ -180,7 +180,7 @@ impl fmt::Display for Guarantee {
         if self.unknown_is_random {
             write!(
                 f,
-                " Unknown words are replaced uniformly at random; that a word was not in the \
+                " Unknown words are replaced at random, all by one law; that a word was not in the \
                  vocabulary shows with a likelihood ratio of at most exp({}), whatever the \
                  distance.",
                 decimals_up(self.unknown_bound, 3)

@@ -107,6 +107,7 @@ fn complete_spec_builds_the_same_mechanism() {
 fn every_key_is_read_and_written() {
     let full = json!({
         "mechanism": "tem", "epsilon": 1.5, "gamma": 2.0, "beta": 0.1, "sampler": "exact",
+        "language": {"file": "counts.tsv"},
         "certified": true, "nominal": 1.0, "paper": true, "base": "ball", "mixing": 0.1,
         "tuning": 0.2, "search": "exact", "ef": 10, "law": {"file": "law.npy"},
         "index": {"file": "x.txt", "fingerprint": "0123456789abcdef", "format": "glove",
@@ -123,6 +124,10 @@ fn every_key_is_read_and_written() {
     assert_eq!(serde_json::to_value(&read).unwrap(), full);
     assert_eq!(full.as_object().unwrap().len(), KEYS.len());
     assert_eq!(read.clone().released().seed, None);
+    for name in ["uniform", "frequency", "rank"] {
+        let named = spec(json!({"language": name}));
+        assert_eq!(serde_json::to_value(&named).unwrap()["language"], name);
+    }
     // null is the default of each key.
     for key in KEYS {
         let mut one = read.clone();
@@ -157,6 +162,14 @@ fn refused_by_name() {
             "epsilon must be given with this mechanism",
         ),
         (json!({"cover": 4}), "epsilon must be given with cover"),
+        (
+            json!({"language": "rank"}),
+            "epsilon must be given with language",
+        ),
+        (
+            json!({"epsilon": 1.0, "language": 3}),
+            "language must be \"uniform\", \"frequency\"",
+        ),
         (
             json!({"epsilon": 1.0, "gamma": 1.0, "beta": 0.1}),
             "beta must be left out",

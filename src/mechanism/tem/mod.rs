@@ -506,6 +506,12 @@ impl Tem {
         outputs_fingerprint(self.cover.as_deref(), self.language.as_deref())
     }
 
+    /// No two words are farther apart: twice the distance from the first word to the farthest, and
+    /// room for rounding.
+    fn diameter(&self) -> f64 {
+        2.0 * self.space.farthest() * (1.0 + 1e-9)
+    }
+
     /// The sentences of the guarantee about outputs.
     fn outputs_said(&self) -> String {
         let cover = self.cover.as_deref();
@@ -639,9 +645,9 @@ impl WordMechanism for Tem {
                      not cover"
                 }
             },
-            // A word at distance γ from every other word has this law, except for its own
-            // probability.
-            unknown_bound: self.epsilon / 2.0 * self.gamma,
+            // An unknown word has the law of F = 1 for all; that of a known one is at least of its
+            // farthest word.
+            unknown_bound: self.epsilon / 2.0 * self.gamma.min(self.diameter()),
             unknown_is_random: false,
             scope: Guarantee::WORDS,
             exceptions: Vec::new(),

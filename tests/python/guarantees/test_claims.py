@@ -335,15 +335,20 @@ class TestSentence:
         for epsilon in (1.0, 3.0, 30.0):
             tem = Tem(epsilon=epsilon)
             bit = tem.guarantee.bound(["coffee"], ["zyxw"])
-            assert bit == pytest.approx(math.log(0.999 * 19_999 / 0.001), abs=1e-9)
+            across = 2 * tem.space.distances(tem.space.words[0]).max()
+            most = min(math.log(0.999 * 19_999 / 0.001), epsilon / 2 * across)
+            assert bit == pytest.approx(most, abs=1e-6)
             assert f"at most exp({math.ceil(1000 * bit) / 1000:.3f})" in str(tem.guarantee)
         assert "at most exp(" not in str(Tem(HYPHENS, 1.0, oov="mask").guarantee).split("Why")[1]
 
     def test_the_vocabulary_bit_is_what_the_laws_say(self) -> None:
-        tem = Tem(HYPHENS, 2.0, gamma=1.5)
         n = len(HYPHENS)
-        law = np.array([tem.probabilities(w) for w in HYPHENS.words])
-        assert np.abs(np.log(law * n)).max() <= allowed(tem.guarantee, "go", "zyxw") + 1e-9
+        for tem in (Tem(HYPHENS, 2.0, gamma=1.5), Tem(HYPHENS, 2.0, gamma=math.inf),
+                    Tem(HYPHENS, 2.0, gamma=math.inf, language="rank")):  # fmt: skip
+            law = np.array([tem.probabilities(w) for w in HYPHENS.words])
+            unknown = np.full(n, 1 / n) if tem.base is None else tem.base / tem.base.sum()
+            apart = np.abs(np.log(law / unknown)).max()
+            assert apart <= allowed(tem.guarantee, "go", "zyxw") + 1e-9
 
     def test_a_bag_prints_the_guarantee_of_bags(self, tmp_path: Path) -> None:
         HYPHENS.save(tmp_path / "e.fdx")

@@ -11,6 +11,8 @@ from functools import partial
 from math import isnan, nan
 from typing import Any
 
+import numpy as np
+
 from fastdx._core import Cover, Embedding, WordGraph
 from fastdx._shared.checks import inside
 from fastdx._shared.rounded import up
@@ -75,6 +77,11 @@ def _balanced(space: Space, k: float) -> Make:
     return lambda epsilon: Tem(space, epsilon, cover=cover)
 
 
+def _by_rank(space: Space, strength: float) -> Make:
+    base = (np.arange(len(space)) + 2.7) ** -strength
+    return lambda epsilon: Tem(space, epsilon, language=base)
+
+
 def _remapped(space: Space, k: float) -> Make:
     near = min(int(k), len(space))
     return lambda epsilon: Tem(space, epsilon, remap=near)
@@ -84,6 +91,7 @@ def _remapped(space: Space, k: float) -> Make:
 VARIANTS: dict[str, tuple[Callable[[Space, float], Make], str, int]] = {
     "tem-cover": (_cover, "nearest outputs that a word stands for", 40),
     "tem-balanced": (_balanced, "outputs of like frequency that a word stands for", 40),
+    "tem-rank": (_by_rank, "the power of 1/(rank + 2.7), the public weight of an output", 1),
     "tem-remap": (_remapped, "nearest words that replace an output", 5),
 }
 
