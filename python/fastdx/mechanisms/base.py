@@ -72,21 +72,16 @@ class Mechanism(MechanismCore):
     randomness from the operating system, unless the mechanism was made with ``seed=``, which is for
     tests only.
 
-    Parameters
-    ----------
-    space : Embedding or WordGraph, optional
-        Words and metric; by default a built-in embedding (`default_space`). Noise mechanisms need
-        an `Embedding` with their metric.
-    epsilon : float
-        ε per unit of the metric's distance, positive.
-    **common
-        ``oov``, ``skip``, ``exclude``, ``remap``, ``consistent``, ``numbers``, ``dates``, ``seed``,
-        ``pad``, ``cache_bytes`` and ``threads``: see `Common`.
+    Every mechanism takes
 
-    Raises
-    ------
-    ParameterError
-        A parameter lies outside its domain, or the space has another metric than the mechanism.
+    - ``space``, an Embedding or a WordGraph: words and metric, by default a built-in embedding
+      (`default_space`). Noise mechanisms need an `Embedding` with their metric;
+    - ``epsilon``: ε per unit of the metric's distance, positive;
+    - ``oov``, ``skip``, ``exclude``, ``remap``, ``consistent``, ``numbers``, ``dates``, ``seed``,
+      ``pad``, ``cache_bytes`` and ``threads``: see `Common`.
+
+    A parameter outside its domain, or a space of another metric than the mechanism's, raises a
+    `ParameterError`.
     """
 
     __slots__ = ()
