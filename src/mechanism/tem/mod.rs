@@ -160,8 +160,11 @@ impl Tem {
         outputs: Outputs,
         randomness: Randomness,
     ) -> Result<Self> {
-        let base = outputs.base()?;
-        let Outputs { cover, language } = outputs;
+        let Outputs {
+            cover,
+            language,
+            base,
+        } = outputs;
         check_epsilon(epsilon)?;
         let words = space.vocabulary().len();
         if words > law::MOST_WORDS {
@@ -218,13 +221,6 @@ impl Tem {
         })
     }
 
-    fn outputs_as_given(&self) -> Outputs {
-        Outputs {
-            cover: self.cover.clone(),
-            language: self.language.clone(),
-        }
-    }
-
     /// Returns the same mechanism at another ε. A γ that came from β is recomputed.
     ///
     /// # Errors
@@ -232,7 +228,12 @@ impl Tem {
     pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
         let randomness = self.randomness.clone();
         let (space, neighborhoods) = (self.space.clone(), self.neighborhoods.clone());
-        let (truncation, outputs) = (self.truncation, self.outputs_as_given());
+        let truncation = self.truncation;
+        let outputs = Outputs {
+            cover: self.cover.clone(),
+            language: self.language.clone(),
+            base: self.base.clone(),
+        };
         let tem = Self::around(
             space,
             neighborhoods,
@@ -280,10 +281,7 @@ impl Tem {
         if let Some(cover) = &cover {
             cover.check_space(&*self.space)?;
         }
-        self.with_outputs(Outputs {
-            cover,
-            language: self.language.clone(),
-        })
+        self.with_outputs(Outputs::new(cover, self.language.clone())?)
     }
 
     /// Returns the same mechanism with a base measure: Pr\[y|w\] ∝ Q(y)·exp(-(ε/2)·min(d(w,y), γ)).
@@ -293,10 +291,7 @@ impl Tem {
     /// # Errors
     /// [`Error::Parameter`] for a measure of another number of words, or beside a cover with weights.
     pub fn with_base(&self, base: Option<Arc<BaseMeasure>>) -> Result<Self> {
-        self.with_outputs(Outputs {
-            cover: self.cover.clone(),
-            language: base,
-        })
+        self.with_outputs(Outputs::new(self.cover.clone(), base)?)
     }
 
     fn with_outputs(&self, outputs: Outputs) -> Result<Self> {
@@ -556,23 +551,31 @@ impl Tem {
 struct Outputs {
     cover: Option<Arc<Cover>>,
     language: Option<Arc<BaseMeasure>>,
+    /// The base measure of the law.
+    base: Option<Arc<BaseMeasure>>,
 }
 
 impl Outputs {
-    /// The base measure of the law.
-    fn base(&self) -> Result<Option<Arc<BaseMeasure>>> {
-        let Some(language) = &self.language else {
-            return Ok(self.cover.as_ref().and_then(|cover| cover.base()).cloned());
-        };
-        Ok(Some(match &self.cover {
-            Some(cover) if cover.is_weighted() => {
+    fn new(cover: Option<Arc<Cover>>, language: Option<Arc<BaseMeasure>>) -> Result<Self> {
+        let base = match (&language, &cover) {
+            (None, cover) => cover.as_ref().and_then(|cover| cover.base()).cloned(),
+            (Some(_), Some(cover)) if cover.is_weighted() => {
                 let expected =
                     "\"uniform\" beside a cover with weights, which are its base measure";
                 return Err(Error::parameter("language", expected, "another measure"));
             }
-            Some(cover) if cover.excluded() > 0 => Arc::new(language.of_released(cover.released())),
-            _ => language.clone(),
-        }))
+            // Of other words, which is refused where the space is known.
+            (Some(language), Some(cover)) if cover.words() != language.len() => None,
+            (Some(language), Some(cover)) if cover.excluded() > 0 => {
+                Some(Arc::new(language.of_released(cover.released())))
+            }
+            (Some(language), _) => Some(language.clone()),
+        };
+        Ok(Outputs {
+            cover,
+            language,
+            base,
+        })
     }
 }
 

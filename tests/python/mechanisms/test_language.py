@@ -161,6 +161,8 @@ def test_what_is_refused(tmp_path: Path) -> None:
     for wrong in (Q[:5], -Q, np.full((60, 2), 0.5), [*Q[:59], math.nan], [*Q[:59], 1e-12], 3.0):
         with pytest.raises((fastdx.ParameterError, fastdx.ShapeError, fastdx.InputTypeError)):
             Tem(E, 3.0, language=wrong)
+        with pytest.raises((fastdx.ParameterError, fastdx.ShapeError, fastdx.InputTypeError)):
+            Tem(E, 3.0, language=wrong, cover=Cover.identity(E, exclude=["w1"]))
     with pytest.raises(fastdx.ParameterError, match="language must be"):
         Tem(E, 3.0, language=Q, cover=Cover.identity(E).weighted(Q))
     with pytest.raises(fastdx.ParameterError, match="epsilon must be given with language"):
