@@ -1,4 +1,4 @@
-"""What a policy of Tem gives away and keeps, on three spaces; each step is kept by itself.
+"""Measure how much a policy of Tem gives away and keeps, on three spaces, step by step.
 
 A policy is a base measure (uniform; frequency, counts of IMDB's training reviews; or rank,
 1/(rank + 2.7)), a balanced cover of 0, 10 or 40, and an ε in the unit of the built-in words; on
@@ -90,7 +90,7 @@ def space_of(source: Source, name: str, words: int) -> Embedding:
 
 @cache
 def unit(source: Source, name: str, words: int) -> float:
-    """What ε on the built-in words is multiplied by: the ratio of distances to nearest words."""
+    """The ratio of distances to nearest words, by which ε for the built-in words is multiplied."""
 
     def nearest(e: Embedding) -> float:
         ids = np.random.default_rng(0).choice(len(e), min(1000, len(e)), replace=False)

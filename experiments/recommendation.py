@@ -52,7 +52,7 @@ FEWEST = 30
 """Words of a kind below which a share of them is not shown, and decides nothing."""
 KINDS = ("function", "content", "rare", "names")
 HOW = ("private", "clear")
-"""What an attacker of authors learns from."""
+"""The texts that an attacker of authors learns from."""
 Row = dict[str, Any]
 """All that is shown of a policy on a space."""
 Rows = dict[str, Row]
@@ -101,7 +101,7 @@ class Found(NamedTuple):
         return max(self.chains(task, band), key=lambda leak: float(leak.found.sum()))
 
     def leaks(self) -> dict[str, Leak]:
-        """What the recommendation is judged by."""
+        """The measures that judge a policy."""
         every = {f"{band}, {task}": self.strongest(task, band)
                  for band in ("content", "rare") for task in TASKS}  # fmt: skip
         found = {name: leak for name, leak in every.items() if leak.of.sum() >= FEWEST}
@@ -122,7 +122,7 @@ class Found(NamedTuple):
         return np.array([[draw["use", task] for task in TASKS] for draw in self.draws])
 
     def score(self) -> list[float]:
-        """What is kept of the accuracy above chance, the mean of all tasks and both uses."""
+        """The kept share of the accuracy above chance, the mean of all tasks and both uses."""
         clear, chance = np.array([self.clear[task] for task in TASKS]).T[:, :, None]
         scores = ((self.use() - chance) / (clear - chance)).mean(axis=(1, 2)).tolist()
         if len(scores) == 1:

@@ -151,7 +151,7 @@ pub fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// What all connections share.
+/// State that all connections share.
 struct Connections {
     service: Arc<Service>,
     app: TowerToHyperService<Router>,

@@ -1,4 +1,4 @@
-//! What is sent back: answers in JSON, and refusals.
+//! Answers in JSON, and refusals.
 
 use axum::http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, StatusCode};

@@ -8,10 +8,13 @@ use serde_json::Value;
 use super::Reference;
 use super::keys::described;
 use crate::NgramPrior;
+use crate::channel::prior::by_rank;
 use crate::law::base::BaseMeasure;
 use crate::support::error::{Error, Result};
 use crate::words::space::MetricSpace;
 use crate::words::vocabulary::Vocabulary;
+
+const BY_RANK: &str = "1/(rank + 2.7), by the order of the words";
 
 /// Where the base measure comes from: in JSON and TOML `"uniform"`, `"frequency"`, `"rank"`, the path
 /// of a file of counts, or a table of file and fingerprint.
@@ -60,20 +63,23 @@ impl Language {
         space: &dyn MetricSpace,
         held: Option<&Arc<BaseMeasure>>,
     ) -> Result<Option<Arc<BaseMeasure>>> {
+        let words = space.vocabulary();
         let reference = match self {
             Language::Uniform => return Ok(None),
-            Language::Frequency => match NgramPrior::english_frequencies(space.vocabulary())? {
+            Language::Frequency => match NgramPrior::english_frequencies(words)? {
                 Some(found) => return named(&found, "how often words are written in English"),
-                None => return by_rank(space.vocabulary()),
+                None => return named(&by_rank(words.len()), BY_RANK),
             },
-            Language::Rank => return by_rank(space.vocabulary()),
+            Language::Rank => return named(&by_rank(words.len()), BY_RANK),
             Language::Stored(reference) => reference,
         };
         let measure = match (held, &reference.file) {
             (Some(held), _) => Some(held.clone()),
             (None, Some(path)) => {
-                let weights = read_counts(path, space.vocabulary())?;
-                named(&weights, format!("the counts in {}", path.display()))?
+                let weights = read_counts(path, words)?;
+                // Whoever reads the guarantee need not know the folders.
+                let file = path.file_name().unwrap_or_default();
+                named(&weights, format!("the counts in {}", file.display()))?
             }
             (None, None) => {
                 let expected = "given: it was in memory, and its fingerprint alone is known";
@@ -91,12 +97,6 @@ fn named(weights: &[f64], source: impl Into<String>) -> Result<Option<Arc<BaseMe
     let measure =
         BaseMeasure::new(weights).map_err(|error| error.renamed("weights", "language"))?;
     Ok(measure.map(|measure| Arc::new(measure.named(source.into()))))
-}
-
-fn by_rank(vocabulary: &Vocabulary) -> Result<Option<Arc<BaseMeasure>>> {
-    let weights = (0..vocabulary.len()).map(|rank| 1.0 / (rank as f64 + 2.7));
-    let weights: Vec<f64> = weights.collect();
-    named(&weights, "1/(rank + 2.7), by the order of the words")
 }
 
 /// Reads the counts of words: lines of a word, white space, a number. Words without one get half of

@@ -1,4 +1,4 @@
-//! What every room above stands on: errors, files, threads, keys.
+//! Errors, files, threads and keys: every room above stands on them.
 
 pub(crate) mod arithmetic;
 pub(crate) mod buffer;

@@ -339,7 +339,7 @@ fn known(mut all: Vec<f64>) -> Vec<f64> {
 /// Frequencies of words, followed by that of unknown ones.
 fn base(words: usize, frequencies: Option<&[f64]>, unknown: f64) -> Result<Vec<f64>> {
     let mut base: Vec<f64> = match frequencies {
-        None => (0..words).map(|id| 1.0 / (id as f64 + 3.7)).collect(),
+        None => by_rank(words),
         Some(given) => {
             let sum: f64 = given.iter().sum();
             let positive = given.iter().all(|&p| p >= 0.0);
@@ -354,6 +354,11 @@ fn base(words: usize, frequencies: Option<&[f64]>, unknown: f64) -> Result<Vec<f
     base.iter_mut().for_each(|p| *p *= (1.0 - unknown) / sum);
     base.push(unknown);
     Ok(base)
+}
+
+/// 1/(rank + 2.7) of each word by its id; ranks count from 1.
+pub(crate) fn by_rank(words: usize) -> Vec<f64> {
+    (0..words).map(|id| 1.0 / (id as f64 + 3.7)).collect()
 }
 
 /// The sentences of a text as tokens; an unknown word becomes the number of words.

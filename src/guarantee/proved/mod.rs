@@ -1,4 +1,4 @@
-//! What is proved of a mechanism: the ε that it has on its words, computed from its law.
+//! The ε that a mechanism is proved to have on its words, computed from its law.
 
 pub mod audit;
 pub(crate) mod certificate;

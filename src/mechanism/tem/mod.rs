@@ -226,23 +226,12 @@ impl Tem {
     /// # Errors
     /// [`Error::Parameter`] for an `epsilon` that is not positive and finite.
     pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
-        let randomness = self.randomness.clone();
-        let (space, neighborhoods) = (self.space.clone(), self.neighborhoods.clone());
-        let truncation = self.truncation;
         let outputs = Outputs {
             cover: self.cover.clone(),
             language: self.language.clone(),
             base: self.base.clone(),
         };
-        let tem = Self::around(
-            space,
-            neighborhoods,
-            epsilon,
-            truncation,
-            outputs,
-            randomness,
-        )?;
-        Ok(tem.with_sampler(self.sampler))
+        self.remade(self.neighborhoods.clone(), epsilon, outputs)
     }
 
     /// Returns the same mechanism with a cache of at most `bytes` bytes for lists and laws. The
@@ -300,16 +289,24 @@ impl Tem {
             let expected = format!("a weight for each of the {words} words");
             return Err(Error::parameter("language", expected, base.len()));
         }
-        let randomness = self.randomness.clone();
-        let space = self.space.clone();
         let k = covered::list_length(words, outputs.cover.as_deref());
-        let neighborhoods = self.neighborhoods.of_length(&*space, k);
-        let (epsilon, truncation) = (self.epsilon, self.truncation);
+        let neighborhoods = self.neighborhoods.of_length(&*self.space, k);
+        self.remade(neighborhoods, self.epsilon, outputs)
+    }
+
+    /// Returns a mechanism on the same space, with the same rule for γ, sampler and randomness.
+    fn remade(
+        &self,
+        neighborhoods: Arc<Neighborhoods>,
+        epsilon: f64,
+        outputs: Outputs,
+    ) -> Result<Self> {
+        let (space, randomness) = (self.space.clone(), self.randomness.clone());
         let tem = Self::around(
             space,
             neighborhoods,
             epsilon,
-            truncation,
+            self.truncation,
             outputs,
             randomness,
         )?;
@@ -546,7 +543,7 @@ impl Tem {
     }
 }
 
-/// What a Tem releases: a cover's outputs, or the words, by a base measure.
+/// The outputs of a Tem, a cover's or the words themselves, and their base measure.
 #[derive(Default)]
 struct Outputs {
     cover: Option<Arc<Cover>>,

@@ -101,7 +101,7 @@ def test_where_it_comes_from(tmp_path: Path) -> None:
     assert ranks.spec["language"] == "rank" and ranks != english.with_epsilon(3.0)
     assert (ranks.base == Tem(E, 3.0, language="frequency").base).all()
     assert "rank" in repr(ranks) and ranks.base is not None
-    np.testing.assert_allclose(ranks.base / ranks.base[0], 2.7 / (np.arange(60) + 2.7), rtol=1e-8)
+    np.testing.assert_allclose(ranks.base / ranks.base[0], 3.7 / (np.arange(60) + 3.7), rtol=1e-8)
     counts = tmp_path / "counts.tsv"
     counts.write_text("w0\t100\nw1 7.5\nunknown 3\n\nw1 2.5\n", "utf-8")
     counted = Tem(E, 3.0, language=counts)

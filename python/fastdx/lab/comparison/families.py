@@ -11,13 +11,11 @@ from functools import partial
 from math import isnan, nan
 from typing import Any
 
-import numpy as np
-
 from fastdx._core import Cover, Embedding, WordGraph
 from fastdx._shared.checks import inside
 from fastdx._shared.rounded import up
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.receiver import Prior
+from fastdx.channel.receiver import Prior, by_rank
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.lab.attacks import reidentification
 from fastdx.lab.comparison.frontier import Make, frontier, largest_epsilon
@@ -78,7 +76,7 @@ def _balanced(space: Space, k: float) -> Make:
 
 
 def _by_rank(space: Space, strength: float) -> Make:
-    base = (np.arange(len(space)) + 2.7) ** -strength
+    base = by_rank(None, len(space)) ** strength
     return lambda epsilon: Tem(space, epsilon, language=base)
 
 
