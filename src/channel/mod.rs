@@ -18,7 +18,6 @@ mod estimated;
 mod features;
 mod lanes;
 mod posterior;
-pub mod prior;
 mod probabilities;
 mod read;
 mod sampled;

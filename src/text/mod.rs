@@ -8,11 +8,9 @@
 mod bound;
 mod byte_span;
 mod came_back;
-mod compounds;
 mod consistent;
 mod decoding;
 mod figures;
-mod ids;
 mod memo;
 mod pad;
 mod places;
@@ -20,7 +18,6 @@ mod policy;
 pub mod records;
 mod release;
 mod spans;
-mod tokenize;
 mod tokens;
 
 use std::borrow::Cow;
@@ -30,21 +27,15 @@ use std::sync::Arc;
 
 use byte_span::ByteSpan;
 use came_back::CameBack;
-use compounds::beginnings;
-pub(crate) use compounds::compounds_of;
-pub use compounds::known_words;
 pub use consistent::Replacements;
 pub use decoding::looks_misdecoded;
 use figures::{Replacing, figure_fate};
-pub use ids::{ends_sentence, id_of, word_ids};
 use memo::{Memo, MemoPool, UpcomingWord};
 pub use pad::padded;
 pub use places::{PositionUnit, byte_ranges, spans_in};
 pub use policy::{Consistent, Counts, Oov, Policy};
 use release::Assembly;
 pub use release::{unreadable, unreadable_beside};
-use tokenize::without_symbols;
-pub use tokenize::{BETWEEN, Words, normalize, words};
 
 use crate::guarantee::Guarantee;
 use crate::guarantee::measured::calibration::{self, Unchanged};
@@ -53,7 +44,11 @@ use crate::numbers::Figure;
 use crate::support::error::{Error, Hidden, Result};
 use crate::support::fork::Once;
 use crate::support::parallel::{Control, both, install, map_all, map_all_with};
-use crate::words::vocabulary::{Beginning, Vocabulary, WordTable};
+pub use crate::words::tokenize::{
+    BETWEEN, Words, ends_sentence, id_of, known_words, look_up, normalize, word_ids, words,
+};
+use crate::words::tokenize::{beginnings, compounds_of, without_symbols};
+use crate::words::vocabulary::{Beginning, WordTable};
 
 /// Bytes of text that are processed at a time.
 const BLOCK: usize = 8 << 20;
@@ -106,12 +101,6 @@ enum Unit<'a> {
     Raw(&'a str),
     /// A number or a date drawn by its own law.
     Figure(Figure),
-}
-
-/// The id of a word in the form of [`normalize`], or as written if the vocabulary has only that
-/// spelling ("Paris").
-pub fn look_up(vocabulary: &Vocabulary, form: &str, word: &str) -> Option<u32> {
-    vocabulary.id(form).or_else(|| vocabulary.id(word))
 }
 
 /// A word of a text: its bytes and its fate.

@@ -4,10 +4,10 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::tokenize::is_space;
 use super::{Consistent, Counts, Policy, Replacements, TextPrivatizer};
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
+use crate::words::tokenize::is_space;
 
 /// The parts of a text between the strings of `outside`, in order. `None` if the text does not have
 /// these strings around its parts, or if the parts could lie in more than one way.

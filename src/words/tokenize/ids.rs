@@ -2,8 +2,14 @@
 
 use std::ops::Range;
 
-use super::{compounds_of, known_words, look_up, normalize, without_symbols};
+use super::{compounds_of, known_words, normalize, without_symbols};
 use crate::words::vocabulary::Vocabulary;
+
+/// The id of a word in the form of [`normalize`], or as written if the vocabulary has only that
+/// spelling ("Paris").
+pub fn look_up(vocabulary: &Vocabulary, form: &str, word: &str) -> Option<u32> {
+    vocabulary.id(form).or_else(|| vocabulary.id(word))
+}
 
 /// The id under which a mechanism replaces a word as written, if the vocabulary has it.
 pub fn id_of(vocabulary: &Vocabulary, word: &str) -> Option<u32> {

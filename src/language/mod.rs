@@ -22,8 +22,8 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::support::error::{Error, Result};
-use crate::text::{ends_sentence, word_ids};
 use crate::words::space::MetricSpace;
+use crate::words::tokenize::{ends_sentence, word_ids};
 use crate::words::vocabulary::Vocabulary;
 
 /// Seen words after contexts: the words of every context, ascending, with their discounted
@@ -296,7 +296,7 @@ impl NgramPrior {
     /// The tokens of words: an unknown one becomes the unknown token.
     pub fn tokens<S: AsRef<str>>(&self, words: &[S]) -> Vec<u32> {
         let vocabulary = self.space.vocabulary();
-        let id = |word: &S| crate::text::id_of(vocabulary, word.as_ref());
+        let id = |word: &S| crate::words::tokenize::id_of(vocabulary, word.as_ref());
         let ids = words.iter().map(id);
         ids.map(|id| id.unwrap_or(self.unknown_token())).collect()
     }
