@@ -20,6 +20,8 @@ use crate::support::error::{Error, Result};
 
 /// V times the largest product of Q and F has at most so many bits.
 const LOG2_ALL: u32 = 127;
+/// The products of F and what is added to Q have at most so many bits in all.
+const LOG2_ADDED: u32 = 125;
 
 /// Public weights of all words.
 #[derive(Debug)]
@@ -32,6 +34,7 @@ pub struct BaseMeasure {
     most: u32,
     total: u64,
     shift: u32,
+    room: u32,
     table: AliasTable,
     fingerprint: u64,
 }
@@ -65,14 +68,20 @@ impl BaseMeasure {
         if most == least {
             return Ok(None);
         }
-        let largest = f64::from(u32::MAX);
-        let integer = |q: &f64| (q / most * largest).round().max(1.0) as u32;
-        Ok(Some(Self::of_integers(
-            weights.iter().map(integer).collect(),
-        )))
+        Ok(Some(Self::of_model(weights, 0)))
     }
 
-    fn of_integers(weights: Box<[u32]>) -> Self {
+    /// The same integers of any public numbers, equal or unlike as they may be, with room for
+    /// weights that are added to them: these may sum to [`added`](Self::added), at least 2^room
+    /// times the sum of all Q (no such number for 0).
+    pub(crate) fn of_model(weights: &[f64], room: u32) -> Self {
+        let most = weights.iter().fold(f64::MIN_POSITIVE, |a, &q| a.max(q));
+        let largest = f64::from(u32::MAX);
+        let integer = |q: &f64| (q / most * largest).round().max(1.0) as u32;
+        Self::of_integers(weights.iter().map(integer).collect(), room)
+    }
+
+    fn of_integers(weights: Box<[u32]>, room: u32) -> Self {
         let most = weights.iter().copied().max().unwrap_or(1);
         let least = weights.iter().copied().min().unwrap_or(1);
         let share = |&q: &u32| f64::from(q) / f64::from(most);
@@ -80,13 +89,20 @@ impl BaseMeasure {
         let all = u64::from(most) * weights.len() as u64;
         let bits = u64::BITS - all.leading_zeros();
         let law = Law::of_weights(weights.iter().map(|&q| q.into()));
+        let shift = (bits + LOG2_LARGEST).saturating_sub(LOG2_ALL);
+        let needed = match room {
+            0 => 0,
+            _ => (u64::BITS - (law.total() as u64).leading_zeros() + room)
+                .saturating_sub(LOG2_ADDED - LOG2_LARGEST),
+        };
         BaseMeasure {
             penalties: shares.iter().map(|q| -q.ln()).collect(),
             shares,
             least,
             most,
             total: law.total() as u64,
-            shift: (bits + LOG2_LARGEST).saturating_sub(LOG2_ALL),
+            shift: shift.max(needed),
+            room,
             table: AliasTable::new(&law),
             fingerprint: xxh3_64(bytemuck::cast_slice(&weights)).max(1),
             weights,
@@ -100,7 +116,12 @@ impl BaseMeasure {
         for &id in kept {
             weights[id as usize] = self.weights[id as usize];
         }
-        Self::of_integers(weights)
+        let mut base = Self::of_integers(weights, self.room);
+        if self.room > 0 {
+            // What is added may be as much as before.
+            base.shift = self.shift;
+        }
+        base
     }
 
     /// The number of words.
@@ -146,6 +167,11 @@ impl BaseMeasure {
         self.shift
     }
 
+    /// The most that weights added to Q may sum to: their products with F stay below 2¹²⁵.
+    pub fn added(&self) -> u64 {
+        1 << (LOG2_ADDED + self.shift - LOG2_LARGEST).min(63)
+    }
+
     /// XXH3-64 of the integers.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
@@ -176,7 +202,7 @@ mod tests {
         for (count, most) in [(1, 2), (3, u32::MAX), (20_000, u32::MAX), (1 << 20, 77)] {
             let mut weights = vec![1; count];
             weights[count / 2] = most;
-            let base = BaseMeasure::of_integers(weights.into());
+            let base = BaseMeasure::of_integers(weights.into(), 0);
             let largest = u128::from(most) * shortened(1 << LOG2_LARGEST, base.shift());
             assert!(largest.checked_mul(count as u128).expect("fits") <= 1 << LOG2_ALL);
             // No bit is left out without need.

@@ -11,6 +11,7 @@ mod came_back;
 mod consistent;
 mod decoding;
 mod figures;
+mod in_order;
 mod memo;
 mod pad;
 mod places;
@@ -337,16 +338,18 @@ impl TextPrivatizer {
             });
             let (block, later) = rest.split_at(fits.count().max(1));
             install(block.iter().map(|t| t.len()).sum(), SMALL, || {
-                self.privatize_block(block, &mut out, &mut counts, replacements, control)
+                self.privatize_block(block, None, &mut out, &mut counts, replacements, control)
             })??;
             rest = later;
         }
         Ok((out, counts))
     }
 
+    /// With `clear`, the texts are parts of one text: the clear text before each.
     fn privatize_block(
         &self,
         texts: &[&str],
+        clear: Option<&[&str]>,
         out: &mut Vec<String>,
         counts: &mut Counts,
         replacements: &mut Replacements,
@@ -369,14 +372,18 @@ impl TextPrivatizer {
                 (place, Some((i, start)))
             })?;
         }
-        let drawn = match self.policy.consistent {
-            Consistent::Never => {
+        let drawn = match (self.mechanism.in_order(), self.policy.consistent) {
+            (Some(tem), _) => {
+                let texts: Vec<_> = texts.iter().copied().zip(&found).collect();
+                self.draw_texts_in_order(tem, &texts, clear, replacements, control)?
+            }
+            (None, Consistent::Never) => {
                 let known: Vec<&[u32]> = found.iter().map(|found| &found.known[..]).collect();
                 let unknown = found.iter().map(|found| found.counts.unknown).sum();
                 let figures = found.iter().flat_map(|found| &found.figures);
                 self.draw(&known.concat(), unknown, figures, control)?
             }
-            _ => {
+            (None, _) => {
                 let each = texts
                     .iter()
                     .zip(&found)
@@ -508,6 +515,9 @@ impl TextPrivatizer {
     /// # Errors
     /// [`Error::WordId`], [`Error::Interrupted`].
     pub fn privatize_ids(&self, ids: &[u32], control: &Control) -> Result<Vec<u32>> {
+        if let Some(tem) = self.mechanism.in_order() {
+            return self.draw_ids_in_order(tem, ids, control);
+        }
         if self.policy.consistent == Consistent::Never {
             return self.mechanism.privatize_ids_with(ids, control);
         }

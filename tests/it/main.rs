@@ -7,6 +7,7 @@ mod graph;
 #[cfg_attr(not(feature = "hnsw"), path = "no_hnsw.rs")]
 mod hnsw;
 mod hyperbolic;
+mod language;
 mod laws;
 mod lists;
 mod spec;

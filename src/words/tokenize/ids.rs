@@ -34,15 +34,31 @@ pub fn word_ids<'a>(
 /// Whether a word after `between` begins a sentence: `between` has a full stop, an exclamation or
 /// question mark, or an empty line.
 pub fn ends_sentence(between: &str) -> bool {
-    let mut breaks = 0;
-    between.chars().any(|c| match c {
-        '.' | '!' | '?' | '…' | '。' | '！' | '？' => true,
-        '\n' => {
-            breaks += 1;
-            breaks > 1
+    let mut gap = Gap::default();
+    gap.add(between);
+    gap.ends_sentence()
+}
+
+/// What stands between two words, which may come in parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Gap {
+    mark: bool,
+    breaks: usize,
+}
+
+impl Gap {
+    /// Adds a part.
+    pub(crate) fn add(&mut self, part: &str) {
+        for c in part.chars() {
+            self.mark |= matches!(c, '.' | '!' | '?' | '…' | '。' | '！' | '？');
+            self.breaks += usize::from(c == '\n');
         }
-        _ => false,
-    })
+    }
+
+    /// Whether a word behind it begins a sentence, see [`ends_sentence`].
+    pub(crate) fn ends_sentence(&self) -> bool {
+        self.mark || self.breaks > 1
+    }
 }
 
 #[cfg(test)]

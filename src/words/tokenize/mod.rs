@@ -25,6 +25,7 @@ use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
 pub use compounds::known_words;
 pub(crate) use compounds::{beginnings, compounds_of};
+pub(crate) use ids::Gap;
 pub use ids::{ends_sentence, id_of, look_up, word_ids};
 
 /// The text that is released unchanged, because it belongs to no word, in the words of the
