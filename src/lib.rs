@@ -30,6 +30,7 @@
 //! | [`cover`] | the words that an output stands for | [`Cover`] |
 //! | [`law`] | a law as integers, drawn exactly | [`law::SLACK`] |
 //! | [`mechanism`] | a word in, a word out | [`Tem`], [`FiniteLaw`] |
+//! | | Tem behind what was released before | [`mechanism::contextual`] |
 //! | | noise, then the nearest word | [`mechanism::noisy_nearest`] |
 //! | [`guarantee`] | what is proved | [`Guarantee`] |
 //! | | the ε that a Tem really has | [`guarantee::proved::audit`] |
@@ -113,6 +114,7 @@ const _: () = {
     shared::<WordGraph>();
     shared::<Cover>();
     shared::<Tem>();
+    shared::<mechanism::contextual::ContextualTem>();
     shared::<MultivariateLaplace>();
     shared::<FiniteLaw>();
     shared::<NeighborResponse>();

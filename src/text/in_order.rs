@@ -11,8 +11,10 @@
 
 use std::collections::HashMap;
 
-use super::{Consistent, Drawn, Fate, FoundWords, Oov, Replacements, TextPrivatizer, normalize};
-use crate::mechanism::contextual::{ContextualTem, InOrder, ReleasedWord};
+use super::{
+    Consistent, Drawn, Fate, FoundWords, MASK, Oov, Replacements, TextPrivatizer, normalize,
+};
+use crate::mechanism::contextual::{ContextualTem, InOrder, Released, ReleasedWord};
 use crate::numbers::Figure;
 use crate::support::error::Result;
 use crate::support::parallel::{Control, map_all};
@@ -67,44 +69,31 @@ struct OfText {
 }
 
 impl TextPrivatizer {
-    fn draw_known(&self, id: u32, order: &mut InOrder, said: &mut Said) -> Result<ReleasedWord> {
-        if self.policy.consistent == Consistent::Never {
-            return order.draw(id);
-        }
-        match said.known.get(&id) {
-            Some(&before) => {
-                order.again(before);
-                Ok(before)
-            }
-            None => {
-                let drawn = order.draw(id)?;
-                said.known.insert(id, drawn);
-                Ok(drawn)
-            }
-        }
-    }
-
-    fn draw_unknown(
+    /// Draws a word, or writes it again; `None` is one that is not in the vocabulary.
+    fn draw_or_repeat(
         &self,
-        word: &str,
+        (id, word): (Option<u32>, &str),
         order: &mut InOrder,
         said: &mut Said,
-    ) -> Result<ReleasedWord> {
+    ) -> Result<u32> {
         if self.policy.consistent == Consistent::Never {
-            return order.draw_unknown();
+            return Ok(order.draw(id)?.id());
         }
-        let form = normalize(word);
-        match said.unknown.get(&*form) {
-            Some(&before) => {
-                order.again(before);
-                Ok(before)
-            }
-            None => {
-                let drawn = order.draw_unknown()?;
-                said.unknown.insert(form.into(), drawn);
-                Ok(drawn)
-            }
+        let form = || normalize(word);
+        let before = match id {
+            Some(id) => said.known.get(&id),
+            None => said.unknown.get(&*form()),
+        };
+        if let Some(&before) = before {
+            order.released.again(before);
+            return Ok(before.id());
         }
+        let drawn = order.draw(id)?;
+        match id {
+            Some(id) => said.known.insert(id, drawn),
+            None => said.unknown.insert(form().into(), drawn),
+        };
+        Ok(drawn.id())
     }
 
     fn draw_places<'a>(
@@ -117,23 +106,44 @@ impl TextPrivatizer {
         let mut drawn = OfText::default();
         for place in places {
             control.check()?;
-            order.between(place.between);
-            match place.fate {
-                Fate::Replace(id) => drawn.known.push(self.draw_known(id, order, said)?.id()),
-                Fate::Skip => order.kept(place.word),
-                Fate::Number | Fate::Date => order.other(),
-                Fate::Unknown => match self.policy.oov {
-                    Oov::Random => {
-                        let y = self.draw_unknown(place.word, order, said)?;
-                        drawn.unknown.push(y.id());
-                    }
-                    Oov::Keep => order.kept(place.word),
-                    Oov::Mask => order.other(),
-                    Oov::Drop | Oov::Error => {}
-                },
+            order.released.between(place.between);
+            let word = place.word;
+            match (place.fate, self.policy.oov) {
+                (Fate::Replace(id), _) => {
+                    let y = self.draw_or_repeat((Some(id), word), order, said)?;
+                    drawn.known.push(y);
+                }
+                (Fate::Unknown, Oov::Random) => {
+                    let y = self.draw_or_repeat((None, word), order, said)?;
+                    drawn.unknown.push(y);
+                }
+                (Fate::Skip, _) | (Fate::Unknown, Oov::Keep) => order.released.kept(word),
+                (Fate::Number | Fate::Date, _) | (Fate::Unknown, Oov::Mask) => {
+                    order.released.other();
+                }
+                (Fate::Unknown, Oov::Drop | Oov::Error) => {}
             }
         }
         Ok(drawn)
+    }
+
+    /// The history of the word behind a beginning of a release, as its receiver reads it: masks,
+    /// numbers and dates are no words of the vocabulary.
+    pub fn history(&self, released: &str) -> Released<'_> {
+        let mut history = Released::nothing(self.mechanism.vocabulary());
+        let mut done = 0;
+        for (range, figure) in self.units(released) {
+            history.between(&released[done..range.start]);
+            let (before, word) = (&released[..range.start], &released[range.clone()]);
+            let masked = before.ends_with('[') && released[range.end..].starts_with(']');
+            match figure.is_some() || (masked && word == MASK.trim_matches(['[', ']'])) {
+                true => history.other(),
+                false => history.kept(word),
+            }
+            done = range.end;
+        }
+        history.between(&released[done..]);
+        history
     }
 
     /// [`draw`](Self::draw) or [`draw_consistently`](Self::draw_consistently), in order. With `clear`
@@ -164,10 +174,10 @@ impl TextPrivatizer {
                 let mut end = "";
                 let each = texts.iter().enumerate().map(|(at, (text, found))| {
                     match clear {
-                        None => order.begin(),
+                        None => order.released = Released::nothing(self.mechanism.vocabulary()),
                         Some(clear) => {
-                            order.between(end);
-                            order.read(clear[at]);
+                            order.released.between(end);
+                            order.released.read(clear[at]);
                         }
                     }
                     end = &text[found.words.last().map_or(0, |word| word.end)..];

@@ -182,6 +182,9 @@ fn texts_are_drawn_by_the_law_of_the_whole_text() {
             let (released, counts) = private.privatize_texts(&texts, &Control::new()).unwrap();
             let what = format!("case {case}, path {path}");
             law.assert(&released, &what);
+            // The receiver reads the history that was drawn by.
+            let history = private.history(&released[0]);
+            assert_eq!(history.sentence(), law.history(&released[0]), "{what}");
             assert_eq!(counts.words as usize, 3 * DRAWS);
             if policy.consistent == Consistent::Never && path == 0 {
                 let tokens: Vec<&str> = vec!["w1", "w0"];
@@ -396,54 +399,68 @@ fn many(words: usize) -> (Arc<Embedding>, Many) {
 
 #[test]
 fn long_lists_are_drawn_by_the_law() {
-    const DRAWS: u32 = 60_000;
+    const DRAWS: usize = 30_000;
+    const WORD: u32 = 7;
     let (space, model) = many(200);
-    let weights = model.weights.clone();
+    let expected: Vec<u64> = (0..)
+        .zip(&model.weights)
+        .map(|(y, w)| w * (2 - y % 2))
+        .collect();
     let base = model.base.clone();
     let model: Arc<dyn LanguageModel> = Arc::new(model);
-    for (epsilon, excluded) in [(1.0, &[][..]), (4.0, &[3, 5, 6]), (9.0, &[])] {
-        for source in sources(5) {
+    let set = |y: u32, sets: bool| if sets { vec![y, 7 * y % 200] } else { vec![y] };
+    let cases = [
+        (1.0, &[][..], false),
+        (4.0, &[3, 5, 6], false),
+        (9.0, &[], false),
+        (4.0, &[8], true),
+    ];
+    for (epsilon, excluded, sets) in cases {
+        let cover = Cover::from_members(&*space, (0..200).map(|y| set(y, sets)).collect());
+        let cover = Some(Arc::new(cover.unwrap().excluding(excluded).unwrap()));
+        // The fast ways with and without memory for Z, and the simple one.
+        let [fast, simple] = sources(5);
+        for (source, bytes) in [(fast.clone(), 1 << 27), (fast, 0), (simple, 0)] {
             let tem = Tem::new(space.clone(), epsilon, Truncation::Gamma(2.0), source).unwrap();
-            let tem = tem.excluding(excluded).unwrap();
+            let tem = tem
+                .with_cache_bytes(bytes)
+                .with_cover(cover.clone())
+                .unwrap();
             let tem = ContextualTem::new(&tem, model.clone()).unwrap();
-            let word = 7;
-            let law = tem.probabilities_after(word, &Released::nothing()).unwrap();
-            // By its definition.
-            let each = (0..200u32).map(|y| {
-                let twice = if y % 2 == 0 { 2 } else { 1 };
-                let q = u64::from(base.weight(y)) + twice * weights[y as usize];
-                let f = (-epsilon / 2.0 * space.distance(word, y).min(2.0)).exp();
-                q as f64 * f * f64::from(u8::from(!excluded.contains(&y)))
-            });
-            let each: Vec<f64> = each.collect();
-            let sum: f64 = each.iter().sum();
-            for (p, weight) in law.iter().zip(&each) {
-                assert!((p - weight / sum).abs() < 1e-9);
+            let law = tem.probabilities_after(WORD, &Released::nothing(space.vocabulary()));
+            let law = law.unwrap();
+            // By its definition: the parts of Q and of S.
+            let part = |q: &dyn Fn(usize) -> u64| -> Vec<f64> {
+                let each = (0..200u32).map(|y| {
+                    let to_set = set(y, sets).into_iter().map(|a| space.distance(WORD, a));
+                    let f = (-epsilon / 2.0 * to_set.fold(2.0, f64::min)).exp();
+                    q(y as usize) as f64 * f * f64::from(u8::from(!excluded.contains(&y)))
+                });
+                each.collect()
+            };
+            let (own, added) = (part(&|y| base.weights()[y].into()), part(&|y| expected[y]));
+            let sum = |weights: &[f64]| weights.iter().sum::<f64>();
+            let all = sum(&own) + sum(&added);
+            for ((p, q), s) in law.iter().zip(&own).zip(&added) {
+                assert!((p - (q + s) / all).abs() < 1e-9);
             }
-            let drawn = tem.privatize_ids(&vec![word; DRAWS as usize]).unwrap();
+            let drawn = tem.privatize_ids(&vec![WORD; DRAWS]).unwrap();
             let counts = crate::common::counts(&drawn, 200);
-            assert_law(&counts, &law, &format!("{epsilon} {excluded:?}"));
+            assert_law(
+                &counts,
+                &law,
+                &format!("{epsilon} {excluded:?} {sets} {bytes}"),
+            );
             // One that chooses the part by the masses of the measures, without distances. (With a
             // small ε these matter little.)
-            let expected: f64 = weights.iter().step_by(2).chain(&weights).sum::<u64>() as f64;
-            let share =
-                expected / (expected + base.weights().iter().map(|&q| f64::from(q)).sum::<f64>());
-            let own = tem.tem().probabilities(word);
-            let added: Vec<f64> = each
-                .iter()
-                .zip(0u32..)
-                .map(|(w, y)| {
-                    let twice = if y % 2 == 0 { 2 } else { 1 };
-                    let s = (twice * weights[y as usize]) as f64;
-                    w * s / (s + f64::from(base.weight(y)))
-                })
-                .collect();
-            let of_added: f64 = added.iter().sum();
-            let liar: Vec<f64> = own
-                .iter()
-                .zip(added)
-                .map(|(p, s)| (1.0 - share) * p + share * s / of_added)
-                .collect();
+            let masses = [
+                base.weights().iter().map(|&q| u64::from(q)).sum(),
+                expected.iter().sum::<u64>(),
+            ];
+            let share = masses[1] as f64 / masses.iter().sum::<u64>() as f64;
+            let mixed = own.iter().zip(&added);
+            let liar = mixed.map(|(q, s)| (1.0 - share) * q / sum(&own) + share * s / sum(&added));
+            let liar: Vec<f64> = liar.collect();
             let convicted = catch_unwind(|| assert_law(&counts, &liar, "a liar")).is_err();
             assert!(convicted || epsilon < 4.0, "{epsilon}");
         }
@@ -524,10 +541,16 @@ fn what_cannot_be_is_refused_by_name() {
     // A model that is heavier than the integers of its base allow.
     let (space, mut heavy) = many(10);
     heavy.weights[3] = u64::MAX / 4;
-    let tem = Tem::new(space, 3.0, Truncation::Gamma(2.0), Randomness::new(None)).unwrap();
+    let tem = Tem::new(
+        space.clone(),
+        3.0,
+        Truncation::Gamma(2.0),
+        Randomness::new(None),
+    )
+    .unwrap();
     let tem = ContextualTem::new(&tem, Arc::new(heavy)).unwrap();
     let error = tem
-        .probabilities_after(1, &Released::nothing())
+        .probabilities_after(1, &Released::nothing(space.vocabulary()))
         .unwrap_err();
     assert!(error.to_string().contains("weigh at most"), "{error}");
 }

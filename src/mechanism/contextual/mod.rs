@@ -26,6 +26,7 @@ use rand::rngs::ChaCha12Rng;
 
 use super::tem::Tem;
 use super::{Mechanism, WordMechanism};
+use crate::distance::neighbors::Grid;
 use crate::guarantee::Guarantee;
 use crate::language::expected::{draw, total, weight};
 use crate::language::{Expected, LanguageModel, words_fingerprint};
@@ -35,14 +36,14 @@ use crate::law::word_cache::WordCache;
 use crate::mechanism::tem::{after::Nearest, draw::DrawScratch};
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
-use crate::support::random::{Key, Randomness, uniform_below_u128};
+use crate::support::random::{Key, Randomness, uniform_below, uniform_below_u128};
 use crate::words::space::MetricSpace;
 pub use released::{Released, ReleasedWord};
 
 /// So many expected words are looked at one by one; of more, those near the word.
 const FEW: usize = 64;
 /// The words of a list that are near.
-const NEAR: usize = 32;
+const NEAR: usize = 12;
 /// Words between two looks at Ctrl-C.
 const WORDS_PER_CHECK: usize = 1 << 10;
 
@@ -70,6 +71,7 @@ pub struct ContextualTem {
     model: Arc<dyn LanguageModel>,
     /// Z of each word.
     totals: Arc<WordCache<u128>>,
+    base: Arc<BaseMeasure>,
 }
 
 /// Working memory of draws.
@@ -103,6 +105,7 @@ impl ContextualTem {
         let budget = tem.budget();
         let totals = WordCache::new(own.len(), budget.clone(), budget.limit() / 8);
         Ok(ContextualTem {
+            base: tem.base().unwrap_or(model.base()).clone(),
             totals: Arc::new(totals),
             tem,
             model,
@@ -123,17 +126,13 @@ impl ContextualTem {
     fn expected(&self, released: &Released) -> Result<Vec<Expected<'_>>> {
         let mut lists = Vec::new();
         self.model.expected(released.sentence(), &mut lists)?;
-        let most = self.base().map_or(0, |base| base.added());
+        let most = self.base.added();
         let got = total(&lists);
         if got > u128::from(most) {
             let expected = format!("a model whose expected words weigh at most {most}");
             return Err(Error::parameter("language", expected, got));
         }
         Ok(lists)
-    }
-
-    fn base(&self) -> Option<&Arc<BaseMeasure>> {
-        self.tem.base()
     }
 
     /// The probability of every word as the output for word `id` behind what was released: the
@@ -163,16 +162,16 @@ impl ContextualTem {
     /// The whole law, by rank.
     fn law_after(&self, id: u32, lists: &[Expected]) -> Law {
         let law = self.tem.law(id);
-        let Some(base) = self.base().filter(|_| !lists.is_empty()) else {
+        if lists.is_empty() {
             return law;
-        };
+        }
         let mut added = vec![0; self.vocabulary().len()];
         for (y, weight) in lists.iter().flat_map(Expected::iter) {
             added[y as usize] += weight;
         }
         let each = law.weights().zip(self.outputs()).map(|(weight, y)| {
             // Q·F is a multiple of Q.
-            weight + u128::from(added[y as usize]) * (weight / u128::from(base.weight(y)))
+            weight + u128::from(added[y as usize]) * (weight / u128::from(self.base.weight(y)))
         });
         Law::of_weights(each)
     }
@@ -193,38 +192,33 @@ impl ContextualTem {
         released: &Released,
         rng: &mut impl Rng,
         scratch: &mut Scratch,
-    ) -> Result<ReleasedWord> {
+    ) -> Result<u32> {
+        self.vocabulary().check_ids(&[id])?;
         let lists = self.expected(released)?;
-        let y = match self.tem.few_distances() {
+        Ok(match self.tem.few_distances() {
             None => {
                 let rank = self.law_after(id, &lists).sample(rng);
                 self.tem.cover().map_or(rank, |cover| cover.id(rank))
             }
             Some(_) if total(&lists) == 0 => self.tem.draw_one(id, rng, &mut scratch.tem),
-            Some(grid) => {
-                let own = self.total(id);
-                let count: usize = lists.iter().map(Expected::len).sum();
-                let near = count > FEW && self.tem.nearest(id, grid, NEAR, &mut scratch.nearest);
-                let rejected = near.then(|| self.draw_near(id, own, &lists, rng, scratch));
-                match rejected.flatten() {
-                    Some(y) => y,
-                    // The failed tries are independent of what follows.
-                    None => self.draw_from_all(id, own, &lists, rng, scratch),
-                }
-            }
-        };
-        Ok(ReleasedWord::drawn(y))
+            Some(grid) => match self.draw_near(id, grid, &lists, rng, scratch) {
+                Some(y) => y,
+                // The failed tries are independent of what follows.
+                None => self.draw_from_all(id, grid, &lists, rng, scratch),
+            },
+        })
     }
 
     /// Draws with the distances of all expected words.
     fn draw_from_all(
         &self,
         id: u32,
-        own: u128,
+        grid: Grid,
         lists: &[Expected],
         rng: &mut impl Rng,
         scratch: &mut Scratch,
     ) -> u32 {
+        let own = self.total(id);
         let Scratch {
             tem,
             ids,
@@ -243,9 +237,7 @@ impl ContextualTem {
                 weights.push(weight);
             }
         }
-        if let Some(grid) = self.tem.few_distances() {
-            self.tem.factors(id, grid, ranks, factors);
-        }
+        self.tem.factors(id, grid, ranks, factors);
         let mut sum = own;
         for (factor, weight) in factors.iter_mut().zip(&*weights) {
             sum += *factor * u128::from(*weight);
@@ -258,14 +250,15 @@ impl ContextualTem {
         }
     }
 
-    /// Draws with the distances of the near words alone; `None` after many failed tries. Let A be
-    /// the weight of the near words in S_h, S the sum of all S_h, and b a bound on F of all other
-    /// words. Of a number below Z + A + S·b, the last part is a try: a word drawn by S_h, accepted
-    /// with probability F/b unless it is near.
+    /// Draws with the distances of near words alone; `None` where that does not pay. Let N be the
+    /// weight of the near words, M the sum of the measure over all words, and b a bound on F of all
+    /// words that are not near. Of a number below N + M·b, the last part is a try: a word drawn by the
+    /// measure, accepted with probability F/b unless it is near. The measure is Q_h, or S_h where Z is
+    /// known: then the numbers below Z go before.
     fn draw_near(
         &self,
         id: u32,
-        own: u128,
+        grid: Grid,
         lists: &[Expected],
         rng: &mut impl Rng,
         scratch: &mut Scratch,
@@ -276,31 +269,46 @@ impl ContextualTem {
             factors,
             ..
         } = scratch;
-        let grid = self.tem.few_distances()?;
-        factors.clear();
+        let known = self.totals.get(id).copied();
+        let few = lists.iter().map(Expected::len).sum::<usize>() <= FEW;
+        if (few && known.is_some()) || !self.tem.nearest(id, grid, NEAR, nearest) {
+            return None;
+        }
+        let (own, base) = (known.unwrap_or(0), known.is_none().then_some(&self.base));
+        let measure = u128::from(base.map_or(0, |base| base.total()));
+        let mass = measure + total(lists);
         let mut near = own;
+        factors.clear();
         for &(y, factor) in &nearest.outputs {
-            near += factor * u128::from(weight(lists, y));
+            let q = base.map_or(0, |base| base.weight(y).into());
+            near += factor * u128::from(q + weight(lists, y));
             factors.push(near);
         }
-        let sum = near + total(lists) * nearest.bound;
-        let tries = lists.iter().map(Expected::len).sum::<usize>() / 2;
-        for _ in 0..tries {
+        let sum = near + mass * nearest.bound;
+        let row = self.tem.tries_per_row();
+        for made in 0..row {
             let u = uniform_below_u128(rng, sum);
-            if u < own {
-                return Some(self.tem.draw_one(id, rng, tem));
+            let y = if u < own {
+                self.tem.draw_one(id, rng, tem)
+            } else if u < near {
+                nearest.outputs[factors.partition_point(|&sum| sum <= u)].0
+            } else {
+                let y = match base {
+                    Some(base) if uniform_below_u128(rng, mass) < measure => base.draw(rng),
+                    _ => draw(lists, rng),
+                };
+                let output = self.tem.rank(y).is_some();
+                let factor = output.then(|| self.tem.factor_outside(id, grid, y, nearest));
+                match factor.flatten() {
+                    Some(f) if uniform_below_u128(rng, nearest.bound) < f => y,
+                    _ => continue,
+                }
+            };
+            // Once the tries for a word have cost a row, on average, Z is made.
+            if known.is_none() && uniform_below(rng, row) < made {
+                self.total(id);
             }
-            if u < near {
-                return Some(nearest.outputs[factors.partition_point(|&sum| sum <= u)].0);
-            }
-            let y = draw(lists, rng);
-            let output = self.tem.rank(y).is_some();
-            let factor = output.then(|| self.tem.factor_outside(id, grid, y, nearest));
-            if let Some(factor) = factor.flatten()
-                && uniform_below_u128(rng, nearest.bound) < factor
-            {
-                return Some(y);
-            }
+            return Some(y);
         }
         None
     }
@@ -308,14 +316,11 @@ impl ContextualTem {
     /// Draws the output of an unknown word, by Q_h: its distance to all words is the same.
     fn draw_unknown_after(&self, released: &Released, rng: &mut ChaCha12Rng) -> Result<u32> {
         let lists = self.expected(released)?;
-        let all = self.base().map_or(1, |base| base.total());
-        let sum = u128::from(all) + total(&lists);
+        let all = u128::from(self.base.total());
+        let sum = all + total(&lists);
         loop {
-            let y = match uniform_below_u128(rng, sum) < u128::from(all) {
-                true => match self.base() {
-                    Some(base) => base.draw(rng),
-                    None => self.tem.draw_unknown(rng),
-                },
+            let y = match uniform_below_u128(rng, sum) < all {
+                true => self.base.draw(rng),
                 false => draw(&lists, rng),
             };
             if self.tem.rank(y).is_some() {
@@ -325,12 +330,13 @@ impl ContextualTem {
     }
 }
 
-/// The drawing of a text in order. It alone holds the history, which only what is released enters.
+/// The drawing of a text in order.
 pub struct InOrder<'a> {
     tem: &'a ContextualTem,
-    released: Released,
     rng: ChaCha12Rng,
     scratch: Scratch,
+    /// What has been released so far. What is released beside draws is to be added here.
+    pub released: Released<'a>,
 }
 
 impl<'a> InOrder<'a> {
@@ -338,67 +344,25 @@ impl<'a> InOrder<'a> {
     pub fn new(tem: &'a ContextualTem, rng: ChaCha12Rng) -> Self {
         InOrder {
             tem,
-            released: Released::nothing(),
             rng,
             scratch: Scratch::default(),
+            released: Released::nothing(tem.vocabulary()),
         }
     }
 
-    /// Begins another text.
-    pub fn begin(&mut self) {
-        self.released = Released::nothing();
-    }
-
-    /// Draws the output of the next word.
+    /// Draws the output of the next word; `None` is one that is not in the vocabulary.
     ///
     /// # Errors
     /// [`Error::WordId`]; those of the model.
-    pub fn draw(&mut self, id: u32) -> Result<ReleasedWord> {
-        self.tem.vocabulary().check_ids(&[id])?;
-        let (rng, scratch) = (&mut self.rng, &mut self.scratch);
-        let drawn = self.tem.draw_after(id, &self.released, rng, scratch)?;
-        self.again(drawn);
+    pub fn draw(&mut self, id: Option<u32>) -> Result<ReleasedWord> {
+        let (rng, released) = (&mut self.rng, &self.released);
+        let drawn = match id {
+            Some(id) => self.tem.draw_after(id, released, rng, &mut self.scratch),
+            None => self.tem.draw_unknown_after(released, rng),
+        };
+        let drawn = ReleasedWord(drawn?);
+        self.released.again(drawn);
         Ok(drawn)
-    }
-
-    /// Draws the output of the next word, which is not in the vocabulary.
-    ///
-    /// # Errors
-    /// Those of the model.
-    pub fn draw_unknown(&mut self) -> Result<ReleasedWord> {
-        let y = self.tem.draw_unknown_after(&self.released, &mut self.rng)?;
-        self.again(ReleasedWord::drawn(y));
-        Ok(ReleasedWord::drawn(y))
-    }
-
-    /// A word that was drawn before is written again.
-    pub fn again(&mut self, word: ReleasedWord) {
-        self.released.word(word);
-    }
-
-    /// A word **that is released as it is** comes next.
-    pub fn kept(&mut self, word: &str) {
-        self.released.kept(self.tem.vocabulary(), word);
-    }
-
-    /// What comes next is released, and no word: a mask, or a number drawn by its own law.
-    pub fn other(&mut self) {
-        self.released.token(self.tem.vocabulary(), None);
-    }
-
-    /// What stands between two words, and is released.
-    pub fn between(&mut self, text: &str) {
-        self.released.between(text);
-    }
-
-    /// Text **that is released as it is** comes next.
-    pub fn read(&mut self, text: &str) {
-        self.released.read(self.tem.vocabulary(), text);
-    }
-
-    /// What has been released so far.
-    pub fn released(&self) -> &Released {
-        &self.released
     }
 }
 
@@ -451,7 +415,7 @@ impl WordMechanism for ContextualTem {
             if at % WORDS_PER_CHECK == 0 {
                 control.check()?;
             }
-            *out = text.draw(id)?.id();
+            *out = text.draw(Some(id))?.id();
         }
         control.advance(ids.len());
         Ok(())

@@ -5,13 +5,9 @@ use crate::words::vocabulary::Vocabulary;
 
 /// A word that was drawn, and so is released. Only draws make one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReleasedWord(u32);
+pub struct ReleasedWord(pub(super) u32);
 
 impl ReleasedWord {
-    pub(super) fn drawn(id: u32) -> Self {
-        ReleasedWord(id)
-    }
-
     /// Its id.
     pub fn id(self) -> u32 {
         self.0
@@ -20,38 +16,37 @@ impl ReleasedWord {
 
 /// What has been released of a text so far, as a model of language reads it.
 ///
-/// It grows by [drawn words](super::InOrder) and by public text, and by nothing else: there is no
-/// way to add the id of an original word.
+/// It grows by drawn words and by text that **is released as it is**. Nothing adds the id of an
+/// original word:
 ///
 /// ```compile_fail
-/// # fn add(released: &mut fastdx::mechanism::contextual::Released, original: u32) {
-/// released.push(original); // no such method, nor any other that takes an id
+/// # use fastdx::mechanism::contextual::{Released, ReleasedWord};
+/// # fn add(released: &mut Released, original: u32) {
+/// released.again(ReleasedWord(original)); // only draws make one
 /// # }
 /// ```
-///
-/// ```compile_fail
-/// # use fastdx::mechanism::contextual::{InOrder, ReleasedWord};
-/// # fn add(text: &mut InOrder, original: u32) {
-/// text.again(ReleasedWord(original)); // only draws make one
-/// # }
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct Released {
+#[derive(Clone, Debug)]
+pub struct Released<'a> {
+    vocabulary: &'a Vocabulary,
     sentence: Vec<u32>,
     /// What stands behind the last word.
     gap: Gap,
 }
 
-impl Released {
+impl<'a> Released<'a> {
     /// The beginning of a text.
-    pub fn nothing() -> Self {
-        Self::default()
+    pub fn nothing(vocabulary: &'a Vocabulary) -> Self {
+        Released {
+            vocabulary,
+            sentence: Vec::new(),
+            gap: Gap::default(),
+        }
     }
 
-    /// Reads a text that **is released or public**, as the receiver of a release does.
-    pub fn text(vocabulary: &Vocabulary, text: &str) -> Self {
-        let mut released = Self::nothing();
-        released.read(vocabulary, text);
+    /// A text that is released or public, as its receiver reads it.
+    pub fn text(vocabulary: &'a Vocabulary, text: &str) -> Self {
+        let mut released = Self::nothing(vocabulary);
+        released.read(text);
         released
     }
 
@@ -64,39 +59,42 @@ impl Released {
         }
     }
 
-    pub(super) fn read(&mut self, vocabulary: &Vocabulary, text: &str) {
+    /// A released text comes next.
+    pub fn read(&mut self, text: &str) {
         let mut done = 0;
-        for (range, id) in word_ids(vocabulary, text) {
+        for (range, id) in word_ids(self.vocabulary, text) {
             self.between(&text[done..range.start]);
             done = range.end;
-            self.token(vocabulary, id);
+            self.add(id);
         }
         self.between(&text[done..]);
     }
 
-    /// A word that is released as it is.
-    pub(super) fn kept(&mut self, vocabulary: &Vocabulary, word: &str) {
-        self.token(vocabulary, id_of(vocabulary, word));
-    }
-
-    /// What stands between two words.
-    pub(super) fn between(&mut self, text: &str) {
+    /// What stands between two words comes next.
+    pub fn between(&mut self, text: &str) {
         self.gap.add(text);
     }
 
-    pub(super) fn word(&mut self, word: ReleasedWord) {
-        self.add(word.0);
+    /// A word that is released as it is comes next.
+    pub fn kept(&mut self, word: &str) {
+        self.add(id_of(self.vocabulary, word));
     }
 
-    /// A token; `None` is one that is not in the vocabulary.
-    pub(super) fn token(&mut self, vocabulary: &Vocabulary, id: Option<u32>) {
-        self.add(id.unwrap_or(vocabulary.len() as u32));
+    /// Something else comes next in the place of a word: a mask, a number drawn by its own law.
+    pub fn other(&mut self) {
+        self.add(None);
     }
 
-    fn add(&mut self, token: u32) {
+    /// A word that was drawn comes next.
+    pub fn again(&mut self, word: ReleasedWord) {
+        self.add(Some(word.0));
+    }
+
+    fn add(&mut self, id: Option<u32>) {
         if std::mem::take(&mut self.gap).ends_sentence() {
             self.sentence.clear();
         }
-        self.sentence.push(token);
+        self.sentence
+            .push(id.unwrap_or(self.vocabulary.len() as u32));
     }
 }

@@ -41,6 +41,11 @@ impl Tem {
         self.neighborhoods.budget()
     }
 
+    /// Number of tries that cost as much as a row.
+    pub(in crate::mechanism) fn tries_per_row(&self) -> u32 {
+        self.cache.tries_per_row()
+    }
+
     /// The rank of a word as an output: its id, without a cover.
     pub(in crate::mechanism) fn rank(&self, id: u32) -> Option<u32> {
         self.cover.as_ref().map_or(Some(id), |cover| cover.rank(id))
