@@ -66,13 +66,14 @@ impl Expected<'_> {
     }
 
     /// The number of its words.
-    pub fn len(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.words.len()
     }
 
-    /// Whether it has no words.
-    pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
+    /// A word that is none of so many.
+    pub(crate) fn beyond(&self, words: usize) -> Option<u32> {
+        let last = self.words.last().copied();
+        last.filter(|&id| id as usize >= words)
     }
 
     /// The sum of its weights.

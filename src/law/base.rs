@@ -212,6 +212,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_added_has_room() {
+        for (count, room) in [(1, 1), (6, 10), (20_000, 10), (400_000, 10), (1 << 20, 3)] {
+            for exponent in [0.0, -1.0] {
+                let weights = (1..=count).map(|i| f64::from(i).powf(exponent));
+                let base = BaseMeasure::of_model(&weights.collect::<Vec<_>>(), room);
+                let added = u128::from(base.added());
+                assert!(added >= u128::from(base.total()) << room, "{count} {room}");
+                let largest = shortened(1 << LOG2_LARGEST, base.shift());
+                assert!(largest > 1 << (LOG2_FLOOR + 20));
+                assert!(added.checked_mul(largest).expect("fits") <= 1 << LOG2_ADDED);
+                // The same room where some words are never released.
+                assert_eq!(base.of_released(&[0]).added(), base.added());
+            }
+        }
+    }
+
+    #[test]
     fn integers_are_the_weights() {
         let base = BaseMeasure::new(&[0.5, 0.25, 0.5e-9]).unwrap().unwrap();
         assert_eq!(base.weights(), [u32::MAX, 1 << 31, 4]);

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use rand::rngs::ChaCha12Rng;
 
 use crate::guarantee::{Guarantee, Unchanged};
-use crate::support::error::{Error, Result};
+use crate::support::error::Result;
 use crate::support::parallel::Control;
 use crate::support::random::{Key, Randomness, uniform_below};
 use crate::words::space::MetricSpace;
@@ -160,11 +160,11 @@ pub trait Mechanism: WordMechanism {
     /// Refuses what needs one law of a word, wherever it stands.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a mechanism that draws a text [in order](Self::in_order).
+    /// [`Error::Parameter`](crate::Error::Parameter) for a mechanism that draws a text [in order](Self::in_order).
     fn check_one_law(&self) -> Result<()> {
         match self.in_order() {
             None => Ok(()),
-            Some(_) => Err(Error::parameter(
+            Some(_) => Err(crate::Error::parameter(
                 "language",
                 "\"frequency\" or \"uniform\" for what needs one law of a word",
                 "a model of what was released before it: see probabilities_after",

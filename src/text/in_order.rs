@@ -17,7 +17,7 @@ use super::{
 use crate::mechanism::contextual::{ContextualTem, InOrder, Released, ReleasedWord};
 use crate::numbers::Figure;
 use crate::support::error::Result;
-use crate::support::parallel::{Control, map_all};
+use crate::support::parallel::{Control, map_all_with};
 
 /// The words drawn so far, where equal words get the same replacement.
 #[derive(Default)]
@@ -162,10 +162,10 @@ impl TextPrivatizer {
         let each: Vec<OfText> = match (self.policy.consistent, clear) {
             (Consistent::Never | Consistent::Text, None) => {
                 let texts: Vec<_> = (0..).zip(texts).collect();
-                let each = map_all(&texts, |&(at, (text, found))| {
-                    let mut order = InOrder::new(tem, key.stream(at));
-                    let places = found.places(text);
-                    self.draw_places(places, &mut order, &mut Said::default(), control)
+                let first = || InOrder::new(tem, key.stream(0));
+                let each = map_all_with(&texts, first, |order, &(at, (text, found))| {
+                    order.begin(key.stream(at));
+                    self.draw_places(found.places(text), order, &mut Said::default(), control)
                 });
                 each.into_iter().collect::<Result<_>>()?
             }
@@ -221,25 +221,6 @@ impl TextPrivatizer {
         drawn.unchanged = self.came_back.note(&known, &found.known);
         (drawn.known, drawn.unknown) = (found.known, found.unknown);
         Ok(drawn)
-    }
-
-    /// The same for ids.
-    pub(super) fn draw_ids_in_order(
-        &self,
-        tem: &ContextualTem,
-        ids: &[u32],
-        control: &Control,
-    ) -> Result<Vec<u32>> {
-        self.mechanism.vocabulary().check_ids(ids)?;
-        let key = self.mechanism.randomness().next_key()?;
-        let places = ids.iter().map(|&id| Place {
-            between: "",
-            word: "",
-            fate: Fate::Replace(id),
-        });
-        let mut order = InOrder::new(tem, key.stream(0));
-        let drawn = self.draw_places(places, &mut order, &mut Said::default(), control)?;
-        Ok(drawn.known)
     }
 
     /// Draws numbers and dates, which have laws of their own and no history.

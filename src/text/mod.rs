@@ -45,10 +45,11 @@ use crate::numbers::Figure;
 use crate::support::error::{Error, Hidden, Result};
 use crate::support::fork::Once;
 use crate::support::parallel::{Control, both, install, map_all, map_all_with};
+pub(crate) use crate::words::tokenize::compounds_of;
 pub use crate::words::tokenize::{
     BETWEEN, Words, ends_sentence, id_of, known_words, look_up, normalize, word_ids, words,
 };
-use crate::words::tokenize::{beginnings, compounds_of, without_symbols};
+use crate::words::tokenize::{beginnings, without_symbols};
 use crate::words::vocabulary::{Beginning, WordTable};
 
 /// Bytes of text that are processed at a time.
@@ -516,7 +517,11 @@ impl TextPrivatizer {
     /// [`Error::WordId`], [`Error::Interrupted`].
     pub fn privatize_ids(&self, ids: &[u32], control: &Control) -> Result<Vec<u32>> {
         if let Some(tem) = self.mechanism.in_order() {
-            return self.draw_ids_in_order(tem, ids, control);
+            self.mechanism.vocabulary().check_ids(ids)?;
+            let fates: Vec<Fate> = ids.iter().map(|&id| Fate::Replace(id)).collect();
+            let (tokens, mut kept) = (vec![""; ids.len()], Replacements::default());
+            let drawn = self.draw_tokens_in_order(tem, &tokens, &fates, &[], &mut kept, control)?;
+            return Ok(drawn.known);
         }
         if self.policy.consistent == Consistent::Never {
             return self.mechanism.privatize_ids_with(ids, control);

@@ -553,4 +553,16 @@ fn what_cannot_be_is_refused_by_name() {
         .probabilities_after(1, &Released::nothing(space.vocabulary()))
         .unwrap_err();
     assert!(error.to_string().contains("weigh at most"), "{error}");
+    let (space, mut long) = many(10);
+    long.weights.push(1);
+    let tem = Tem::new(
+        space.clone(),
+        3.0,
+        Truncation::Gamma(2.0),
+        Randomness::new(None),
+    )
+    .unwrap();
+    let tem = ContextualTem::new(&tem, Arc::new(long)).unwrap();
+    let error = tem.privatize_ids(&[0]).unwrap_err().to_string();
+    assert!(error.contains("of 10 words, got id 10"), "{error}");
 }

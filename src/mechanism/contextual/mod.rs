@@ -132,6 +132,11 @@ impl ContextualTem {
             let expected = format!("a model whose expected words weigh at most {most}");
             return Err(Error::parameter("language", expected, got));
         }
+        let words = self.vocabulary().len();
+        if let Some(id) = lists.iter().find_map(|list| list.beyond(words)) {
+            let expected = format!("a model that expects some of {words} words");
+            return Err(Error::parameter("language", expected, format!("id {id}")));
+        }
         Ok(lists)
     }
 
@@ -270,7 +275,7 @@ impl ContextualTem {
             ..
         } = scratch;
         let known = self.totals.get(id).copied();
-        let few = lists.iter().map(Expected::len).sum::<usize>() <= FEW;
+        let few = lists.iter().map(Expected::count).sum::<usize>() <= FEW;
         if (few && known.is_some()) || !self.tem.nearest(id, grid, NEAR, nearest) {
             return None;
         }
@@ -350,6 +355,12 @@ impl<'a> InOrder<'a> {
         }
     }
 
+    /// Begins another text.
+    pub fn begin(&mut self, rng: ChaCha12Rng) {
+        self.rng = rng;
+        self.released = Released::nothing(self.tem.vocabulary());
+    }
+
     /// Draws the output of the next word; `None` is one that is not in the vocabulary.
     ///
     /// # Errors
@@ -376,6 +387,8 @@ impl WordMechanism for ContextualTem {
             // A certificate is about one base measure.
             certificate: None,
             epsilon: self.tem.nominal(),
+            // Nor has an output the same weight as all others at its distance.
+            outputs: Guarantee::excluded(self.vocabulary().len(), self.outputs().count()),
             theorem: "the base measure of a word depends only on what is public or was released \
                       before it, so it cancels in every ratio; the score -min(d(w,A_y),γ) changes \
                       by at most d(w,w') between two words (A_y = {y} without a cover), and the \
