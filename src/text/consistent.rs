@@ -49,7 +49,7 @@ impl Replacements {
     /// Approximate bytes of the unknown words. The vocabulary limits the known ones; these grow
     /// with the text.
     pub fn unknown_bytes(&self) -> usize {
-        self.unknown_bytes + self.said.unknown_bytes()
+        self.unknown_bytes + self.said.unknown_bytes
     }
 
     fn clear(&mut self) {

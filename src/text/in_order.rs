@@ -22,6 +22,8 @@ use crate::support::parallel::{Control, map_all_with};
 /// The words drawn so far, where equal words get the same replacement.
 #[derive(Default)]
 pub(super) struct Said {
+    /// Approximate bytes of the unknown words.
+    pub(super) unknown_bytes: usize,
     known: HashMap<u32, ReleasedWord>,
     unknown: HashMap<Box<str>, ReleasedWord>,
 }
@@ -30,12 +32,7 @@ impl Said {
     pub(super) fn clear(&mut self) {
         self.known.clear();
         self.unknown.clear();
-    }
-
-    /// Approximate bytes of the unknown words.
-    pub(super) fn unknown_bytes(&self) -> usize {
-        let each = self.unknown.keys().map(|form| form.len());
-        each.sum::<usize>() + 2 * size_of::<(Box<str>, ReleasedWord)>() * self.unknown.len()
+        self.unknown_bytes = 0;
     }
 }
 
@@ -91,7 +88,11 @@ impl TextPrivatizer {
         let drawn = order.draw(id)?;
         match id {
             Some(id) => said.known.insert(id, drawn),
-            None => said.unknown.insert(form().into(), drawn),
+            None => {
+                let form = form();
+                said.unknown_bytes += 2 * size_of::<(Box<str>, ReleasedWord)>() + form.len();
+                said.unknown.insert(form.into(), drawn)
+            }
         };
         Ok(drawn.id())
     }
@@ -124,6 +125,7 @@ impl TextPrivatizer {
                 (Fate::Unknown, Oov::Drop | Oov::Error) => {}
             }
         }
+        control.advance(drawn.known.len());
         Ok(drawn)
     }
 

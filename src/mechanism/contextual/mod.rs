@@ -43,7 +43,7 @@ pub use released::{Released, ReleasedWord};
 /// So many expected words are looked at one by one; of more, those near the word.
 const FEW: usize = 64;
 /// The words of a list that are near.
-const NEAR: usize = 12;
+const NEAR: usize = 8;
 /// Words between two looks at Ctrl-C.
 const WORDS_PER_CHECK: usize = 1 << 10;
 
@@ -71,6 +71,7 @@ pub struct ContextualTem {
     model: Arc<dyn LanguageModel>,
     /// Z of each word.
     totals: Arc<WordCache<u128>>,
+    nearest: Arc<WordCache<Nearest>>,
     base: Arc<BaseMeasure>,
 }
 
@@ -104,9 +105,11 @@ impl ContextualTem {
         let tem = tem.with_base(Some(model.base().clone()))?;
         let budget = tem.budget();
         let totals = WordCache::new(own.len(), budget.clone(), budget.limit() / 8);
+        let nearest = WordCache::new(own.len(), budget.clone(), budget.limit() / 8);
         Ok(ContextualTem {
             base: tem.base().unwrap_or(model.base()).clone(),
             totals: Arc::new(totals),
+            nearest: Arc::new(nearest),
             tem,
             model,
         })
@@ -276,9 +279,12 @@ impl ContextualTem {
         } = scratch;
         let known = self.totals.get(id).copied();
         let few = lists.iter().map(Expected::count).sum::<usize>() <= FEW;
-        if (few && known.is_some()) || !self.tem.nearest(id, grid, NEAR, nearest) {
+        if (few && known.is_some()) || !self.tem.releases_words() {
             return None;
         }
+        let nearest = self.nearest.get_or_keep(id, nearest, |nearest| {
+            self.tem.nearest(id, grid, NEAR, nearest)
+        });
         let (own, base) = (known.unwrap_or(0), known.is_none().then_some(&self.base));
         let measure = u128::from(base.map_or(0, |base| base.total()));
         let mass = measure + total(lists);

@@ -16,7 +16,6 @@ use crate::law::word_cache::CacheBudget;
 /// A word's nearest outputs, and a bound on all others.
 #[derive(Default)]
 pub(in crate::mechanism) struct Nearest {
-    row: Row,
     /// The outputs with their F.
     pub(in crate::mechanism) outputs: Vec<(u32, u128)>,
     /// Every word whose entry is at most this is among the nearest, whether an output or not.
@@ -87,23 +86,26 @@ impl Tem {
         }
     }
 
-    /// The nearest `count` words of a word; `false` if outputs stand for sets of words.
+    /// Whether each output stands for itself alone.
+    pub(in crate::mechanism) fn releases_words(&self) -> bool {
+        self.cover.as_ref().is_none_or(|cover| cover.is_identity())
+    }
+
+    /// The nearest `count` words of a word, where outputs stand for themselves. Returns the bytes.
     pub(in crate::mechanism) fn nearest(
         &self,
         id: u32,
         grid: Grid,
         count: usize,
         nearest: &mut Nearest,
-    ) -> bool {
-        if self.cover.as_ref().is_some_and(|c| !c.is_identity()) {
-            return false;
-        }
+    ) -> usize {
         let terms = self.terms(None, grid);
-        let list = self.neighborhoods.list(&*self.space, id, &mut nearest.row);
+        let mut row = Row::default();
+        let list = self.neighborhoods.list(&*self.space, id, &mut row);
         let entries = &list.entries[..count.min(list.entries.len())];
         nearest.last = entries.last().copied().unwrap_or(0);
         nearest.bound = terms.most_factor(grid.distance(nearest.last));
-        nearest.outputs.clear();
+        nearest.outputs = Vec::with_capacity(entries.len());
         for &entry in entries {
             let y = grid.id(entry);
             if self
@@ -115,7 +117,7 @@ impl Tem {
                 nearest.outputs.push((y, factor));
             }
         }
-        true
+        size_of::<Nearest>() + nearest.outputs.capacity() * size_of::<(u32, u128)>()
     }
 
     /// F of a word; `None` if it is among the nearest.
