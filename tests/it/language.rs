@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fastdx::language::{Expected, LanguageModel, NgramWeights};
 use fastdx::law::base::BaseMeasure;
-use fastdx::mechanism::contextual::{ContextualTem, Released};
+use fastdx::mechanism::contextual::{ContextualTem, InOrder, Released};
 use fastdx::mechanism::tem::{Sampler, Truncation};
 use fastdx::text::{Consistent, Oov, Policy, TextPrivatizer};
 use fastdx::words::space::WordMetric;
@@ -565,4 +565,28 @@ fn what_cannot_be_is_refused_by_name() {
     let tem = ContextualTem::new(&tem, Arc::new(long)).unwrap();
     let error = tem.privatize_ids(&[0]).unwrap_err().to_string();
     assert!(error.contains("of 10 words, got id 10"), "{error}");
+}
+
+#[test]
+fn english_is_drawn_by_the_law() {
+    const DRAWS: usize = 100_000;
+    let space = Arc::new(Embedding::default_english().unwrap());
+    let prior = Arc::new(NgramPrior::english(None).unwrap());
+    let model: Arc<dyn LanguageModel> = Arc::new(NgramWeights::new(prior));
+    let words = space.vocabulary();
+    for (epsilon, word, before) in [(2.25, "tea", "of the"), (5.0, "the", "it is a")] {
+        let source = Randomness::known_keys(3);
+        let tem = Tem::new(space.clone(), epsilon, Truncation::default(), source).unwrap();
+        let tem = ContextualTem::new(&tem, model.clone()).unwrap();
+        let (id, history) = (words.require(word).unwrap(), Released::text(words, before));
+        let law = tem.probabilities_after(id, &history).unwrap();
+        let key = tem.randomness().next_key().unwrap();
+        let mut order = InOrder::new(&tem, key.stream(0));
+        let mut one = |_| {
+            order.released = history.clone();
+            order.draw(Some(id)).unwrap().id()
+        };
+        let drawn: Vec<u32> = (0..DRAWS).map(&mut one).collect();
+        assert_law(&crate::common::counts(&drawn, words.len()), &law, word);
+    }
 }
