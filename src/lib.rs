@@ -25,9 +25,12 @@
 //! | | a metric on words; in a hierarchy | [`words::space`], [`words::graph`] |
 //! | | vectors for words, and their files | [`words::embedding`], [`words::embedding::format`] |
 //! | | a file with what was computed for its words | [`words::index`] |
+//! | | the words of a text | [`words::tokenize`] |
+//! | [`language`] | which words follow which: public models | [`NgramPrior`] |
 //! | [`cover`] | the words that an output stands for | [`Cover`] |
 //! | [`law`] | a law as integers, drawn exactly | [`law::SLACK`] |
 //! | [`mechanism`] | a word in, a word out | [`Tem`], [`FiniteLaw`] |
+//! | | Tem behind what was released before | [`mechanism::contextual`] |
 //! | | noise, then the nearest word | [`mechanism::noisy_nearest`] |
 //! | [`guarantee`] | what is proved | [`Guarantee`] |
 //! | | the ε that a Tem really has | [`guarantee::proved::audit`] |
@@ -37,7 +40,6 @@
 //! | | JSON records, copied but for their texts | [`text::records`] |
 //! | [`transport`] | Earth Mover's distances, exactly | [`transport::bags`] |
 //! | [`channel`] | what a release tells, exactly | [`channel::Channel`] |
-//! | | which words follow which | [`channel::prior`] |
 //! | [`policy`] | a mechanism as data, from which every face builds it | [`Spec`] |
 //!
 //! ```
@@ -70,6 +72,7 @@ pub mod channel;
 pub mod cover;
 pub mod distance;
 pub mod guarantee;
+pub mod language;
 pub mod law;
 pub mod mechanism;
 pub mod noise;
@@ -84,11 +87,11 @@ pub mod text;
 pub mod transport;
 pub mod words;
 
-pub use channel::prior::NgramPrior;
 pub use cover::Cover;
 pub use distance::metric::Metric;
 pub use distance::neighbors::NeighborLists;
 pub use guarantee::Guarantee;
+pub use language::NgramPrior;
 pub use mechanism::finite_law::FiniteLaw;
 pub use mechanism::hyperbolic_laplace::HyperbolicLaplace;
 pub use mechanism::multivariate_laplace::MultivariateLaplace;
@@ -111,6 +114,7 @@ const _: () = {
     shared::<WordGraph>();
     shared::<Cover>();
     shared::<Tem>();
+    shared::<mechanism::contextual::ContextualTem>();
     shared::<MultivariateLaplace>();
     shared::<FiniteLaw>();
     shared::<NeighborResponse>();

@@ -9,7 +9,7 @@ SHARE is the share of the frequencies that comes from wordfreq, and TRUST is the
 weights of all pairs. Both are fitted to fortune cookies (Debian's `fortunes`), on which the model
 is not trained. For the choice of sources we looked at parts of the four collections in
 docs/explanation/channel.md; these parts are not in the reported figures.
-src/channel/prior/english.rs describes the file.
+src/language/english.rs describes the file.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@
 
 use super::lanes::{LaneVec, Lanes, TOKENS_PER_TILE, add_scaled, any, dot, inverse};
 use super::probabilities::{Logs, Plain, Probabilities, Short, x_ln_x};
-use crate::channel::prior::{NgramPrior, Triples};
+use crate::language::{NgramPrior, Triples};
 #[cfg(target_arch = "x86_64")]
 use crate::support::simd::{Avx2, Avx512};
 

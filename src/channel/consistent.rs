@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use super::read::Observed;
-use crate::channel::prior::NgramPrior;
+use crate::language::NgramPrior;
 use crate::support::error::{Error, Result};
 
 /// Maximum number of sentences that are enumerated.

@@ -83,6 +83,7 @@ fn unseen(once: f64, n: f64) -> f64 {
 
 impl Estimated {
     pub(super) fn new(mechanism: Arc<dyn Mechanism>, draws: Draws) -> Result<Self> {
+        mechanism.check_one_law()?;
         let words = mechanism.vocabulary().len();
         draws.check(words)?;
         let mut allowed = vec![true; words];

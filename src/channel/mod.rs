@@ -18,7 +18,6 @@ mod estimated;
 mod features;
 mod lanes;
 mod posterior;
-pub mod prior;
 mod probabilities;
 mod read;
 mod sampled;
@@ -64,6 +63,9 @@ const MIN_LAWS: usize = 512;
 pub fn word_bits(text: &TextPrivatizer, control: &Control) -> Result<WordBits> {
     if text.mechanism().randomness().seed().is_some() {
         return Ok(WordBits::Unknown(Guarantee::SEEDED));
+    }
+    if text.mechanism().in_order().is_some() {
+        return Ok(WordBits::Unknown(WordBits::NO_ONE_LAW));
     }
     if !text.mechanism().has_law() {
         return Ok(WordBits::Unknown(WordBits::NO_LAW));
@@ -122,6 +124,7 @@ impl Channel {
     /// [`Error::Parameter`] for a mechanism without a law, a wrong `FASTDX_CACHE_BYTES`.
     pub fn new(text: TextPrivatizer, cache_bytes: Option<usize>) -> Result<Self> {
         let mechanism = text.mechanism();
+        mechanism.check_one_law()?;
         if !mechanism.has_law() {
             let expected = "one whose law can be computed: that of noise in more than two dimensions \
                             is an integral over cells of the vocabulary which nobody can compute \

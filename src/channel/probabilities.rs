@@ -2,7 +2,7 @@
 //! what entropies are made of.
 
 use super::lanes::{Lanes, dot, inverse};
-use crate::channel::prior::NgramPrior;
+use crate::language::NgramPrior;
 
 /// x·ln x, 0 at 0.
 pub(super) fn x_ln_x(x: f64) -> f64 {

@@ -9,8 +9,8 @@ use rand::{Rng, RngExt};
 
 use super::*;
 use crate::Cover;
-use crate::channel::prior::NgramPrior;
 use crate::distance::metric::Metric;
+use crate::language::NgramPrior;
 use crate::mechanism::finite_law::FiniteLaw;
 use crate::mechanism::neighbor_response::NeighborResponse;
 use crate::mechanism::remapped::Remapped;

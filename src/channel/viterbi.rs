@@ -8,7 +8,7 @@
 
 use super::chain::Chain;
 use super::sweep::{Likelihoods, block_of};
-use crate::channel::prior::Triples;
+use crate::language::Triples;
 use crate::support::error::Result;
 
 /// ln of the best path to each state: tokens first, then contexts.

@@ -20,6 +20,8 @@ use crate::support::error::{Error, Result};
 
 /// V times the largest product of Q and F has at most so many bits.
 const LOG2_ALL: u32 = 127;
+/// The products of F and what is added to Q have at most so many bits in all.
+const LOG2_ADDED: u32 = 125;
 
 /// Public weights of all words.
 #[derive(Debug)]
@@ -32,6 +34,7 @@ pub struct BaseMeasure {
     most: u32,
     total: u64,
     shift: u32,
+    room: u32,
     table: AliasTable,
     fingerprint: u64,
     /// Where it comes from, in words.
@@ -67,14 +70,20 @@ impl BaseMeasure {
         if most == least {
             return Ok(None);
         }
-        let largest = f64::from(u32::MAX);
-        let integer = |q: &f64| (q / most * largest).round().max(1.0) as u32;
-        Ok(Some(Self::of_integers(
-            weights.iter().map(integer).collect(),
-        )))
+        Ok(Some(Self::of_model(weights, 0)))
     }
 
-    fn of_integers(weights: Box<[u32]>) -> Self {
+    /// The same integers of any public numbers, equal or unlike as they may be, with room for
+    /// weights that are added to them: these may sum to [`added`](Self::added), at least 2^room
+    /// times the sum of all Q (no such number for 0).
+    pub(crate) fn of_model(weights: &[f64], room: u32) -> Self {
+        let most = weights.iter().fold(f64::MIN_POSITIVE, |a, &q| a.max(q));
+        let largest = f64::from(u32::MAX);
+        let integer = |q: &f64| (q / most * largest).round().max(1.0) as u32;
+        Self::of_integers(weights.iter().map(integer).collect(), room)
+    }
+
+    fn of_integers(weights: Box<[u32]>, room: u32) -> Self {
         let most = weights.iter().copied().max().unwrap_or(1);
         let least = weights.iter().copied().min().unwrap_or(1);
         let share = |&q: &u32| f64::from(q) / f64::from(most);
@@ -82,13 +91,20 @@ impl BaseMeasure {
         let all = u64::from(most) * weights.len() as u64;
         let bits = u64::BITS - all.leading_zeros();
         let law = Law::of_weights(weights.iter().map(|&q| q.into()));
+        let shift = (bits + LOG2_LARGEST).saturating_sub(LOG2_ALL);
+        let needed = match room {
+            0 => 0,
+            _ => (u64::BITS - (law.total() as u64).leading_zeros() + room)
+                .saturating_sub(LOG2_ADDED - LOG2_LARGEST),
+        };
         BaseMeasure {
             penalties: shares.iter().map(|q| -q.ln()).collect(),
             shares,
             least,
             most,
             total: law.total() as u64,
-            shift: (bits + LOG2_LARGEST).saturating_sub(LOG2_ALL),
+            shift: shift.max(needed),
+            room,
             table: AliasTable::new(&law),
             fingerprint: xxh3_64(bytemuck::cast_slice(&weights)).max(1),
             source: "given weights".into(),
@@ -114,7 +130,12 @@ impl BaseMeasure {
         for &id in kept {
             weights[id as usize] = self.weights[id as usize];
         }
-        Self::of_integers(weights).named(self.source.clone())
+        let mut base = Self::of_integers(weights, self.room).named(self.source.clone());
+        if self.room > 0 {
+            // What is added may be as much as before.
+            base.shift = self.shift;
+        }
+        base
     }
 
     /// The number of words.
@@ -160,6 +181,11 @@ impl BaseMeasure {
         self.shift
     }
 
+    /// The most that weights added to Q may sum to: their products with F stay below 2¹²⁵.
+    pub fn added(&self) -> u64 {
+        1 << (LOG2_ADDED + self.shift - LOG2_LARGEST).min(63)
+    }
+
     /// XXH3-64 of the integers.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
@@ -190,12 +216,29 @@ mod tests {
         for (count, most) in [(1, 2), (3, u32::MAX), (20_000, u32::MAX), (1 << 20, 77)] {
             let mut weights = vec![1; count];
             weights[count / 2] = most;
-            let base = BaseMeasure::of_integers(weights.into());
+            let base = BaseMeasure::of_integers(weights.into(), 0);
             let largest = u128::from(most) * shortened(1 << LOG2_LARGEST, base.shift());
             assert!(largest.checked_mul(count as u128).expect("fits") <= 1 << LOG2_ALL);
             // No bit is left out without need.
             let more = u128::from(most) << (LOG2_LARGEST + 1 - base.shift().max(1));
             assert!(base.shift() == 0 || more * count as u128 > 1 << LOG2_ALL);
+        }
+    }
+
+    #[test]
+    fn what_is_added_has_room() {
+        for (count, room) in [(1, 1), (6, 10), (20_000, 10), (400_000, 10), (1 << 20, 3)] {
+            for exponent in [0.0, -1.0] {
+                let weights = (1..=count).map(|i| f64::from(i).powf(exponent));
+                let base = BaseMeasure::of_model(&weights.collect::<Vec<_>>(), room);
+                let added = u128::from(base.added());
+                assert!(added >= u128::from(base.total()) << room, "{count} {room}");
+                let largest = shortened(1 << LOG2_LARGEST, base.shift());
+                assert!(largest > 1 << (LOG2_FLOOR + 20));
+                assert!(added.checked_mul(largest).expect("fits") <= 1 << LOG2_ADDED);
+                // The same room where some words are never released.
+                assert_eq!(base.of_released(&[0]).added(), base.added());
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Word mechanisms: each draws a word to release in place of a given word.
 
+pub mod contextual;
 pub mod finite_law;
 mod grouped;
 pub mod hyperbolic_laplace;
@@ -24,6 +25,7 @@ use crate::support::parallel::Control;
 use crate::support::random::{Key, Randomness, uniform_below};
 use crate::words::space::MetricSpace;
 use crate::words::vocabulary::Vocabulary;
+use contextual::ContextualTem;
 
 /// A mechanism that replaces words of a vocabulary by words of the same vocabulary: the required
 /// methods.
@@ -77,8 +79,9 @@ pub trait WordMechanism: Any + Send + Sync {
 /// | it knows how often words come back | [`known_unchanged`](Self::known_unchanged) |
 /// | its log-ratios are not bounded by ε·d alone | [`bound`](Self::bound) |
 /// | it post-processes another mechanism | [`inner`](Self::inner) |
+/// | it draws a text in order, each word by what was released before | [`in_order`](Self::in_order) |
 ///
-/// The methods up to `inner` may be overridden; the others are for callers.
+/// The methods up to `in_order` may be overridden; the others are for callers.
 pub trait Mechanism: WordMechanism {
     // Methods that a mechanism may override.
 
@@ -136,6 +139,12 @@ pub trait Mechanism: WordMechanism {
         None
     }
 
+    /// The mechanism as one that draws a text in order, each word by what has been released before
+    /// it. It has no law of one word.
+    fn in_order(&self) -> Option<&ContextualTem> {
+        None
+    }
+
     // Methods for callers; no mechanism has a reason to override these.
 
     /// The vocabulary of inputs and outputs.
@@ -146,6 +155,21 @@ pub trait Mechanism: WordMechanism {
     /// The guarantee's distance between two words of the vocabulary.
     fn distance(&self, a: u32, b: u32) -> f64 {
         self.space().distance(a, b)
+    }
+
+    /// Refuses what needs one law of a word, wherever it stands.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`](crate::Error::Parameter) for a mechanism that draws a text [in order](Self::in_order).
+    fn check_one_law(&self) -> Result<()> {
+        match self.in_order() {
+            None => Ok(()),
+            Some(_) => Err(crate::Error::parameter(
+                "language",
+                "\"frequency\" or \"uniform\" for what needs one law of a word",
+                "a model of what was released before it: see probabilities_after",
+            )),
+        }
     }
 
     /// Computes [`law_of_scores`](Self::law_of_scores) from the word's distances to all words.
@@ -178,8 +202,10 @@ pub trait Mechanism: WordMechanism {
     /// Draws `size` independent replacements of one word.
     ///
     /// # Errors
-    /// [`Error::UnknownWord`](crate::Error::UnknownWord).
+    /// [`Error::UnknownWord`](crate::Error::UnknownWord); the errors of
+    /// [`check_one_law`](Self::check_one_law).
     fn sample(&self, word: &str, size: usize) -> Result<Vec<u32>> {
+        self.check_one_law()?;
         self.privatize_ids(&vec![self.vocabulary().require(word)?; size])
     }
 }

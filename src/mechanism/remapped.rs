@@ -30,9 +30,10 @@ impl Remapped {
     /// Wraps `inner`; each of its outputs becomes one of the outputs that `cover` has for it.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a cover of other words or another metric, or a cover without an
-    /// output for some word.
+    /// [`Error::Parameter`] for a cover of other words or another metric, a cover without an
+    /// output for some word, or an `inner` without one law of a word.
     pub fn new(inner: Arc<dyn Mechanism>, cover: Arc<Cover>) -> Result<Self> {
+        inner.check_one_law()?;
         cover.check_space(inner.space())?;
         if cover.k() == 0 {
             let expected = "a cover with an output for every word";

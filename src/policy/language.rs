@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Reference;
 use super::keys::described;
 use crate::NgramPrior;
-use crate::channel::prior::by_rank;
+use crate::language::by_rank;
 use crate::law::base::BaseMeasure;
 use crate::support::error::{Error, Result};
 use crate::words::space::MetricSpace;

@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::in_order::Said;
 use super::{Consistent, Drawn, Fate, Oov, TextPrivatizer, normalize};
 use crate::mechanism::Mechanism;
 use crate::numbers::Figure;
@@ -25,6 +26,8 @@ pub struct Replacements {
     unknown: HashMap<Box<str>, u32>,
     figures: HashMap<Figure, i64>,
     unknown_bytes: usize,
+    /// Those of a mechanism that draws in order.
+    pub(super) said: Said,
 }
 
 impl Replacements {
@@ -46,7 +49,7 @@ impl Replacements {
     /// Approximate bytes of the unknown words. The vocabulary limits the known ones; these grow
     /// with the text.
     pub fn unknown_bytes(&self) -> usize {
-        self.unknown_bytes
+        self.unknown_bytes + self.said.unknown_bytes
     }
 
     fn clear(&mut self) {
@@ -54,6 +57,7 @@ impl Replacements {
         self.unknown.clear();
         self.figures.clear();
         self.unknown_bytes = 0;
+        self.said.clear();
     }
 }
 

@@ -8,11 +8,10 @@
 mod bound;
 mod byte_span;
 mod came_back;
-mod compounds;
 mod consistent;
 mod decoding;
 mod figures;
-mod ids;
+mod in_order;
 mod memo;
 mod pad;
 mod places;
@@ -20,7 +19,6 @@ mod policy;
 pub mod records;
 mod release;
 mod spans;
-mod tokenize;
 mod tokens;
 
 use std::borrow::Cow;
@@ -30,21 +28,15 @@ use std::sync::Arc;
 
 use byte_span::ByteSpan;
 use came_back::CameBack;
-use compounds::beginnings;
-pub(crate) use compounds::compounds_of;
-pub use compounds::known_words;
 pub use consistent::Replacements;
 pub use decoding::looks_misdecoded;
 use figures::{Replacing, figure_fate};
-pub use ids::{ends_sentence, id_of, word_ids};
 use memo::{Memo, MemoPool, UpcomingWord};
 pub use pad::padded;
 pub use places::{PositionUnit, byte_ranges, spans_in};
 pub use policy::{Consistent, Counts, Oov, Policy};
 use release::Assembly;
 pub use release::{unreadable, unreadable_beside};
-use tokenize::without_symbols;
-pub use tokenize::{BETWEEN, Words, normalize, words};
 
 use crate::guarantee::Guarantee;
 use crate::guarantee::measured::calibration::{self, Unchanged};
@@ -53,7 +45,12 @@ use crate::numbers::Figure;
 use crate::support::error::{Error, Hidden, Result};
 use crate::support::fork::Once;
 use crate::support::parallel::{Control, both, install, map_all, map_all_with};
-use crate::words::vocabulary::{Beginning, Vocabulary, WordTable};
+pub(crate) use crate::words::tokenize::compounds_of;
+pub use crate::words::tokenize::{
+    BETWEEN, Words, ends_sentence, id_of, known_words, look_up, normalize, word_ids, words,
+};
+use crate::words::tokenize::{beginnings, without_symbols};
+use crate::words::vocabulary::{Beginning, WordTable};
 
 /// Bytes of text that are processed at a time.
 const BLOCK: usize = 8 << 20;
@@ -106,12 +103,6 @@ enum Unit<'a> {
     Raw(&'a str),
     /// A number or a date drawn by its own law.
     Figure(Figure),
-}
-
-/// The id of a word in the form of [`normalize`], or as written if the vocabulary has only that
-/// spelling ("Paris").
-pub fn look_up(vocabulary: &Vocabulary, form: &str, word: &str) -> Option<u32> {
-    vocabulary.id(form).or_else(|| vocabulary.id(word))
 }
 
 /// A word of a text: its bytes and its fate.
@@ -348,16 +339,18 @@ impl TextPrivatizer {
             });
             let (block, later) = rest.split_at(fits.count().max(1));
             install(block.iter().map(|t| t.len()).sum(), SMALL, || {
-                self.privatize_block(block, &mut out, &mut counts, replacements, control)
+                self.privatize_block(block, None, &mut out, &mut counts, replacements, control)
             })??;
             rest = later;
         }
         Ok((out, counts))
     }
 
+    /// With `clear`, the texts are parts of one text: the clear text before each.
     fn privatize_block(
         &self,
         texts: &[&str],
+        clear: Option<&[&str]>,
         out: &mut Vec<String>,
         counts: &mut Counts,
         replacements: &mut Replacements,
@@ -380,14 +373,18 @@ impl TextPrivatizer {
                 (place, Some((i, start)))
             })?;
         }
-        let drawn = match self.policy.consistent {
-            Consistent::Never => {
+        let drawn = match (self.mechanism.in_order(), self.policy.consistent) {
+            (Some(tem), _) => {
+                let texts: Vec<_> = texts.iter().copied().zip(&found).collect();
+                self.draw_texts_in_order(tem, &texts, clear, replacements, control)?
+            }
+            (None, Consistent::Never) => {
                 let known: Vec<&[u32]> = found.iter().map(|found| &found.known[..]).collect();
                 let unknown = found.iter().map(|found| found.counts.unknown).sum();
                 let figures = found.iter().flat_map(|found| &found.figures);
                 self.draw(&known.concat(), unknown, figures, control)?
             }
-            _ => {
+            (None, _) => {
                 let each = texts
                     .iter()
                     .zip(&found)
@@ -519,6 +516,13 @@ impl TextPrivatizer {
     /// # Errors
     /// [`Error::WordId`], [`Error::Interrupted`].
     pub fn privatize_ids(&self, ids: &[u32], control: &Control) -> Result<Vec<u32>> {
+        if let Some(tem) = self.mechanism.in_order() {
+            self.mechanism.vocabulary().check_ids(ids)?;
+            let fates: Vec<Fate> = ids.iter().map(|&id| Fate::Replace(id)).collect();
+            let (tokens, mut kept) = (vec![""; ids.len()], Replacements::default());
+            let drawn = self.draw_tokens_in_order(tem, &tokens, &fates, &[], &mut kept, control)?;
+            return Ok(drawn.known);
+        }
         if self.policy.consistent == Consistent::Never {
             return self.mechanism.privatize_ids_with(ids, control);
         }

@@ -15,9 +15,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::byte_span::ByteSpan;
-use super::tokenize::is_space;
 use super::{compounds_of, id_of, known_words, look_up, normalize};
 use crate::numbers::Figures;
+use crate::words::tokenize::is_space;
 use crate::words::vocabulary::Vocabulary;
 
 /// The ids of the words that the tokeniser does not read back as themselves, ascending. Where no

@@ -4,10 +4,10 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::tokenize::is_space;
 use super::{Consistent, Counts, Policy, Replacements, TextPrivatizer};
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
+use crate::words::tokenize::is_space;
 
 /// The parts of a text between the strings of `outside`, in order. `None` if the text does not have
 /// these strings around its parts, or if the parts could lie in more than one way.
@@ -163,6 +163,13 @@ impl TextPrivatizer {
         }
         let spans = &self.whole_words(text, spans);
         let parts: Vec<&str> = spans.iter().map(|span| &text[span.clone()]).collect();
+        let mut done = 0;
+        let clear = spans.iter().map(|span| {
+            let before = std::mem::replace(&mut done, span.end)..span.start;
+            &text[before]
+        });
+        let clear: Vec<&str> = clear.collect();
+        let parts = (&parts[..], &clear[..]);
         let own_figures = self.has_own_figures(text, spans);
         let (new, counts) = match self.policy().consistent {
             Consistent::Text => {
@@ -175,13 +182,13 @@ impl TextPrivatizer {
                     ..self.clone()
                 };
                 of_call.privatize_parts(
-                    &parts,
+                    parts,
                     &own_figures,
                     &mut Replacements::default(),
                     control,
                 )?
             }
-            _ => self.privatize_parts(&parts, &own_figures, replacements, control)?,
+            _ => self.privatize_parts(parts, &own_figures, replacements, control)?,
         };
         let (mut out, mut places) = put_together(text, spans, &new, |_| false);
         // A space parts what would be read as one word: an output and the text beside it.
@@ -198,14 +205,27 @@ impl TextPrivatizer {
         Ok((out, places, counts))
     }
 
-    /// The parts of a text, of which some have their numbers and dates and others words alone.
+    /// The parts of a text, with the clear text before each. Some of them have their numbers and
+    /// dates and others words alone.
     fn privatize_parts(
         &self,
-        parts: &[&str],
+        (parts, clear): (&[&str], &[&str]),
         own_figures: &[bool],
         replacements: &mut Replacements,
         control: &Control,
     ) -> Result<(Vec<String>, Counts)> {
+        if self.mechanism().in_order().is_some() {
+            if let Some(at) = own_figures.iter().position(|own| !own) {
+                let expected = "whole numbers and dates, for a mechanism that draws in order";
+                let got = format!("a part of one at position {at} of their union");
+                return Err(Error::parameter("spans", expected, got));
+            }
+            replacements.tie(self.mechanism())?;
+            let (mut out, mut counts) = (Vec::new(), Counts::default());
+            let clear = Some(clear);
+            self.privatize_block(parts, clear, &mut out, &mut counts, replacements, control)?;
+            return Ok((out, counts));
+        }
         if own_figures.iter().all(|&own| own) {
             return self.privatize_texts_with(parts, replacements, control);
         }

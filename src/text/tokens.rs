@@ -77,13 +77,16 @@ impl TextPrivatizer {
         fates.iter().for_each(|&fate| counts.add(fate));
         let all = || tokens.iter().copied().zip(fates.iter().copied());
         self.refuse_unknown(all(), |n| (format!("token {n},"), None))?;
-        let drawn = match self.policy.consistent {
-            Consistent::Never => {
+        let drawn = match (self.mechanism.in_order(), self.policy.consistent) {
+            (Some(tem), _) => {
+                self.draw_tokens_in_order(tem, tokens, fates, figures, replacements, control)?
+            }
+            (None, Consistent::Never) => {
                 let known = fates.iter().filter_map(|fate| fate.id());
                 let known = known.collect::<Vec<u32>>();
                 self.draw(&known, counts.unknown, figures.iter(), control)?
             }
-            _ => {
+            (None, _) => {
                 let one = std::iter::once((all(), figures));
                 self.draw_consistently(one, replacements, control)?
             }

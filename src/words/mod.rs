@@ -5,4 +5,5 @@ pub mod graph;
 pub mod index;
 pub mod space;
 pub(crate) mod stored_certificates;
+pub mod tokenize;
 pub mod vocabulary;

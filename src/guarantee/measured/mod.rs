@@ -102,6 +102,9 @@ impl WordBits {
     pub const PRIOR: &'static str = "1/(rank + 2.7)";
     /// Why noise mechanisms have no number.
     pub const NO_LAW: &'static str = "the law of this noise cannot be computed";
+    /// Why mechanisms that draw in order have no number.
+    pub const NO_ONE_LAW: &'static str = "a word's law depends on what was released before it: \
+        language=\"frequency\" has one law of a word";
 }
 
 impl fmt::Display for WordBits {

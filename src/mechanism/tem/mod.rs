@@ -12,10 +12,11 @@
 //! exactly, using the k nearest words; [`gumbel`] is the paper's, kept as the reference. README.md,
 //! beside this file, explains the samplers step by step.
 
+pub(in crate::mechanism) mod after;
 mod ahead;
 pub(crate) mod columns;
 mod covered;
-mod draw;
+pub(in crate::mechanism) mod draw;
 pub mod gumbel;
 mod law_cache;
 mod level_bins;

@@ -223,6 +223,7 @@ pub fn near_losses(
 }
 
 fn check_law(mechanism: &dyn Mechanism) -> Result<()> {
+    mechanism.check_one_law()?;
     match mechanism.has_law() {
         true => Ok(()),
         false => {
@@ -323,6 +324,7 @@ pub fn simulate(
     control: &Control,
 ) -> Result<Vec<DrawCounts>> {
     check_eta(eta)?;
+    mechanism.check_one_law()?;
     mechanism.vocabulary().check_ids(words)?;
     if draws == 0 {
         return Err(Error::parameter("draws", "at least 1", draws));

@@ -130,6 +130,7 @@ fn drawn_unchanged(
     draws: usize,
     control: &Control,
 ) -> Result<Vec<usize>> {
+    mechanism.check_one_law()?;
     let repeated: Vec<u32> = ids
         .iter()
         .flat_map(|&id| std::iter::repeat_n(id, draws))

@@ -61,6 +61,7 @@ pub fn largest_loss(
 ) -> Result<LargestLoss> {
     let vocabulary = mechanism.vocabulary();
     let count = vocabulary.len();
+    mechanism.check_one_law()?;
     if !mechanism.has_law() {
         let got = mechanism.guarantee().mechanism;
         let expected = "one whose law can be computed";

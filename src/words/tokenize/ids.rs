@@ -2,8 +2,14 @@
 
 use std::ops::Range;
 
-use super::{compounds_of, known_words, look_up, normalize, without_symbols};
+use super::{compounds_of, known_words, normalize, without_symbols};
 use crate::words::vocabulary::Vocabulary;
+
+/// The id of a word in the form of [`normalize`], or as written if the vocabulary has only that
+/// spelling ("Paris").
+pub fn look_up(vocabulary: &Vocabulary, form: &str, word: &str) -> Option<u32> {
+    vocabulary.id(form).or_else(|| vocabulary.id(word))
+}
 
 /// The id under which a mechanism replaces a word as written, if the vocabulary has it.
 pub fn id_of(vocabulary: &Vocabulary, word: &str) -> Option<u32> {
@@ -28,15 +34,31 @@ pub fn word_ids<'a>(
 /// Whether a word after `between` begins a sentence: `between` has a full stop, an exclamation or
 /// question mark, or an empty line.
 pub fn ends_sentence(between: &str) -> bool {
-    let mut breaks = 0;
-    between.chars().any(|c| match c {
-        '.' | '!' | '?' | '…' | '。' | '！' | '？' => true,
-        '\n' => {
-            breaks += 1;
-            breaks > 1
+    let mut gap = Gap::default();
+    gap.add(between);
+    gap.ends_sentence()
+}
+
+/// What stands between two words, which may come in parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Gap {
+    mark: bool,
+    breaks: usize,
+}
+
+impl Gap {
+    /// Adds a part.
+    pub(crate) fn add(&mut self, part: &str) {
+        for c in part.chars() {
+            self.mark |= matches!(c, '.' | '!' | '?' | '…' | '。' | '！' | '？');
+            self.breaks += usize::from(c == '\n');
         }
-        _ => false,
-    })
+    }
+
+    /// Whether a word behind it begins a sentence, see [`ends_sentence`].
+    pub(crate) fn ends_sentence(&self) -> bool {
+        self.mark || self.breaks > 1
+    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@
 //! vector ("sparse plus rank one").
 
 mod english;
+pub(crate) mod expected;
 mod stored;
 mod train;
 
@@ -22,9 +23,10 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::support::error::{Error, Result};
-use crate::text::{ends_sentence, word_ids};
 use crate::words::space::MetricSpace;
+use crate::words::tokenize::{ends_sentence, word_ids};
 use crate::words::vocabulary::Vocabulary;
+pub use expected::{Expected, LanguageModel, NgramWeights};
 
 /// Seen words after contexts: the words of every context, ascending, with their discounted
 /// probabilities.
@@ -257,15 +259,23 @@ impl NgramPrior {
         if self.order == 1 {
             return;
         }
+        let (last, context) = self.contexts(history);
+        self.mix(&self.pairs, last as usize, out);
+        if let Some(context) = context {
+            self.mix(&self.triples.rows, context, out);
+        }
+    }
+
+    /// The context of one token behind the tokens of a sentence's start, and that of two, if it was
+    /// seen.
+    fn contexts(&self, history: &[u32]) -> (u32, Option<usize>) {
         let start = self.start() as u32;
         let last = history.last().copied().unwrap_or(start);
-        self.mix(&self.pairs, last as usize, out);
-        if self.order == 3 && !history.is_empty() {
-            let first = history.len().checked_sub(2).map_or(start, |at| history[at]);
-            if let Some(context) = self.triples.find(first, last) {
-                self.mix(&self.triples.rows, context, out);
-            }
+        if self.order < 3 || history.is_empty() {
+            return (last, None);
         }
+        let first = history.len().checked_sub(2).map_or(start, |at| history[at]);
+        (last, self.triples.find(first, last))
     }
 
     fn mix(&self, rows: &Rows, context: usize, out: &mut [f64]) {
@@ -280,14 +290,9 @@ impl NgramPrior {
         if self.order == 1 {
             return one;
         }
-        let start = self.start() as u32;
-        let last = history.last().copied().unwrap_or(start);
+        let (last, context) = self.contexts(history);
         let two = self.probability_behind(last, token);
-        if self.order == 2 || history.is_empty() {
-            return two;
-        }
-        let first = history.len().checked_sub(2).map_or(start, |at| history[at]);
-        match self.triples.find(first, last) {
+        match context {
             None => two,
             Some(c) => self.triples.rows.weight(c, token) + self.triples.rows.rest[c] * two,
         }
@@ -296,7 +301,7 @@ impl NgramPrior {
     /// The tokens of words: an unknown one becomes the unknown token.
     pub fn tokens<S: AsRef<str>>(&self, words: &[S]) -> Vec<u32> {
         let vocabulary = self.space.vocabulary();
-        let id = |word: &S| crate::text::id_of(vocabulary, word.as_ref());
+        let id = |word: &S| crate::words::tokenize::id_of(vocabulary, word.as_ref());
         let ids = words.iter().map(id);
         ids.map(|id| id.unwrap_or(self.unknown_token())).collect()
     }

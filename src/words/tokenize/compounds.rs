@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::tokenize::{Class, class, is_space, normalize, words};
+use super::{Class, class, is_space, normalize, words};
 use crate::words::vocabulary::{Beginning, Vocabulary};
 
 /// Maximum number of joined parts in which a vocabulary's word is searched.

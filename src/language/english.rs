@@ -27,7 +27,7 @@ use crate::words::embedding::Embedding;
 use crate::words::space::MetricSpace;
 use crate::words::vocabulary::Vocabulary;
 
-static BYTES: &[u8] = include_bytes!("../../../data/english.ngrams");
+static BYTES: &[u8] = include_bytes!("../../data/english.ngrams");
 const MAGIC: &[u8; 8] = b"FDXNGRAM";
 const VERSION: u32 = 1;
 /// More than any such file holds.

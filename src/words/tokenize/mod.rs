@@ -12,13 +12,21 @@
 //! - punctuation of Latin-1 (§ ¡ « · …) between letters, which wrongly decoded text contains.
 //!
 //! An e-mail address or a web address is one word. Other punctuation, such as a hyphen, separates
-//! words, unless a vocabulary has the compound ([`known_words`](super::known_words)).
+//! words, unless a vocabulary has the compound ([`known_words`]).
+
+mod compounds;
+mod ids;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+
+pub use compounds::known_words;
+pub(crate) use compounds::{beginnings, compounds_of};
+pub(crate) use ids::Gap;
+pub use ids::{ends_sentence, id_of, look_up, word_ids};
 
 /// The text that is released unchanged, because it belongs to no word, in the words of the
 /// guarantee.
@@ -27,7 +35,7 @@ pub const BETWEEN: &str = "white space, punctuation, symbols (+ < = > ^ ` | ~ * 
 
 /// The class of a character, which decides whether it belongs to a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+enum Class {
     /// Part of a word.
     Word,
     /// Part of a word that it touches; no word by itself.
@@ -259,12 +267,12 @@ fn joined(text: &str, at: usize, last: char) -> Option<usize> {
 
 /// White space except NEL (U+0085), which wrongly decoded text has in the middle of words.
 #[inline]
-pub(super) fn is_space(c: char) -> bool {
+pub(crate) fn is_space(c: char) -> bool {
     c.is_whitespace() && c != '\u{85}'
 }
 
 #[inline]
-pub(super) fn class(c: char) -> Class {
+fn class(c: char) -> Class {
     match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '$' => Class::Word,
         ' ' | '\t'..='\r' => Class::Space,
@@ -305,7 +313,7 @@ pub(super) fn class(c: char) -> Class {
 }
 
 /// A word without the symbols around it, if it has any: "c" for "c++", "5" for "$5".
-pub fn without_symbols(word: &str) -> Option<&str> {
+pub(crate) fn without_symbols(word: &str) -> Option<&str> {
     let symbol = |c: char| {
         c == '$'
             || class(c) == Class::Symbol

@@ -1,0 +1,137 @@
+//! What a law that multiplies a Tem's by more than its base measure needs of it.
+
+use std::sync::Arc;
+
+use rand::Rng;
+
+use super::draw::DrawScratch;
+use super::neighborhoods::Row;
+use super::output_distances::OutputDistances;
+use super::outside::Distances;
+use super::{Sampler, Tem};
+use crate::cover::Cover;
+use crate::distance::neighbors::Grid;
+use crate::law::word_cache::CacheBudget;
+
+/// A word's nearest outputs, and a bound on all others.
+#[derive(Default)]
+pub(in crate::mechanism) struct Nearest {
+    /// The outputs with their F.
+    pub(in crate::mechanism) outputs: Vec<(u32, u128)>,
+    /// Every word whose entry is at most this is among the nearest, whether an output or not.
+    last: u64,
+    /// A bound on F of all others.
+    pub(in crate::mechanism) bound: u128,
+}
+
+impl Tem {
+    /// Whether it draws from the law in integers.
+    pub(in crate::mechanism) fn is_exact(&self) -> bool {
+        self.sampler == Sampler::Exact
+    }
+
+    /// The grid, if draws may look at a few distances instead of the whole row.
+    pub(in crate::mechanism) fn few_distances(&self) -> Option<Grid> {
+        let simple = self.randomness.takes_the_simple_draw();
+        self.grid().filter(|_| !simple)
+    }
+
+    pub(in crate::mechanism) fn budget(&self) -> &Arc<CacheBudget> {
+        self.neighborhoods.budget()
+    }
+
+    /// Number of tries that cost as much as a row.
+    pub(in crate::mechanism) fn tries_per_row(&self) -> u32 {
+        self.cache.tries_per_row()
+    }
+
+    /// The rank of a word as an output: its id, without a cover.
+    pub(in crate::mechanism) fn rank(&self, id: u32) -> Option<u32> {
+        self.cover.as_ref().map_or(Some(id), |cover| cover.rank(id))
+    }
+
+    /// Draws one output of a word's law.
+    pub(in crate::mechanism) fn draw_one(
+        &self,
+        id: u32,
+        rng: &mut impl Rng,
+        scratch: &mut DrawScratch,
+    ) -> u32 {
+        let mut y = id;
+        self.draw_word(id, 1, rng, scratch, |drawn| y = drawn);
+        y
+    }
+
+    /// F of some outputs, given by rank: the integers of the word's law.
+    pub(in crate::mechanism) fn factors(
+        &self,
+        id: u32,
+        grid: Grid,
+        ranks: &[u32],
+        factors: &mut Vec<u128>,
+    ) {
+        const SOME: usize = 64;
+        let terms = self.terms(self.cover.as_deref(), grid);
+        let (far, mut apart) = ([f64::INFINITY; SOME], [0.0; SOME]);
+        factors.clear();
+        for ranks in ranks.chunks(SOME) {
+            let apart = &mut apart[..ranks.len()];
+            let distances = OutputDistances {
+                space: &*self.space,
+                id,
+                cover: self.cover.as_deref(),
+            };
+            distances.distances(ranks, &far[..ranks.len()], apart);
+            factors.extend(apart.iter().map(|d| terms.factor(grid.round(*d))));
+        }
+    }
+
+    /// Whether each output stands for itself alone.
+    pub(in crate::mechanism) fn releases_words(&self) -> bool {
+        self.cover.as_ref().is_none_or(|cover| cover.is_identity())
+    }
+
+    /// The nearest `count` words of a word, where outputs stand for themselves. Returns the bytes.
+    pub(in crate::mechanism) fn nearest(
+        &self,
+        id: u32,
+        grid: Grid,
+        count: usize,
+        nearest: &mut Nearest,
+    ) -> usize {
+        let terms = self.terms(None, grid);
+        let mut row = Row::default();
+        let list = self.neighborhoods.list(&*self.space, id, &mut row);
+        let entries = &list.entries[..count.min(list.entries.len())];
+        nearest.last = entries.last().copied().unwrap_or(0);
+        nearest.bound = terms.most_factor(grid.distance(nearest.last));
+        nearest.outputs = Vec::with_capacity(entries.len());
+        for &entry in entries {
+            let y = grid.id(entry);
+            if self
+                .cover
+                .as_deref()
+                .is_none_or(|c: &Cover| c.rank(y).is_some())
+            {
+                let factor = terms.factor(grid.distance(entry));
+                nearest.outputs.push((y, factor));
+            }
+        }
+        size_of::<Nearest>() + nearest.outputs.capacity() * size_of::<(u32, u128)>()
+    }
+
+    /// F of a word; `None` if it is among the nearest.
+    pub(in crate::mechanism) fn factor_outside(
+        &self,
+        id: u32,
+        grid: Grid,
+        y: u32,
+        nearest: &Nearest,
+    ) -> Option<u128> {
+        let mut apart = [0.0];
+        self.space.distances_to(id, &[y], &mut apart);
+        let entry = grid.entry(apart[0], y);
+        let outside = entry > nearest.last;
+        outside.then(|| self.terms(None, grid).factor(grid.distance(entry)))
+    }
+}

@@ -1,0 +1,243 @@
+//! Texts whose words are drawn in order, each by what has been released before it.
+//!
+//! The history of a word is the release: words drawn, words kept, marks between them; a number or a
+//! mask is a word that is not in the vocabulary. So who reads the release knows it, too. A text stays
+//! on one thread; texts are drawn at the same time, unless they share their replacements.
+//!
+//! Under `consistent`, the first place of a word is drawn by its history, and the later places are no
+//! draws, but part of the history of what follows. So the theorem of
+//! [`consistent`](super::consistent) holds: a release is a function of the pattern and of one draw a
+//! distinct word, and for each draw the log-ratio is at most ε·d, whatever was released before.
+
+use std::collections::HashMap;
+
+use super::{
+    Consistent, Drawn, Fate, FoundWords, MASK, Oov, Replacements, TextPrivatizer, normalize,
+};
+use crate::mechanism::contextual::{ContextualTem, InOrder, Released, ReleasedWord};
+use crate::numbers::Figure;
+use crate::support::error::Result;
+use crate::support::parallel::{Control, map_all_with};
+
+/// The words drawn so far, where equal words get the same replacement.
+#[derive(Default)]
+pub(super) struct Said {
+    /// Approximate bytes of the unknown words.
+    pub(super) unknown_bytes: usize,
+    known: HashMap<u32, ReleasedWord>,
+    unknown: HashMap<Box<str>, ReleasedWord>,
+}
+
+impl Said {
+    pub(super) fn clear(&mut self) {
+        self.known.clear();
+        self.unknown.clear();
+        self.unknown_bytes = 0;
+    }
+}
+
+/// A word as it stands in its text.
+struct Place<'a> {
+    /// What stands before it, since the last word.
+    between: &'a str,
+    word: &'a str,
+    fate: Fate,
+}
+
+impl FoundWords {
+    fn places<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Place<'a>> {
+        let mut done = 0;
+        self.words.iter().map(move |word| {
+            let between = std::mem::replace(&mut done, word.end)..word.start;
+            Place {
+                between: &text[between],
+                word: &text[word.start..word.end],
+                fate: word.fate,
+            }
+        })
+    }
+}
+
+/// The draws of a text.
+#[derive(Default)]
+struct OfText {
+    known: Vec<u32>,
+    unknown: Vec<u32>,
+}
+
+impl TextPrivatizer {
+    /// Draws a word, or writes it again; `None` is one that is not in the vocabulary.
+    fn draw_or_repeat(
+        &self,
+        (id, word): (Option<u32>, &str),
+        order: &mut InOrder,
+        said: &mut Said,
+    ) -> Result<u32> {
+        if self.policy.consistent == Consistent::Never {
+            return Ok(order.draw(id)?.id());
+        }
+        let form = || normalize(word);
+        let before = match id {
+            Some(id) => said.known.get(&id),
+            None => said.unknown.get(&*form()),
+        };
+        if let Some(&before) = before {
+            order.released.again(before);
+            return Ok(before.id());
+        }
+        let drawn = order.draw(id)?;
+        match id {
+            Some(id) => said.known.insert(id, drawn),
+            None => {
+                let form = form();
+                said.unknown_bytes += 2 * size_of::<(Box<str>, ReleasedWord)>() + form.len();
+                said.unknown.insert(form.into(), drawn)
+            }
+        };
+        Ok(drawn.id())
+    }
+
+    fn draw_places<'a>(
+        &self,
+        places: impl Iterator<Item = Place<'a>>,
+        order: &mut InOrder,
+        said: &mut Said,
+        control: &Control,
+    ) -> Result<OfText> {
+        let mut drawn = OfText::default();
+        for place in places {
+            control.check()?;
+            order.released.between(place.between);
+            let word = place.word;
+            match (place.fate, self.policy.oov) {
+                (Fate::Replace(id), _) => {
+                    let y = self.draw_or_repeat((Some(id), word), order, said)?;
+                    drawn.known.push(y);
+                }
+                (Fate::Unknown, Oov::Random) => {
+                    let y = self.draw_or_repeat((None, word), order, said)?;
+                    drawn.unknown.push(y);
+                }
+                (Fate::Skip, _) | (Fate::Unknown, Oov::Keep) => order.released.kept(word),
+                (Fate::Number | Fate::Date, _) | (Fate::Unknown, Oov::Mask) => {
+                    order.released.other();
+                }
+                (Fate::Unknown, Oov::Drop | Oov::Error) => {}
+            }
+        }
+        control.advance(drawn.known.len());
+        Ok(drawn)
+    }
+
+    /// The history of the word behind a beginning of a release, as its receiver reads it: masks,
+    /// numbers and dates are no words of the vocabulary.
+    pub fn history(&self, released: &str) -> Released<'_> {
+        let mut history = Released::nothing(self.mechanism.vocabulary());
+        let mut done = 0;
+        for (range, figure) in self.units(released) {
+            history.between(&released[done..range.start]);
+            let (before, word) = (&released[..range.start], &released[range.clone()]);
+            let masked = before.ends_with('[') && released[range.end..].starts_with(']');
+            match figure.is_some() || (masked && word == MASK.trim_matches(['[', ']'])) {
+                true => history.other(),
+                false => history.kept(word),
+            }
+            done = range.end;
+        }
+        history.between(&released[done..]);
+        history
+    }
+
+    /// [`draw`](Self::draw) or [`draw_consistently`](Self::draw_consistently), in order. With `clear`
+    /// the texts are parts of one text, with this clear text before each.
+    pub(super) fn draw_texts_in_order(
+        &self,
+        tem: &ContextualTem,
+        texts: &[(&str, &FoundWords)],
+        clear: Option<&[&str]>,
+        kept: &mut Replacements,
+        control: &Control,
+    ) -> Result<Drawn> {
+        let figures = texts.iter().map(|(_, found)| &found.figures[..]);
+        let mut drawn = self.draw_figures_alone(figures, kept, control)?;
+        let key = self.mechanism.randomness().next_key()?;
+        let each: Vec<OfText> = match (self.policy.consistent, clear) {
+            (Consistent::Never | Consistent::Text, None) => {
+                let texts: Vec<_> = (0..).zip(texts).collect();
+                let first = || InOrder::new(tem, key.stream(0));
+                let each = map_all_with(&texts, first, |order, &(at, (text, found))| {
+                    order.begin(key.stream(at));
+                    self.draw_places(found.places(text), order, &mut Said::default(), control)
+                });
+                each.into_iter().collect::<Result<_>>()?
+            }
+            _ => {
+                let mut order = InOrder::new(tem, key.stream(0));
+                let mut end = "";
+                let each = texts.iter().enumerate().map(|(at, (text, found))| {
+                    match clear {
+                        None => order.released = Released::nothing(self.mechanism.vocabulary()),
+                        Some(clear) => {
+                            order.released.between(end);
+                            order.released.read(clear[at]);
+                        }
+                    }
+                    end = &text[found.words.last().map_or(0, |word| word.end)..];
+                    let places = found.places(text);
+                    self.draw_places(places, &mut order, &mut kept.said, control)
+                });
+                each.collect::<Result<_>>()?
+            }
+        };
+        for (of_text, (_, found)) in each.into_iter().zip(texts) {
+            drawn.unchanged += self.came_back.note(&found.known, &of_text.known);
+            drawn.known.extend(of_text.known);
+            drawn.unknown.extend(of_text.unknown);
+        }
+        Ok(drawn)
+    }
+
+    /// The same for words that somebody else has found: one text, without anything between.
+    pub(super) fn draw_tokens_in_order(
+        &self,
+        tem: &ContextualTem,
+        tokens: &[&str],
+        fates: &[Fate],
+        figures: &[Figure],
+        kept: &mut Replacements,
+        control: &Control,
+    ) -> Result<Drawn> {
+        let mut drawn = self.draw_figures_alone(std::iter::once(figures), kept, control)?;
+        let key = self.mechanism.randomness().next_key()?;
+        if self.policy.consistent == Consistent::Text {
+            kept.said.clear();
+        }
+        let places = tokens.iter().zip(fates).map(|(word, &fate)| Place {
+            between: "",
+            word,
+            fate,
+        });
+        let mut order = InOrder::new(tem, key.stream(0));
+        let found = self.draw_places(places, &mut order, &mut kept.said, control)?;
+        let known: Vec<u32> = fates.iter().filter_map(|fate| fate.id()).collect();
+        drawn.unchanged = self.came_back.note(&known, &found.known);
+        (drawn.known, drawn.unknown) = (found.known, found.unknown);
+        Ok(drawn)
+    }
+
+    /// Draws numbers and dates, which have laws of their own and no history.
+    fn draw_figures_alone<'a>(
+        &self,
+        figures: impl Iterator<Item = &'a [Figure]>,
+        kept: &mut Replacements,
+        control: &Control,
+    ) -> Result<Drawn> {
+        match self.policy.consistent {
+            Consistent::Never => self.draw(&[], 0, figures.flatten(), control),
+            _ => {
+                let each = figures.map(|figures| (std::iter::empty(), figures));
+                self.draw_consistently(each, kept, control)
+            }
+        }
+    }
+}

@@ -1,0 +1,592 @@
+//! Tem whose base measure is a model of language: whole texts against enumeration, and the bound over
+//! all pairs of texts.
+
+use std::collections::HashMap;
+use std::panic::catch_unwind;
+use std::sync::Arc;
+
+use fastdx::language::{Expected, LanguageModel, NgramWeights};
+use fastdx::law::base::BaseMeasure;
+use fastdx::mechanism::contextual::{ContextualTem, InOrder, Released};
+use fastdx::mechanism::tem::{Sampler, Truncation};
+use fastdx::text::{Consistent, Oov, Policy, TextPrivatizer};
+use fastdx::words::space::WordMetric;
+use fastdx::{
+    Control, Cover, Embedding, Mechanism, Metric, NgramPrior, Randomness, Result, Tem, Vocabulary,
+    WordMechanism,
+};
+
+use crate::common::{assert_law, embedding};
+
+/// Texts that make a model with seen and unseen pairs, and unknown words.
+const PUBLIC: [&str; 4] = [
+    "w0 w1 w2 w1 w0. w3 w1 w2 zz w2",
+    "w1 w2 w0 w0 w1 w2. zz w3 w1",
+    "w2 w1 w0 w1 w2 w3 w3",
+    "w0 w1 w3. w0 w1 w2 w0",
+];
+
+fn prior(space: &Arc<Embedding>, order: usize) -> Arc<NgramPrior> {
+    let trained = NgramPrior::train(space.clone(), &PUBLIC, order, None, &Control::new());
+    Arc::new(trained.unwrap())
+}
+
+fn tem(space: &Arc<Embedding>, epsilon: f64, randomness: Randomness) -> Tem {
+    Tem::new(space.clone(), epsilon, Truncation::Gamma(1.5), randomness).unwrap()
+}
+
+fn contextual(tem: &Tem, prior: &Arc<NgramPrior>) -> ContextualTem {
+    ContextualTem::new(tem, Arc::new(NgramWeights::new(prior.clone()))).unwrap()
+}
+
+/// The law of a text by enumeration, in floating point, from the model and the distances alone.
+struct Enumeration<'a> {
+    space: &'a Embedding,
+    prior: &'a NgramPrior,
+    epsilon: f64,
+    excluded: &'a [u32],
+    policy: &'a Policy,
+    law: HashMap<String, f64>,
+}
+
+impl Enumeration<'_> {
+    /// The tokens of the last sentence of a release.
+    fn history(&self, released: &str) -> Vec<u32> {
+        let sentence = released.rsplit(['.', '!']).next().unwrap();
+        let unknown = self.space.vocabulary().len() as u32;
+        let id = |word: &str| self.space.vocabulary().id(word).unwrap_or(unknown);
+        sentence.split_whitespace().map(id).collect()
+    }
+
+    /// The law of one word; every distance is the same for an unknown one.
+    fn one(&self, id: Option<u32>, released: &str) -> Vec<f64> {
+        let mut law = Vec::new();
+        self.prior.fill_next(&self.history(released), &mut law);
+        law.pop();
+        for (p, y) in law.iter_mut().zip(0u32..) {
+            let d = id.map_or(0.0, |id| self.space.distance(id, y));
+            *p *= (-self.epsilon / 2.0 * d.min(1.5)).exp();
+            *p *= f64::from(u8::from(!self.excluded.contains(&y)));
+        }
+        let sum: f64 = law.iter().sum();
+        law.iter().map(|p| p / sum).collect()
+    }
+
+    fn add(&mut self, words: &[&str], released: &str, said: &HashMap<&str, u32>, p: f64) {
+        let Some((&word, rest)) = words.split_first() else {
+            *self.law.entry(released.into()).or_default() += p;
+            return;
+        };
+        let bare = word.trim_end_matches(['.', '!']);
+        let mark = &word[bare.len()..];
+        let joined = |new: &str| match (released, new) {
+            ("", new) => format!("{new}{mark}"),
+            (old, "") => format!("{old}{mark}"),
+            (old, new) => format!("{old} {new}{mark}"),
+        };
+        let id = self.space.vocabulary().id(bare);
+        let kept = self.policy.skip.contains(bare);
+        match (id, self.policy.oov) {
+            _ if kept => self.add(rest, &joined(bare), said, p),
+            (None, Oov::Keep) => self.add(rest, &joined(bare), said, p),
+            (None, Oov::Mask) => self.add(rest, &joined("[MASK]"), said, p),
+            (None, Oov::Drop) => self.add(rest, &joined(""), said, p),
+            _ => {
+                let again = said.get(bare).copied();
+                let law = match again {
+                    Some(y) => (0..self.space.vocabulary().len() as u32)
+                        .map(|x| f64::from(u8::from(x == y)))
+                        .collect(),
+                    None => self.one(id, released),
+                };
+                for (y, q) in (0..).zip(law).filter(|(_, q)| *q > 0.0) {
+                    let mut said = said.clone();
+                    if self.policy.consistent != Consistent::Never {
+                        said.insert(bare, y);
+                    }
+                    let new = self.space.vocabulary().word(y).to_owned();
+                    self.add(rest, &joined(&new), &said, p * q);
+                }
+            }
+        }
+    }
+
+    /// χ² of releases.
+    fn assert(&self, released: &[String], what: &str) {
+        let mut places: Vec<&String> = self.law.keys().collect();
+        places.sort();
+        let at: HashMap<_, _> = places.iter().zip(0usize..).map(|(s, i)| (*s, i)).collect();
+        let mut counts = vec![0u64; places.len()];
+        for text in released {
+            let place = at.get(text);
+            counts[*place.unwrap_or_else(|| panic!("{what}: {text:?} is impossible"))] += 1;
+        }
+        let law: Vec<f64> = places.iter().map(|text| self.law[*text]).collect();
+        assert!((law.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{what}");
+        assert_law(&counts, &law, what);
+    }
+}
+
+/// Known keys draw by the fast ways, a seed by the simple one.
+fn sources(seed: u64) -> [Randomness; 2] {
+    [Randomness::known_keys(seed), Randomness::new(Some(seed))]
+}
+
+#[test]
+fn texts_are_drawn_by_the_law_of_the_whole_text() {
+    const DRAWS: usize = 20_000;
+    let plain = Policy::default;
+    let consistent = |consistent| Policy {
+        consistent,
+        ..plain()
+    };
+    let oov = |oov| Policy { oov, ..plain() };
+    let skip = Policy {
+        skip: ["w1".to_owned()].into(),
+        ..plain()
+    };
+    let cases = [
+        (1, 2.0, "w0 w1 w2", &[][..], plain()),
+        (2, 2.0, "w0 w1. w2", &[], plain()),
+        (2, 6.0, "w3 w1 w2", &[2], plain()),
+        (3, 3.0, "w0 w1 w2", &[], plain()),
+        (3, 1.0, "w2 zz w0", &[0], plain()),
+        (3, 3.0, "w1 w0! w1", &[], consistent(Consistent::Text)),
+        (2, 3.0, "zz w0 zz", &[1], consistent(Consistent::Text)),
+        (2, 3.0, "w0 zz. w2", &[], oov(Oov::Drop)),
+        (3, 3.0, "w0 zz w2", &[], oov(Oov::Mask)),
+        (3, 3.0, "zz w0 w2", &[], oov(Oov::Keep)),
+        (3, 3.0, "w0 w1 w2", &[], skip),
+    ];
+    for (case, (order, epsilon, text, excluded, policy)) in cases.into_iter().enumerate() {
+        let space = embedding(3 + case % 3 + 1, 2, 1.0, Metric::Euclidean, case as u64);
+        let prior = prior(&space, order);
+        let mut law = Enumeration {
+            space: &space,
+            prior: &prior,
+            epsilon,
+            excluded,
+            policy: &policy,
+            law: HashMap::new(),
+        };
+        let words: Vec<&str> = text.split(' ').collect();
+        law.add(&words, "", &HashMap::new(), 1.0);
+        for (path, source) in sources(7).into_iter().enumerate() {
+            let mut mechanism: Arc<dyn Mechanism> =
+                Arc::new(contextual(&tem(&space, epsilon, source), &prior));
+            if !excluded.is_empty() {
+                mechanism = mechanism.excluding(excluded).unwrap();
+            }
+            let private = TextPrivatizer::new(mechanism, policy.clone()).unwrap();
+            let texts = vec![text; DRAWS];
+            let (released, counts) = private.privatize_texts(&texts, &Control::new()).unwrap();
+            let what = format!("case {case}, path {path}");
+            law.assert(&released, &what);
+            // The receiver reads the history that was drawn by.
+            let history = private.history(&released[0]);
+            assert_eq!(history.sentence(), law.history(&released[0]), "{what}");
+            assert_eq!(counts.words as usize, 3 * DRAWS);
+            if policy.consistent == Consistent::Never && path == 0 {
+                let tokens: Vec<&str> = vec!["w1", "w0"];
+                let (new, _) = private.privatize_tokens(&tokens, &Control::new()).unwrap();
+                assert_eq!(new.len(), 2);
+            }
+        }
+    }
+}
+
+#[test]
+fn spans_have_the_clear_text_before_them_and_calls_share_replacements() {
+    let space = embedding(4, 2, 1.0, Metric::Euclidean, 3);
+    let prior = prior(&space, 3);
+    for source in sources(11) {
+        let tem = contextual(&tem(&space, 3.0, source), &prior);
+        // As a whole text, in which the clear words are skipped.
+        let policy = Policy {
+            skip: ["w1".to_owned()].into(),
+            ..Policy::default()
+        };
+        let mut law = Enumeration {
+            space: &space,
+            prior: &prior,
+            epsilon: 3.0,
+            excluded: &[],
+            policy: &policy,
+            law: HashMap::new(),
+        };
+        law.add(&["w1", "w0", "w1.", "w1", "w2"], "", &HashMap::new(), 1.0);
+        let text = "w1 w0 w1. w1 w2";
+        let private = TextPrivatizer::new(Arc::new(tem.clone()), Policy::default()).unwrap();
+        let one = |_| {
+            private
+                .privatize_spans(text, &[13..15, 3..5], &Control::new())
+                .unwrap()
+                .0
+        };
+        let released: Vec<String> = (0..10_000).map(one).collect();
+        law.assert(&released, "spans");
+        let of_call = Policy {
+            consistent: Consistent::Call,
+            ..Policy::default()
+        };
+        let private = TextPrivatizer::new(Arc::new(tem), of_call).unwrap();
+        let (texts, _) = private
+            .privatize_texts(&["w0 w1", "w1 w0"], &Control::new())
+            .unwrap();
+        let turned: Vec<&str> = texts[1].split(' ').rev().collect();
+        assert_eq!(texts[0].split(' ').collect::<Vec<_>>(), turned);
+    }
+}
+
+/// The log-probability of a release of single spaces, by the laws that a receiver computes.
+fn log_law(tem: &ContextualTem, original: &[u32], released: &[u32], lie: bool) -> f64 {
+    let words = tem.vocabulary();
+    let text = |ids: &[u32]| {
+        let each: Vec<&str> = ids.iter().map(|&id| words.word(id)).collect();
+        each.join(" ")
+    };
+    let place = |(i, (&w, &y)): (usize, (&u32, &u32))| {
+        let before = if lie { original } else { released };
+        let history = Released::text(words, &text(&before[..i]));
+        tem.probabilities_after(w, &history).unwrap()[y as usize].ln()
+    };
+    original.iter().zip(released).enumerate().map(place).sum()
+}
+
+fn texts(words: u32, length: u32) -> Vec<Vec<u32>> {
+    let digit = |n: u32, i| n / words.pow(i) % words;
+    let text = |n| (0..length).map(|i| digit(n, i)).collect();
+    (0..words.pow(length)).map(text).collect()
+}
+
+/// The largest log-ratio of two texts of a length beyond ε·Σd and the slack of each word.
+fn excess(tem: &ContextualTem, length: u32, lie: bool) -> f64 {
+    let texts = texts(tem.vocabulary().len() as u32, length);
+    let released: Vec<_> = texts
+        .iter()
+        .filter(|y| y.iter().all(|y| tem.excluded().binary_search(y).is_err()))
+        .collect();
+    let laws: Vec<Vec<f64>> = texts
+        .iter()
+        .map(|x| released.iter().map(|y| log_law(tem, x, y, lie)).collect())
+        .collect();
+    let slack = fastdx::law::SLACK * f64::from(length);
+    let mut most = f64::NEG_INFINITY;
+    for (a, law_a) in texts.iter().zip(&laws) {
+        for (b, law_b) in texts.iter().zip(&laws) {
+            let d: f64 = a.iter().zip(b).map(|(&a, &b)| tem.distance(a, b)).sum();
+            let ratio = law_a.iter().zip(law_b).map(|(p, q)| p - q);
+            most = ratio.fold(most, |m, r| m.max(r - tem.tem().nominal() * d - slack));
+        }
+    }
+    most
+}
+
+#[test]
+fn the_bound_holds_for_all_pairs_of_texts() {
+    for (seed, order) in (0..).zip([1, 2, 3, 2, 3]) {
+        let words = if seed < 2 { 4 } else { 3 };
+        let space = embedding(words, 2, 1.0, Metric::Euclidean, 40 + seed);
+        let all = tem(&space, 4.0, Randomness::new(None));
+        let cover = Cover::from_members(&*space, (0..words as u32).map(|y| vec![y, 0]).collect());
+        let tems = [
+            all.clone(),
+            all.excluding(&[1]).unwrap(),
+            all.with_cover(Some(Arc::new(cover.unwrap()))).unwrap(),
+        ];
+        for tem in tems {
+            let tem = contextual(&tem, &prior(&space, order));
+            for length in 1..=3 {
+                let excess = excess(&tem, length, false);
+                assert!(excess <= 0.0, "{seed} {order} {length}: {excess}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_original_word_in_the_history_is_convicted() {
+    // Nearly the same words, of which the model expects different ones next.
+    let space = embedding(3, 2, 1e-3, Metric::Euclidean, 5);
+    for order in [2, 3] {
+        let tem = contextual(
+            &tem(&space, 4.0, Randomness::new(None)),
+            &prior(&space, order),
+        );
+        assert!(excess(&tem, 2, false) <= 0.0);
+        let liar = excess(&tem, 2, true);
+        assert!(liar > 0.1, "{liar}");
+    }
+}
+
+#[test]
+fn rounding_after_the_measure_multiplies_is_convicted() {
+    // Words on a line, a thousandth apart: a law whose products have few bits jumps between two.
+    let space = crate::common::from_vectors(
+        (0..6).map(|i| i as f32 * 1e-3).collect(),
+        1,
+        Metric::Euclidean,
+    );
+    let (q, epsilon) = ([1.0f64, 0.3, 0.021, 0.5, 0.07, 0.9], 4.0);
+    let law = |w: u32, bits: i32| -> Vec<f64> {
+        let weight = |(y, q): (u32, f64)| {
+            let exact = q * (-epsilon / 2.0 * space.distance(w, y)).exp();
+            (exact * 2f64.powi(bits)).floor().max(1.0)
+        };
+        let weights: Vec<f64> = (0..).zip(q).map(weight).collect();
+        weights
+            .iter()
+            .map(|p| p / weights.iter().sum::<f64>())
+            .collect()
+    };
+    let excess = |bits| {
+        let pairs = (0..36u32).map(|n| (n / 6, n % 6));
+        let each = pairs.flat_map(|(a, b)| {
+            let d = space.distance(a, b);
+            let ratios = law(a, bits).into_iter().zip(law(b, bits));
+            ratios
+                .map(move |(p, q)| (p / q).ln() - epsilon * d - fastdx::law::SLACK)
+                .collect::<Vec<_>>()
+        });
+        each.fold(f64::NEG_INFINITY, f64::max)
+    };
+    assert!(excess(8) > 1e-3, "{}", excess(8));
+    assert!(excess(50) <= 0.0, "{}", excess(50));
+}
+
+/// A model that expects many words, whatever was said.
+struct Many {
+    space: Arc<Embedding>,
+    base: Arc<BaseMeasure>,
+    weights: Vec<u64>,
+}
+
+impl LanguageModel for Many {
+    fn vocabulary(&self) -> &Vocabulary {
+        self.space.vocabulary()
+    }
+
+    fn base(&self) -> &Arc<BaseMeasure> {
+        &self.base
+    }
+
+    fn expected<'a>(&'a self, _: &[u32], lists: &mut Vec<Expected<'a>>) -> Result<()> {
+        let even = (0..self.weights.len() as u32).step_by(2).collect();
+        lists.push(Expected::new(
+            even,
+            self.weights.iter().step_by(2).copied().collect(),
+        )?);
+        let all = (0..self.weights.len() as u32).collect();
+        lists.push(Expected::new(all, self.weights.clone())?);
+        Ok(())
+    }
+}
+
+fn many(words: usize) -> (Arc<Embedding>, Many) {
+    let space = embedding(words, 2, 2.0, Metric::Euclidean, 9);
+    let q: Vec<f64> = (0..words).map(|i| 1.0 / (i as f64 + 2.7)).collect();
+    let base = Arc::new(BaseMeasure::new(&q).unwrap().unwrap());
+    let weights = (0..words as u64)
+        .map(|i| (i * i * 7919 % 1000) << 20)
+        .collect();
+    let model = Many {
+        space: space.clone(),
+        base,
+        weights,
+    };
+    (space, model)
+}
+
+#[test]
+fn long_lists_are_drawn_by_the_law() {
+    const DRAWS: usize = 30_000;
+    const WORD: u32 = 7;
+    let (space, model) = many(200);
+    let expected: Vec<u64> = (0..)
+        .zip(&model.weights)
+        .map(|(y, w)| w * (2 - y % 2))
+        .collect();
+    let base = model.base.clone();
+    let model: Arc<dyn LanguageModel> = Arc::new(model);
+    let set = |y: u32, sets: bool| if sets { vec![y, 7 * y % 200] } else { vec![y] };
+    let cases = [
+        (1.0, &[][..], false),
+        (4.0, &[3, 5, 6], false),
+        (9.0, &[], false),
+        (4.0, &[8], true),
+    ];
+    for (epsilon, excluded, sets) in cases {
+        let cover = Cover::from_members(&*space, (0..200).map(|y| set(y, sets)).collect());
+        let cover = Some(Arc::new(cover.unwrap().excluding(excluded).unwrap()));
+        // The fast ways with and without memory for Z, and the simple one.
+        let [fast, simple] = sources(5);
+        for (source, bytes) in [(fast.clone(), 1 << 27), (fast, 0), (simple, 0)] {
+            let tem = Tem::new(space.clone(), epsilon, Truncation::Gamma(2.0), source).unwrap();
+            let tem = tem
+                .with_cache_bytes(bytes)
+                .with_cover(cover.clone())
+                .unwrap();
+            let tem = ContextualTem::new(&tem, model.clone()).unwrap();
+            let law = tem.probabilities_after(WORD, &Released::nothing(space.vocabulary()));
+            let law = law.unwrap();
+            // By its definition: the parts of Q and of S.
+            let part = |q: &dyn Fn(usize) -> u64| -> Vec<f64> {
+                let each = (0..200u32).map(|y| {
+                    let to_set = set(y, sets).into_iter().map(|a| space.distance(WORD, a));
+                    let f = (-epsilon / 2.0 * to_set.fold(2.0, f64::min)).exp();
+                    q(y as usize) as f64 * f * f64::from(u8::from(!excluded.contains(&y)))
+                });
+                each.collect()
+            };
+            let (own, added) = (part(&|y| base.weights()[y].into()), part(&|y| expected[y]));
+            let sum = |weights: &[f64]| weights.iter().sum::<f64>();
+            let all = sum(&own) + sum(&added);
+            for ((p, q), s) in law.iter().zip(&own).zip(&added) {
+                assert!((p - (q + s) / all).abs() < 1e-9);
+            }
+            let drawn = tem.privatize_ids(&vec![WORD; DRAWS]).unwrap();
+            let counts = crate::common::counts(&drawn, 200);
+            assert_law(
+                &counts,
+                &law,
+                &format!("{epsilon} {excluded:?} {sets} {bytes}"),
+            );
+            // One that chooses the part by the masses of the measures, without distances. (With a
+            // small ε these matter little.)
+            let masses = [
+                base.weights().iter().map(|&q| u64::from(q)).sum(),
+                expected.iter().sum::<u64>(),
+            ];
+            let share = masses[1] as f64 / masses.iter().sum::<u64>() as f64;
+            let mixed = own.iter().zip(&added);
+            let liar = mixed.map(|(q, s)| (1.0 - share) * q / sum(&own) + share * s / sum(&added));
+            let liar: Vec<f64> = liar.collect();
+            let convicted = catch_unwind(|| assert_law(&counts, &liar, "a liar")).is_err();
+            assert!(convicted || epsilon < 4.0, "{epsilon}");
+        }
+    }
+}
+
+#[test]
+fn without_history_it_is_the_tem_with_the_frequencies() {
+    let space = embedding(30, 3, 1.0, Metric::Euclidean, 2);
+    let prior = prior(&space, 1);
+    let base = BaseMeasure::new(&prior.frequencies()).unwrap();
+    let seeded = |seed| tem(&space, 3.0, Randomness::new(Some(seed)));
+    let plain = seeded(1).with_base(base.map(Arc::new)).unwrap();
+    let tem = contextual(&seeded(1), &prior);
+    let released = Released::text(space.vocabulary(), "w1 w2");
+    for id in 0..30 {
+        assert_eq!(
+            tem.probabilities_after(id, &released).unwrap(),
+            plain.probabilities(id)
+        );
+    }
+    assert_eq!(
+        tem.tem().base().unwrap().weights(),
+        plain.base().unwrap().weights()
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_name() {
+    let space = embedding(5, 2, 1.0, Metric::Euclidean, 1);
+    let all = tem(&space, 3.0, Randomness::new(None));
+    let model = || Arc::new(NgramWeights::new(prior(&space, 2)));
+    let refused = |result: Result<ContextualTem>, what: &str| {
+        let error = result.err().unwrap().to_string();
+        assert!(error.starts_with(what), "{error}");
+    };
+    refused(
+        ContextualTem::new(&all.clone().with_sampler(Sampler::Gumbel), model()),
+        "sampler",
+    );
+    let cover = Cover::identity(&*space, &[])
+        .unwrap()
+        .weighted(|y| f64::from(y + 1));
+    let weighted = all.with_cover(Some(Arc::new(cover.unwrap()))).unwrap();
+    refused(ContextualTem::new(&weighted, model()), "language");
+    let other = embedding(6, 2, 1.0, Metric::Euclidean, 1);
+    let others = tem(&other, 3.0, Randomness::new(None));
+    refused(ContextualTem::new(&others, model()), "language");
+    // What needs one law of a word.
+    let tem = ContextualTem::new(&all, model()).unwrap();
+    let text = TextPrivatizer::new(Arc::new(tem.clone()), Policy::default()).unwrap();
+    let control = Control::new();
+    use fastdx::guarantee::measured::calibration;
+    let errors = [
+        tem.sample("w1", 3).err(),
+        calibration::unchanged(&tem, &control).err(),
+        calibration::closed_form(&tem, &[1], 0.1, 2, 10, &control).err(),
+        calibration::simulate(&tem, &[1], 10, 0.1, &control).err(),
+        fastdx::channel::Channel::new(text.clone(), None).err(),
+        fastdx::guarantee::proved::audit::largest_loss(&tem, &*space, &control).err(),
+    ];
+    for error in errors {
+        let error = error.unwrap().to_string();
+        assert!(error.contains("\"frequency\""), "{error}");
+    }
+    let bits = fastdx::channel::word_bits(&text, &control)
+        .unwrap()
+        .to_string();
+    assert!(bits.contains("frequency"), "{bits}");
+    let guarantee = text.guarantee();
+    assert_eq!((guarantee.epsilon, guarantee.certificate), (3.0, None));
+    assert!(
+        guarantee.theorem.contains("released"),
+        "{}",
+        guarantee.theorem
+    );
+    assert_eq!(text.bound("w0 w1", "w2 w1"), tem.bound(0, 2));
+    // A model that is heavier than the integers of its base allow.
+    let (space, mut heavy) = many(10);
+    heavy.weights[3] = u64::MAX / 4;
+    let tem = Tem::new(
+        space.clone(),
+        3.0,
+        Truncation::Gamma(2.0),
+        Randomness::new(None),
+    )
+    .unwrap();
+    let tem = ContextualTem::new(&tem, Arc::new(heavy)).unwrap();
+    let error = tem
+        .probabilities_after(1, &Released::nothing(space.vocabulary()))
+        .unwrap_err();
+    assert!(error.to_string().contains("weigh at most"), "{error}");
+    let (space, mut long) = many(10);
+    long.weights.push(1);
+    let tem = Tem::new(
+        space.clone(),
+        3.0,
+        Truncation::Gamma(2.0),
+        Randomness::new(None),
+    )
+    .unwrap();
+    let tem = ContextualTem::new(&tem, Arc::new(long)).unwrap();
+    let error = tem.privatize_ids(&[0]).unwrap_err().to_string();
+    assert!(error.contains("of 10 words, got id 10"), "{error}");
+}
+
+#[test]
+fn english_is_drawn_by_the_law() {
+    const DRAWS: usize = 100_000;
+    let space = Arc::new(Embedding::default_english().unwrap());
+    let prior = Arc::new(NgramPrior::english(None).unwrap());
+    let model: Arc<dyn LanguageModel> = Arc::new(NgramWeights::new(prior));
+    let words = space.vocabulary();
+    for (epsilon, word, before) in [(2.25, "tea", "of the"), (5.0, "the", "it is a")] {
+        let source = Randomness::known_keys(3);
+        let tem = Tem::new(space.clone(), epsilon, Truncation::default(), source).unwrap();
+        let tem = ContextualTem::new(&tem, model.clone()).unwrap();
+        let (id, history) = (words.require(word).unwrap(), Released::text(words, before));
+        let law = tem.probabilities_after(id, &history).unwrap();
+        let key = tem.randomness().next_key().unwrap();
+        let mut order = InOrder::new(&tem, key.stream(0));
+        let mut one = |_| {
+            order.released = history.clone();
+            order.draw(Some(id)).unwrap().id()
+        };
+        let drawn: Vec<u32> = (0..DRAWS).map(&mut one).collect();
+        assert_law(&crate::common::counts(&drawn, words.len()), &law, word);
+    }
+}
