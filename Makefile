@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Modules are compiled when they are first imported; most of them never are.
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
-RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx data/english.ngrams data/recommended.cover data/offensive.txt
+RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx data/english.ngrams data/offensive.txt
 CHECKED := conftest.py python tests benches tools examples experiments service
 
 SERVICE := --locked -p fastdx-serve

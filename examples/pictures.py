@@ -21,7 +21,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fastdx import Embedding, Tem
-from fastdx._core import RECOMMENDED_COVER
 from fastdx.channel import Channel
 
 GREY, TEAL, ORANGE = "#808080", "#1a9e8f", "#d9822b"
@@ -59,12 +58,12 @@ def odds(axes: Axes, e: Embedding) -> None:
 
 
 def replacements(axes: tuple[Axes, Axes], e: Embedding) -> None:
-    """Draw the likeliest outputs of a word, without and with a cover, on one scale."""
-    cover = Tem.recommended()
+    """Draw the likeliest outputs of a word, without and with a base measure, on one scale."""
+    recommended = Tem.recommended()
     plain = Tem(e, 2.8)
     shown = {
         f"Tem, ε = {plain.nominal:g}": plain,
-        f"Tem on a cover of {RECOMMENDED_COVER}, ε = {cover.nominal:g}": cover,
+        f'recommended: language="rank", ε = {recommended.nominal:g}': recommended,
     }
     for ax, (name, tem) in zip(axes, shown.items(), strict=True):
         law = tem.probabilities(WORD)

@@ -3,12 +3,12 @@
     python -m experiments.recommendation measure [--spaces NAME …] [--draws 10] [--processes 2]
         [--only BASE:COVER:EPSILON …]     hours; goes on where it was stopped
     python -m experiments.recommendation keep          experiments/results/recommendation.json
-    python -m experiments recommendation [--table choice|consequences]    from that file
+    python -m experiments recommendation [--table summary|choice|consequences]     from that file
 
-The recommended policy has the most use among those that give away no more than today's, within the
-intervals, by every one of: content words named (each task), rare words named (each task), authors
-(learned from private texts, and from clear ones); and whose worst word stays unchanged at most .25
-of the time; on at least two of three spaces.
+The recommended policy has the most use among those that give away no more than the one before
+(`BEFORE`), within the intervals, by every one of: content words named (each task), rare words named
+(each task), authors (learned from private texts, and from clear ones); and whose worst word stays
+unchanged at most .25 of the time; on at least two of three spaces.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tools.figures import commit, machine
 from experiments.cache import FOLDER
 from experiments.data import Shared
 from experiments.measures import Numbers
-from experiments.policies import BANDS, QUICK, SPACES, TASKS, TODAY, Cell, Policy, Size, unit
+from experiments.policies import BANDS, BEFORE, QUICK, SPACES, TASKS, Cell, Policy, Size, unit
 from experiments.tables import Experiment, Run, Table
 from fastdx.exceptions import FastdxWarning
 from fastdx.lab.evaluation import over_trials
@@ -43,7 +43,7 @@ ORDER = (
     ("uniform", 10, (2.0, 2.4)), ("uniform", 40, (2.0, 2.66)), ("frequency", 40, (2.0, 2.4, 2.8)),
     ("rank", 40, (2.0, 2.4, 2.8)), ("frequency", 0, (2.4, 3.0, 3.6)), ("uniform", 0, (2.0, 2.2)),
 )  # fmt: skip
-GRID = (TODAY, *(Policy(base, k, epsilon) for base, k, every in ORDER for epsilon in every))
+GRID = (BEFORE, *(Policy(base, k, epsilon) for base, k, every in ORDER for epsilon in every))
 """The policies, in the order in which they are measured."""
 KEPT = Path(__file__).parent / "results" / "recommendation.json"
 WORST = 0.25
@@ -130,11 +130,12 @@ class Found(NamedTuple):
         interval = over_trials(scores)
         return [interval.mean, interval.low, interval.high]
 
-    def row(self, policy: Policy, today: Found) -> Row:
-        leaks, others = self.leaks(), today.leaks()
+    def row(self, policy: Policy, before: Found) -> Row:
+        leaks, others = self.leaks(), before.leaks()
         use = self.use().mean(axis=0).tolist()
         return {
             "policy": policy, "draws": len(self.draws), "law": self.law, "named": self.named(),
+            "plain": {task: self.clear[task][0] for task in TASKS},
             "score": self.score(), "use": dict(zip(TASKS, use, strict=True)),
             "chains": {task: [leak.share()[0] for leak in self.chains(task, "content")]
                        for task in TASKS},
@@ -144,19 +145,19 @@ class Found(NamedTuple):
 
 
 def rows_of(cells: Iterable[Cell], draws: int, take: Callable[..., Any]) -> Rows:
-    """Return a row for each policy of which a draw is complete: none without the first, today's."""
+    """Return a row for each policy of which a draw is complete: none without the first."""
     rows: Rows = {}
-    today = None
+    before = None
     for cell in cells:
         found = Found.of(cell, draws, take)
-        today = today or found
-        if today.draws and found.draws:
-            rows[str(cell.policy)] = found.row(cell.policy, today)
+        before = before or found
+        if before.draws and found.draws:
+            rows[str(cell.policy)] = found.row(cell.policy, before)
     return rows
 
 
 def faults(row: Row) -> list[str]:
-    """Return by what a policy gives away more than today's: where the interval is above 0."""
+    """Return by what a policy gives away more than the one before: an interval above 0."""
     found = [name for name, leak in row["leaks"].items() if leak["more"][1] > 0]
     return found + ["worst word"] * (row["law"]["worst"] > WORST)
 
@@ -228,7 +229,7 @@ def choice(run: Run) -> Table:
     table = _table(
         run, "The recommendation, and what lost",
         ["use", f"content words named ({', '.join(TASKS)})", "rare ones", "authors (both ways)",
-         "worst word unchanged", "names unchanged", "draws", "than today's"], cells,
+         "worst word unchanged", "names unchanged", "draws", "than before"], cells,
     )  # fmt: skip
     table.notes.append(
         "*Use*: what classifiers that learned from private texts keep of the accuracy above chance "
@@ -237,9 +238,10 @@ def choice(run: Run) -> Table:
         f"learned from such texts; rare: beyond rank {Size().rare:,} (fewer than {FEWEST} words "
         "are left out). *Authors*: Reuters C50, a linear SVM on TF-IDF of words that learned "
         "from private texts, or from clear ones. *More*: the 95% interval over texts of the "
-        "paired difference from today's lies above 0. ε is in the unit of the "
-        "built-in words. Bases: frequency, counts of IMDB's training reviews, which no task has; "
-        "rank, 1/(rank + 2.7). Draws are not seeded: few of them make wide intervals, which acquit."
+        f"paired difference from {BEFORE}, recommended before, lies above 0. ε is in the unit of "
+        "the built-in words. Bases: frequency, counts of IMDB's training reviews, which no task "
+        "has; rank, 1/(rank + 2.7). Draws are not seeded: few of them make wide intervals, "
+        "which acquit."
     )
     return table
 
@@ -271,7 +273,41 @@ def consequences(run: Run) -> Table:
     return table
 
 
-TABLES: dict[str, Experiment] = {"choice": choice, "consequences": consequences}
+TITLES = {
+    "snips": "requests to an assistant, seven intents (Snips)",
+    "trec": "questions, six classes (TREC)",
+    "mr": "sentences of film reviews, good or bad (MR)",
+    "imdb": "film reviews, good or bad (IMDB)",
+}
+
+
+def summary(run: Run) -> Table:
+    """What the recommended policy keeps and gives away, on the built-in words."""
+    kept = _kept(run)
+    rows = kept["spaces"]["builtin"]
+    best = rows.get(str(recommended(kept["spaces"]) or "")) or next(iter(rows.values()))
+    first = next(iter(rows.values()))
+    table = Table("What the recommended policy keeps, and what it gives away", [
+        "texts", "plain", "private", "an attacker names", "before: private", "named"])  # fmt: skip
+    for task, title in TITLES.items():
+        shown = [f"{best['plain'][task]:.2f}"]
+        for row in (best, first):
+            shown += [f"{row['use'][task][0]:.2f}", f"{max(row['chains'][task]):.1%}"]
+        table.add(title, *shown)
+    policy = Policy(*best["policy"])
+    table.notes.append(
+        "*Plain*, *private*: the accuracy of a classifier that learned from plain texts, or from "
+        "private ones, on plain texts. *An attacker names*: of the content words of private texts, "
+        "by the strongest of exact unigrams, bigrams and trigrams that learned from such texts. "
+        f'Recommended: language="{policy.base}", ε = {policy.epsilon:g}, {best["draws"]} draws. '
+        f"*Before*: {Policy(*first['policy'])}. Measured: {'; '.join(kept['stamps'])}."
+    )
+    return table
+
+
+TABLES: dict[str, Experiment] = {
+    "summary": summary, "choice": choice, "consequences": consequences,
+}  # fmt: skip
 
 
 def keep(draws: int, folder: Path = FOLDER, path: Path = KEPT) -> None:

@@ -4,7 +4,7 @@
 >>> tem = Tem.recommended()  # the default English vocabulary
 >>> private = tem.privatize("I would like a cup of coffee, please.")
 >>> print(tem.guarantee)  # doctest: +ELLIPSIS
-Tem protects every word of its vocabulary with metric differential privacy of ε = 2.25 ...
+Tem protects every word of its vocabulary with metric differential privacy of ε = 2.6 ...
 """
 
 from importlib import import_module

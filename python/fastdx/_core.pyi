@@ -12,8 +12,6 @@ __all__ = [
     "CARD",
     "LEAST_EXPONENT",
     "MOST_UNCHANGED",
-    "RECOMMENDED_BALANCE",
-    "RECOMMENDED_COVER",
     "RECOMMENDED_EPSILON",
     "TOKENIZER",
     "Certificate",
@@ -98,8 +96,6 @@ LEAST_EXPONENT: float
 TOKENIZER: int
 MOST_UNCHANGED: float
 RECOMMENDED_EPSILON: float
-RECOMMENDED_COVER: int
-RECOMMENDED_BALANCE: float
 
 @final
 class Embedding:

@@ -50,7 +50,7 @@ use arc_swap::ArcSwapOption;
 use axum::http::HeaderName;
 use clap::Parser;
 use fastdx::guarantee::Unchanged;
-use fastdx::policy::{self as specs, Kind, Spec};
+use fastdx::policy::{self as specs, Spec};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, oneshot};
@@ -77,8 +77,7 @@ struct Flags {
     /// File of policies (TOML); SIGHUP reads it again
     #[arg(long, value_name = "FILE", conflicts_with = "epsilon")]
     config: Option<PathBuf>,
-    /// One policy: Tem at this ε on the built-in English words; without it and --config, the
-    /// recommended policy
+    /// One policy: the recommended one at this ε; without it and --config, the recommended policy
     #[arg(long, value_name = "E", value_parser = number)]
     epsilon: Option<f64>,
     /// Print every policy's guarantee and exit; refuse policies that release most common words
@@ -184,7 +183,8 @@ fn read(flags: &Flags) -> Result<specs::Policies, String> {
     match (&flags.config, flags.epsilon) {
         (Some(path), _) => specs::Policies::read(path).map_err(|error| error.to_string()),
         (None, epsilon) => {
-            let spec = epsilon.map_or_else(Spec::recommended, |e| Spec::new(Kind::Tem, e));
+            let mut spec = Spec::recommended();
+            spec.epsilon = epsilon.or(spec.epsilon);
             Ok(specs::Policies::of(specs::Policy {
                 spec,
                 allow_unchanged: flags.allow_unchanged,

@@ -1,6 +1,5 @@
 //! Builds covers from a space: each word's k nearest outputs, optionally balanced by frequency.
 
-use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -135,25 +134,6 @@ impl Cover {
             Ok(nearest_allowed(space, ids, grid, k, &allowed, about))
         })?;
         finish(space, chosen, build, &allowed, grid, control)
-    }
-
-    /// A balanced cover with frequencies by rank ([`Balance::by_rank`]). That of the recommended
-    /// policy is kept, and not built; all mechanisms of the process share it.
-    ///
-    /// # Errors
-    /// The errors of [`balanced`](Self::balanced).
-    pub fn balanced_by_rank(
-        space: &dyn MetricSpace,
-        k: usize,
-        weight: f64,
-        build: &Build,
-        control: &Control,
-    ) -> Result<Arc<Self>> {
-        if let Some(kept) = super::kept::cover(space, k, weight, build) {
-            return Ok(kept);
-        }
-        let balance = Balance::by_rank(space.vocabulary().len(), weight);
-        Self::balanced(space, k, &balance, build, control).map(Arc::new)
     }
 
     /// A cover in which C(w) holds the k outputs with the smallest d(w, y) + a·m·|log₂ f(w) - log₂

@@ -11,7 +11,6 @@
 //! never released: its word remains a protected input.
 
 mod build;
-mod kept;
 mod stored;
 
 use std::sync::Arc;
@@ -27,8 +26,6 @@ use crate::words::space::MetricSpace;
 
 pub(crate) use build::{Allowed, each_block, finish};
 pub use build::{Balance, Build};
-#[cfg(feature = "python")]
-pub(crate) use kept::is_kept;
 
 /// One set of words and one weight per output. Outputs are numbered by *rank*: the released words
 /// in the order of their ids.

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::defaults::{MIXING, TUNING, builtin_index, index_cover};
 use super::reference::EDGES;
 use super::{Built, CoverSource, IndexSource, Kind, Reference, Spec};
-use crate::cover::{Build, Cover};
+use crate::cover::{Balance, Build, Cover};
 use crate::distance::search::{HnswParameters, Search};
 use crate::guarantee::Certificate;
 use crate::guarantee::proved::audit;
@@ -170,8 +170,6 @@ impl Spec {
             dates: spec.dates.clone(),
         };
         let exclude = spec.exclude.ids(index.space().vocabulary())?;
-        // A cover is made without them. Words that numbers and dates exclude, too, are left out of it
-        // afterwards, so that the recommended cover is the one that is kept.
         let never = never_released(index.space().vocabulary(), &exclude);
         let mut maker = Maker {
             spec: &spec,
@@ -470,10 +468,13 @@ impl Maker<'_> {
             ..Build::default()
         };
         let cover = match self.spec.balance.filter(|_| name == "cover") {
-            Some(weight) => Cover::balanced_by_rank(&*space, k, weight, &build, self.control),
-            None => Cover::nearest(&*space, k, &build, self.control).map(Arc::new),
+            Some(weight) => {
+                let balance = Balance::by_rank(space.vocabulary().len(), weight);
+                Cover::balanced(&*space, k, &balance, &build, self.control)
+            }
+            None => Cover::nearest(&*space, k, &build, self.control),
         };
-        cover.map_err(|e| e.renamed("k", name).renamed("weight", "balance"))
+        cover.map(Arc::new).map_err(|e| e.renamed("k", name).renamed("weight", "balance"))
     }
 
     fn stored_cover(&self, name: &'static str, reference: &Reference) -> Result<Arc<Cover>> {

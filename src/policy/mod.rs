@@ -116,13 +116,12 @@ impl Spec {
     /// docs/explanation/what-you-keep.md has the measurements behind it.
     pub fn recommended() -> Self {
         Spec {
-            cover: Some(CoverSource::Count(recommended::COVER)),
-            balance: Some(recommended::BALANCE),
+            language: Some(Language::Rank),
             ..Spec::new(Kind::Tem, recommended::EPSILON)
         }
     }
 
-    /// Returns the description with the recommended ε and cover, if `epsilon` is missing.
+    /// Returns the description with the recommended ε and base measure, if `epsilon` is missing.
     ///
     /// # Errors
     /// [`Error::Parameter`] if another key describes the law, so that ε must be given.
@@ -147,21 +146,17 @@ impl Spec {
         };
         if let Some(said) = said {
             let expected = format!(
-                "given with {said}: the recommended policy is a Tem on a balanced cover of the \
+                "given with {said}: the recommended policy is a Tem with language=\"rank\" on the \
                  built-in English words"
             );
             return Err(Error::parameter("epsilon", expected, "none"));
         }
         let Spec {
-            epsilon,
-            cover,
-            balance,
-            ..
+            epsilon, language, ..
         } = Spec::recommended();
         Ok(Spec {
             epsilon,
-            cover,
-            balance,
+            language,
             ..self.clone()
         })
     }

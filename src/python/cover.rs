@@ -12,9 +12,7 @@ use super::errors::wrong_type;
 use super::graph::PyWordGraph;
 use super::run::{run, run_with};
 use super::space::Space;
-use crate::cover::is_kept;
 use crate::cover::{Balance, Build};
-use crate::mechanism::tem::recommended::{BALANCE, COVER};
 use crate::{Cover, Error, MetricSpace, Vocabulary};
 
 /// The words that every output stands for.
@@ -410,29 +408,11 @@ impl PyCover {
         }
         let class: Bound<'py, PyType> = py.get_type::<Self>();
         let space = this.space.object(py);
-        if is_kept(&this.inner) {
-            return Ok((class.getattr("_kept")?, PyTuple::new(py, [space])?));
-        }
         let bytes = PyBytes::new(py, &this.inner.to_bytes());
         Ok((
             class.getattr("_from_bytes")?,
             (space, bytes).into_pyobject(py)?,
         ))
-    }
-
-    /// The cover of the recommended policy, on its words.
-    #[staticmethod]
-    fn _kept(py: Python<'_>, space: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let space = Space::of(space)?;
-        let words = space.space();
-        let build = Build {
-            exclude: crate::policy::exclusion(words.vocabulary(), crate::cover::offensive()),
-            ..Build::default()
-        };
-        let made = run(py, true, |control| {
-            Cover::balanced_by_rank(&*words, COVER, BALANCE, &build, control)
-        })?;
-        Ok(PyCover::new(made, space))
     }
 
     #[staticmethod]

@@ -46,8 +46,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("CARD", crate::policy::CARD)?;
     m.add("TOKENIZER", crate::policy::TOKENIZER)?;
     m.add("RECOMMENDED_EPSILON", recommended::EPSILON)?;
-    m.add("RECOMMENDED_COVER", recommended::COVER)?;
-    m.add("RECOMMENDED_BALANCE", recommended::BALANCE)?;
     m.add_class::<embedding::PyEmbedding>()?;
     m.add_class::<graph::PyWordGraph>()?;
     m.add_class::<cover::PyCover>()?;

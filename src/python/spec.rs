@@ -264,7 +264,7 @@ pub(super) fn parsed(json: &str) -> Result<Spec> {
 }
 
 /// Makes on a thread of its own all that mechanisms of the recommended policy share: the words,
-/// their search and the cover. A program that needs them soon goes on meanwhile.
+/// their search and the base measure. A program that needs them soon goes on meanwhile.
 #[pyfunction]
 pub(super) fn prepare_recommended() {
     let prepare = || {

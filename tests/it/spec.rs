@@ -316,7 +316,8 @@ fn parts_in_memory() {
 #[test]
 fn recommended_where_nothing_is_said() {
     let taken = spec(json!({"oov": "mask"})).completed().unwrap();
-    assert_eq!(taken.cover, Spec::recommended().cover);
+    assert_eq!(taken.language, Spec::recommended().language);
+    assert_eq!(taken.cover, None);
     assert_eq!(taken.exclude, Exclude::Offensive);
     assert_eq!(taken.oov.name(), "mask");
 }

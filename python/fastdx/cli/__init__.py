@@ -29,13 +29,13 @@ from fastdx.cli.options import Parser
 
 COMMANDS = {
     name: name
-    for name in ("privatize", "calibrate", "evaluate", "compare", "decode", "convert", "info",
-                 "index", "poincare", "emd", "counts", "serve", "completion")
-} | {"info": "convert"}  # fmt: skip
+    for name in ("try", "privatize", "calibrate", "evaluate", "compare", "decode", "convert",
+                 "info", "index", "poincare", "emd", "counts", "serve", "completion")
+} | {"info": "convert", "try": "trial"}  # fmt: skip
 """The module of each command."""
 
 EXAMPLES = """
-  fastdx privatize < letter.txt
+  fastdx try "I would like a cup of coffee, please."
   fastdx privatize reviews.csv --column text -o private.csv
   fastdx calibrate -o report.html
   fastdx privatize --help

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from fastdx import Embedding, Tem, from_spec
-from fastdx._core import RECOMMENDED_BALANCE, RECOMMENDED_COVER, RECOMMENDED_EPSILON, spec_keys
+from fastdx._core import RECOMMENDED_EPSILON, spec_keys
 from fastdx.cli import policies
 from fastdx.cli.messages import CommandError, step
 from fastdx.exceptions import ParameterError
@@ -23,8 +23,8 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 BAG = "bag"
 """``--mechanism bag`` makes bags of words with the mechanism of ``--words``."""
 
-RECOMMENDED: dict[str, Any] = {"epsilon": RECOMMENDED_EPSILON, "cover": RECOMMENDED_COVER,
-                               "balance": RECOMMENDED_BALANCE, "exclude": "offensive"}  # fmt: skip
+RECOMMENDED: dict[str, Any] = {"epsilon": RECOMMENDED_EPSILON, "language": "rank",
+                               "exclude": "offensive"}  # fmt: skip
 """The keys of a Spec that the recommended policy sets."""
 
 WHY = "docs/explanation/what-you-keep.md"
@@ -332,10 +332,7 @@ class MechanismOptions(NamedTuple):
         if args.policy is not None and not recommended:
             raise CommandError("--policy recommended has its own mechanism and words")
         if recommended:
-            own = RECOMMENDED.copy()
-            if isinstance(spec.get("cover"), dict):
-                del own["balance"]  # a stored cover has its own
-            spec = own | spec
+            spec = RECOMMENDED | spec
         # A report on the standard error must be its only line, and says the same.
         quiet = args.quiet or getattr(args, "report", None) is not None
         return cls(spec, bag, quiet, None, recommended)
@@ -371,7 +368,7 @@ def refuse_beside(args: argparse.Namespace, option: str, *allowed: str) -> None:
 
 def _recommended(spec: dict[str, Any]) -> str:
     """Say what of a policy is as recommended, and what is not."""
-    law = [key for key in (*RECOMMENDED, "gamma", "beta", "certified") if key in spec]
+    law = [key for key in (*RECOMMENDED, "cover", "gamma", "beta", "certified") if key in spec]
     kept = {key: f"--{key} {spec[key]}" for key in law if spec[key] == RECOMMENDED.get(key)}
     changed = [
         f"--{key} {RECOMMENDED[key]}" if key in RECOMMENDED else f"no --{key}"

@@ -142,8 +142,8 @@ class Mechanism(MechanismCore):
         >>> from fastdx import Tem, from_spec
         >>> tem = Tem.recommended()
         >>> spec = tem.spec
-        >>> spec["mechanism"], spec["epsilon"], spec["cover"], spec["balance"]
-        ('tem', 2.25, 40, 0.1)
+        >>> spec["mechanism"], spec["epsilon"], spec["language"]
+        ('tem', 2.6, 'rank')
         >>> from_spec(spec) == tem
         True
         """

@@ -8,8 +8,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from fastdx._core import (
-    RECOMMENDED_BALANCE,
-    RECOMMENDED_COVER,
     RECOMMENDED_EPSILON,
     Cover,
     Embedding,
@@ -166,20 +164,21 @@ class Tem(Mechanism):
         cls,
         *,
         epsilon: float | None = None,
+        language: str | PathLike[str] | ArrayLike | None = None,
         cover: Cover | SupportsIndex | None = None,
         balance: float | None = None,
         **common: Unpack[Common],
     ) -> Self:
         """Make the policy that the documents use, on the built-in English words.
 
-        It is a Tem on a balanced cover that excludes offensive words. Attacks on sentences decided
-        its parameters (docs/explanation/what-you-keep.md). Parameters that are given change it, and
-        then it is no longer the recommended one. So do options of ``fastdx privatize``, which uses
-        this policy unless a mechanism or other words are named.
+        It is a Tem with ``language="rank"`` that excludes offensive words. Attacks on sentences
+        decided its parameters (docs/explanation/what-you-keep.md). Parameters that are given change
+        it, and then it is no longer the recommended one. So do options of ``fastdx privatize``,
+        which uses this policy unless a mechanism or other words are named.
 
         Parameters
         ----------
-        epsilon, cover, balance, **common : optional
+        epsilon, language, cover, balance, **common : optional
             As for the constructor. ``exclude`` is ``"offensive"`` unless given.
 
         Examples
@@ -191,12 +190,11 @@ class Tem(Mechanism):
         >>> Tem.recommended(epsilon=3.0) == tem.with_epsilon(3.0)
         True
         """
-        if balance is None and not isinstance(cover, Cover):
-            balance = RECOMMENDED_BALANCE
         common.setdefault("exclude", "offensive")
         return cls(
             epsilon=RECOMMENDED_EPSILON if epsilon is None else epsilon,
-            cover=RECOMMENDED_COVER if cover is None else cover,
+            language="rank" if language is None else language,
+            cover=cover,
             balance=balance,
             **common,
         )

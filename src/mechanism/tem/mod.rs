@@ -688,9 +688,9 @@ impl Mechanism for Tem {
     }
 
     fn known_unchanged(&self) -> Option<Unchanged> {
-        let cover = self.cover.as_ref()?.fingerprint();
-        let recommended = cover == recommended::FINGERPRINT
-            && self.language.is_none()
+        let (cover, base) = (self.cover.as_ref()?, self.language.as_ref()?);
+        let recommended = cover.fingerprint() == recommended::COVER
+            && base.fingerprint() == recommended::BASE
             && self.epsilon == recommended::EPSILON
             && self.truncation == Truncation::default()
             && self.sampler == Sampler::Exact;

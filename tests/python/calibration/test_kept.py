@@ -16,6 +16,8 @@ def test_unchanged_words_of_the_recommended_policy_are_those_of_its_laws() -> No
 
 
 def test_other_policies_are_measured() -> None:
-    tem = Tem.recommended()
-    assert Tem(tem.space, np.nextafter(tem.nominal, 3), cover=tem.cover).unchanged.draws > 0
-    assert Tem(tem.space, tem.nominal, cover=tem.cover, beta=0.01).unchanged.draws > 0
+    epsilon = Tem.recommended().nominal
+    others = [Tem.recommended(epsilon=float(np.nextafter(epsilon, 3))),
+              Tem.recommended(language="uniform"), Tem.recommended(exclude=["tea"]),
+              Tem.recommended(beta=0.01), Tem.recommended(cover=3)]  # fmt: skip
+    assert all(other.unchanged.draws > 0 for other in others)

@@ -77,7 +77,7 @@ class TestRecommended:
         done = run("privatize", stdin="anna has diabetes")
         assert done.returncode == 0 and done.stdout.count(" ") == 2
         tem = fastdx.Tem.recommended()
-        policy = f"--epsilon {tem.nominal:g} --cover {tem.cover.k}"
+        policy = f"--epsilon {tem.nominal:g} --language rank"
         assert f"the recommended policy: {policy}" in done.stderr
         assert run("privatize", "-q", stdin="coffee").stderr == ""
 
@@ -85,22 +85,23 @@ class TestRecommended:
         args = ("--seed", "5", "-q")
         short = run("privatize", *args, stdin="a coffee and a tea")
         tem = fastdx.Tem.recommended()
-        policy = ("--epsilon", str(tem.nominal), "--cover", "40", "--balance", "0.1")
+        policy = ("--epsilon", str(tem.nominal), "--language", "rank")
         assert run("privatize", *policy, *args, stdin="a coffee and a tea").stdout == short.stdout
         assert tem.privatize("coffee") != "" and "fuck" in tem.excluded
-        written = fastdx.Tem(epsilon=2.25, cover=40, balance=0.1, exclude="offensive")
-        assert written.cover == tem.cover and written.nominal == tem.nominal
+        written = fastdx.Tem(epsilon=2.6, language="rank", exclude="offensive")
+        assert written == tem and written.nominal == tem.nominal
 
     @pytest.mark.parametrize(("more", "said", "changed"), [
-        (["--epsilon", "3"], "--epsilon 2.25; still --cover 40 --balance 0.1", {"epsilon": 3.0}),
-        (["--cover", "50"], "--cover 40; still --epsilon 2.25 --balance 0.1", {"cover": 50}),
-        (["--balance", "0.3"], "--balance 0.1; still --epsilon 2.25 --cover 40", {"balance": 0.3}),
+        (["--epsilon", "3"], "--epsilon 2.6; still --language rank", {"epsilon": 3.0}),
+        (["--language", "uniform"], "--language rank; still --epsilon 2.6",
+         {"language": "uniform"}),
+        (["--cover", "50"], "no --cover; still --epsilon 2.6 --language rank", {"cover": 50}),
         (["--gamma", "9"], "no --gamma; still --epsilon", {"gamma": 9.0}),
-        (["--epsilon", "3", "--exclude", "none"], "--epsilon 2.25, --exclude offensive; still",
+        (["--epsilon", "3", "--exclude", "none"], "--epsilon 2.6, --exclude offensive; still",
          {"epsilon": 3.0, "exclude": "none"}),
-        (["--mechanism", "tem", "--balance", "0.3"], "--balance 0.1; still", {"balance": 0.3}),
+        (["--mechanism", "tem", "--cover", "9"], "no --cover; still", {"cover": 9}),
         (["--oov", "mask"], "", {"oov": "mask"}),
-        (["--epsilon", "2.25", "--cover", "40"], "", {}),
+        (["--epsilon", "2.6", "--language", "rank"], "", {}),
     ])  # fmt: skip
     def test_options_change_it_and_what_changed_is_said(
         self, more: list[str], said: str, changed: dict[str, object]
@@ -108,7 +109,7 @@ class TestRecommended:
         asked = options("privatize", *more)
         verdict = f"no longer the recommended policy, which has {said}" if said else "the recomm"
         assert asked.policy is not None and asked.policy.startswith(verdict)
-        wanted = {"mechanism": "tem", "epsilon": 2.25, "cover": 40, "balance": 0.1,
+        wanted = {"mechanism": "tem", "epsilon": 2.6, "language": "rank",
                   "exclude": "offensive", "oov": "random"}  # fmt: skip
         assert asked.spec == wanted | changed
 
@@ -338,3 +339,23 @@ def test_poincare_train(tmp_path: Path) -> None:
     done = run("poincare", "train", edges, "-o", out, "--dim", "2", "--epochs", "3")
     assert done.returncode == 0 and "mean rank" in done.stderr and "epoch 3 of 3" in done.stderr
     assert "poincare" in run("info", out).stdout
+
+
+class TestTry:
+    def test_a_sentence_at_three_epsilons_with_its_bound(self) -> None:
+        done = run("try", "Anna has a zyxw cough.", "--pair", "hot", "cold", code=0)
+        tem = fastdx.Tem.recommended()
+        lines = done.stdout.splitlines()
+        assert [line.split()[:3] for line in lines[2:5]] == [
+            ["ε", "=", f"{e:g}"] for e in (1.8, tem.nominal, 3.4)
+        ]
+        # White space and marks stay, whatever is drawn.
+        assert all(line.split("(")[0].rstrip().endswith(".") for line in lines[1:5])
+        stays = tem.probabilities("anna")[tem.space.ids(["anna"])[0]]
+        assert any(line.split()[:2] == ["anna", f"{stays:.1%};"] for line in lines)
+        assert re.search("zyxw +not in the vocabulary", done.stdout)
+        assert f"e^{tem.guarantee.bound('hot', 'cold'):.1f} = " in done.stdout
+        assert re.search(r"be right for \d of 5 words", done.stdout) or len(lines) < 15
+
+    def test_a_text_without_words(self) -> None:
+        assert "has no words" in run("try", "...", code=1).stderr

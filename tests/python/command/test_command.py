@@ -305,7 +305,7 @@ class TestMechanisms:
         for given, expected in (
             (f"{several}:low", {"epsilon": 1}), (f"{several}:most", {"epsilon": 99}),
             (spec, {"epsilon": 4.0, "oov": "mask", "consistent": True}),
-            ("recommended", {"epsilon": 2.25, "balance": 0.1}),
+            ("recommended", {"epsilon": 2.6, "language": "rank"}),
         ):  # fmt: skip
             asked = options("privatize", "--policy", given)
             assert {key: asked.spec[key] for key in expected} == expected

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from experiments import data, policies, recommendation
-from experiments.policies import TASKS, TODAY, Cell, Policy, Size
+from experiments.policies import BEFORE, TASKS, Cell, Policy, Size
 from experiments.recommendation import Found, faults, recommended, winner
 
 from fastdx import Embedding
@@ -63,7 +63,7 @@ def found(use: float, content: float, rare: float, authors: float, worst: float 
                  [draw() for _ in range(10)])  # fmt: skip
 
 
-TODAYS = found(0.6, 0.1, 0.05, 0.1)
+BEFORES = found(0.6, 0.1, 0.05, 0.1)
 SPOILED = {
     "content": found(0.8, 0.15, 0.05, 0.1),
     "rare": found(0.8, 0.1, 0.1, 0.1),
@@ -73,16 +73,16 @@ SPOILED = {
 
 
 def rows(**made: Found) -> recommendation.Rows:
-    shown = {"today": TODAYS, **made}
-    bases = dict(zip(shown, (TODAY, *(Policy(name, 0, 3.0) for name in made)), strict=True))
-    return {name: some.row(bases[name], TODAYS) for name, some in shown.items()}
+    shown = {"before": BEFORES, **made}
+    bases = dict(zip(shown, (BEFORE, *(Policy(name, 0, 3.0) for name in made)), strict=True))
+    return {name: some.row(bases[name], BEFORES) for name, some in shown.items()}
 
 
 def test_more_use_wins_where_no_more_is_given_away() -> None:
     better, worse = found(0.7, 0.08, 0.04, 0.08), found(0.55, 0.02, 0.01, 0.03)
     some = rows(better=better, worse=worse)
     assert not any(faults(row) for row in some.values())
-    assert winner(some) == "better" and winner(rows(worse=worse)) == "today"
+    assert winner(some) == "better" and winner(rows(worse=worse)) == "before"
     # What is kept of 0.4 above chance: half.
     low, high = some["better"]["score"][1:]
     assert low < 0.5 < high < 0.55
@@ -110,7 +110,7 @@ def test_cells_convict_a_leak_and_acquit_noise() -> None:
     def take(cell: Cell, step: object, make: object) -> object:
         return cell.measure(step, make, None)  # type: ignore[arg-type]
 
-    cells = [Cell(SOURCE, "minilm", policy, SIZE) for policy in (TODAY, ALL, NONE)]
+    cells = [Cell(SOURCE, "minilm", policy, SIZE) for policy in (BEFORE, ALL, NONE)]
     cells[0].mechanism = NOISE = policies.tem(E, 0.01)
     some = recommendation.rows_of(cells, 2, take)
     said = faults(some[str(ALL)])
@@ -124,7 +124,7 @@ def test_cells_convict_a_leak_and_acquit_noise() -> None:
     parts = zip(policies.BANDS, (cells[1].bands == b for b in range(3)), strict=True)
     assert sum(law["bands"][name]["bits"] * base[part].sum() for name, part in parts) == (
         pytest.approx(law["bits"]))  # fmt: skip
-    assert NOISE.epsilon == some[str(TODAY)]["law"]["epsilon"]
+    assert NOISE.epsilon == some[str(BEFORE)]["law"]["epsilon"]
 
 
 def test_the_base_is_in_the_law() -> None:

@@ -161,3 +161,9 @@ def test_commands_in_sentences_have_these_options() -> None:
             assert f"fastdx {part.split()[1]}" in page, f"{document.name}: {part}"
             for option in re.findall(r"--[a-z][\w-]+", part):
                 assert option in page or option.startswith("--help"), f"{document.name}: {part}"
+
+
+def test_the_first_code_of_readme_is_the_one_whose_output_it_shows() -> None:
+    code = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.M | re.S)
+    assert code is not None
+    assert code[1] == (ROOT / "examples" / "first.py").read_text("utf-8")

@@ -1,0 +1,96 @@
+"""``fastdx try`` shows what the recommended policy does to a sentence."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from math import exp
+
+from fastdx import Tem
+from fastdx.cli.messages import CommandError, step
+from fastdx.cli.options import Commands
+
+EPSILONS = (1.8, None, 3.4)
+"""Beside the recommended one: half of the way to less, and to more."""
+SHOWN = 4
+"""Replacements that are shown of a word."""
+WIDTH = 14
+
+EXAMPLES = """
+  fastdx try "I would like a cup of coffee, please."
+  fastdx try "my sister has asthma" --pair asthma diabetes
+"""
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    p = commands.add_parser(
+        "try",
+        help="show what becomes of a sentence, and what a reader could still say",
+        description="Replace the words of a sentence by the recommended policy, at three ε, and "
+        "show what each word could have become, the bound for a pair of words, and what a reader "
+        "of the release would name.",
+        examples=EXAMPLES,
+    )
+    p.add_argument("text", metavar="TEXT", help="a sentence of English")
+    p.add_argument("--pair", nargs=2, metavar=("WORD", "OTHER"), default=("coffee", "tea"),
+                   help="the words of the bound (default: coffee tea)")  # fmt: skip
+    p.set_defaults(run=_try)
+
+
+def _row(name: str, *cells: str) -> None:
+    print(f"  {name:<{WIDTH}}", *cells, flush=True)
+
+
+def _try(args: argparse.Namespace) -> None:
+    recommended = Tem.recommended()
+    words = recommended.tokenize(args.text)
+    if not words:
+        raise CommandError("the text has no words")
+    print("One draw each; another call draws other words.")
+    _row("written", args.text)
+    shown = recommended.privatize(args.text)
+    for epsilon in EPSILONS:
+        mechanism = recommended if epsilon is None else recommended.with_epsilon(epsilon)
+        text = shown if epsilon is None else mechanism.privatize(args.text)
+        _row(f"ε = {mechanism.nominal:g}", text, "(recommended)" * (epsilon is None))
+    _likely(recommended, words)
+    _bound(recommended, *args.pair)
+    _named(recommended, words, shown)
+
+
+def _likely(tem: Tem, words: list[str]) -> None:
+    """Print how often each word stays, and its likeliest replacements."""
+    print("\nUnder the recommended policy: how often a word stays; what it becomes")
+    vocabulary = tem.space.words
+    for word in dict.fromkeys(words):
+        if word not in tem.space:
+            _row(word, "not in the vocabulary: becomes any word, by its frequency")
+            continue
+        law = tem.probabilities(word)
+        order = [int(i) for i in law.argsort()[::-1][: SHOWN + 1]]
+        stays = float(law[tem.space.ids([word])[0]])
+        others = [f"{vocabulary[i]} {law[i]:.1%}" for i in order if vocabulary[i] != word]
+        _row(word, f"{stays:5.1%};", ", ".join(others[:SHOWN]))
+
+
+def _bound(tem: Tem, word: str, other: str) -> None:
+    """Print the bound for two words."""
+    bound = tem.guarantee.bound(word, other)
+    print(f'\nFor "{word}" and "{other}", any release has odds of at most e^{bound:.1f} = '
+          f"{exp(bound):,.0f} to 1. That is proved.")  # fmt: skip
+
+
+def _named(tem: Tem, words: list[str], released: str) -> None:
+    """Print what a reader names who knows the mechanism and which words follow each other."""
+    from fastdx.channel import Channel, NgramPrior
+
+    with step("reading the release as an attacker", quiet=not sys.stderr.isatty()):
+        found = Channel.of(tem).decode(released, NgramPrior.english())
+        named = [found.top(i, 1)[0][0] for i in range(len(found))]
+    if len(named) != len(words):
+        return  # two drawn words that stand side by side may be one word of the vocabulary
+    right = sum(a == b for a, b in zip(named, words, strict=True))
+    print(f"\nWhoever knows the mechanism and which words follow each other would read the "
+          f"recommended release as\n  {' '.join(named)}\nand be right for {right} of "
+          f"{len(words)} words.")  # fmt: skip
