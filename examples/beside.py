@@ -2,8 +2,8 @@
 
     python examples/beside.py
 
-It prints the bits that a release tells about a word. The vocabulary is the built-in one. Outputs are
-random, so they differ from run to run.
+It prints the bits that a release tells about a word. The vocabulary is the built-in one. Outputs
+are random, so they differ from run to run.
 """
 
 from __future__ import annotations

@@ -19,6 +19,10 @@ from fastdx.channel.receiver import Prior
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.mechanisms import Mechanism
 
+MOST_UNCHANGED = 0.15
+"""The promise where none is given. That of `Tem.recommended`, whose worst word stays .14 of the
+time."""
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -49,8 +53,8 @@ class Choice:
 def choose_epsilon(
     mechanism: Mechanism,
     *,
-    max_unchanged: float = 0.5,
-    min_outputs: int = 300,
+    max_unchanged: float | None = None,
+    min_outputs: int | None = None,
     max_reidentified: float | None = None,
     max_posterior: float | None = None,
     max_bits: float | None = None,
@@ -66,6 +70,8 @@ def choose_epsilon(
 ) -> Choice:
     """Find the largest ε that keeps a promise about what happens to words (WSDM'20, section 4.1).
 
+    Without a promise it is ``max_unchanged=0.15``, which gives about the ε of `Tem.recommended`.
+
     Parameters
     ----------
     mechanism : Mechanism
@@ -74,7 +80,7 @@ def choose_epsilon(
         A bound on the probability that a word comes back unchanged.
     min_outputs : int, optional
         The least number of distinct outputs of a word in `draws` draws (their expectation if the
-        mechanism has a law).
+        mechanism has a law). The papers take 0.5 and 300.
     max_reidentified : float, optional
         A bound on the probability that an attacker who knows the mechanism and `prior` names the
         written word (`reidentification`). This and the next three need a mechanism with a law.
@@ -119,6 +125,8 @@ def choose_epsilon(
     True
     """
     attacked = {"max_reidentified": max_reidentified, "max_posterior": max_posterior}
+    if {max_unchanged, min_outputs, max_bits, max_named, *attacked.values()} == {None}:
+        max_unchanged = MOST_UNCHANGED
     _check_promises(mechanism, max_unchanged, attacked, prior)
     promises = _release_promises(mechanism, prior, max_bits, max_named, texts=texts, model=model)
     check_tolerance(tolerance)
@@ -139,8 +147,8 @@ def choose_epsilon(
             return None  # below the smallest ε of this mechanism
         table = statistics(at, names, draws, near=0, inputs=False, progress=progress)
         curve.append(summary(epsilon, table))
-        unchanged = table["N_w"] / max_unchanged
-        outputs = min_outputs / np.maximum(table["S_w"], 1e-9)
+        unchanged = table["N_w"] / (max_unchanged or np.inf)
+        outputs = (min_outputs or 0) / np.maximum(table["S_w"], 1e-9)
         strain = np.maximum(unchanged, outputs)
         order = np.argsort(strain, kind="stable")
         at_quantile = order[max(int(np.ceil(kept * len(order))) - 1, 0)]
@@ -183,12 +191,9 @@ def choose_epsilon(
     if (binding := look(high)) is None:
         raise ParameterError("mechanism has no ε in the range looked at")
     curve.sort(key=lambda row: row["epsilon"])
-    whom = "every word" if kept == 1 else f"the share {kept:g} of words"
-    promise = (
-        f"{whom} comes back unchanged with a probability of at most {max_unchanged:g} and has at "
-        f"least {min_outputs} distinct outputs in {draws} draws ({len(names)} words measured)"
-    )
-    promise += _sentences_of(max_reidentified, max_posterior, promises)
+    said = [*_sentences_of_words(kept, max_unchanged, min_outputs, draws),
+            *_sentences_of(max_reidentified, max_posterior, promises)]  # fmt: skip
+    promise = f"{', '.join(said)} ({len(names)} words measured)"
     table = Table.of_rows(curve)
     return Choice(low, binding[1], binding[2], table, mechanism.with_epsilon(low), promise)
 
@@ -258,25 +263,38 @@ def _check_least(mechanism: Mechanism, promises: list[_ReleasePromise]) -> None:
             )
 
 
+def _sentences_of_words(
+    kept: float, max_unchanged: float | None, min_outputs: int | None, draws: int
+) -> list[str]:
+    whom = "every word" if kept == 1 else f"the share {kept:g} of words"
+    said = []
+    if max_unchanged is not None:
+        said.append(f"{whom} comes back unchanged with a probability of at most {max_unchanged:g}")
+    if min_outputs is not None:
+        said.append(f"{whom} has at least {min_outputs} distinct outputs in {draws} draws")
+    return said
+
+
 def _sentences_of(
     max_reidentified: float | None, max_posterior: float | None, promises: list[_ReleasePromise]
-) -> str:
+) -> list[str]:
     sentences = [t.sentence for t in promises]
     if max_posterior is not None:
         sentences.insert(0, f"no output makes an attacker surer of a word than {max_posterior:g}")
     if max_reidentified is not None:
         named = f"an attacker names the word with a probability of at most {max_reidentified:g}"
         sentences.insert(0, named)
-    return "".join(f", {sentence}" for sentence in sentences)
+    return sentences
 
 
 def _check_promises(
     mechanism: Mechanism,
-    max_unchanged: float,
+    max_unchanged: float | None,
     attacked: Mapping[str, float | None],
     prior: Prior,
 ) -> None:
-    share("max_unchanged", max_unchanged)
+    if max_unchanged is not None:
+        share("max_unchanged", max_unchanged)
     for parameter, most in attacked.items():
         if most is not None and not (0 < most <= 1 and mechanism.has_law):
             what = "above 0, at most 1" if mechanism.has_law else "left out where there is no law"

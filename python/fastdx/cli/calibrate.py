@@ -6,12 +6,14 @@ import argparse
 from functools import partial
 from typing import Any
 
+from fastdx.calibration.choice import MOST_UNCHANGED
 from fastdx.calibration.measures import SAMPLE
 from fastdx.channel import NgramPrior
 from fastdx.cli.messages import CommandError, tell
 from fastdx.cli.options import (
     COVER,
     LAW,
+    RECOMMENDED,
     Commands,
     add_options,
     attacked_texts,
@@ -27,9 +29,9 @@ ANY = 1e6
 """An ε that every noise mechanism accepts."""
 EXAMPLES = """
   fastdx calibrate -o report.html
-  fastdx calibrate --max-unchanged 0.2 --cover 40 --balance 0.1 -o report.html
-  fastdx calibrate --max-bits 2 --cover 40 --balance 0.1 -o report.html
-  fastdx calibrate --max-named 0.1 --texts public.txt --min-outputs 20 --cover 40 -o report.html
+  fastdx calibrate --max-bits 0.2 -o report.html
+  fastdx calibrate --max-named 0.1 --texts public.txt -o report.html
+  fastdx calibrate --mechanism laplace --max-unchanged 0.5 --min-outputs 300 -o report.html
 """
 
 
@@ -44,13 +46,15 @@ def add(commands: Commands) -> None:
         short="mechanism max_unchanged min_outputs max_bits max_named texts example sentence "
         "embedding cover balance output quiet",
     )
-    p.add_argument("--mechanism", choices=tuple(MECHANISMS), default="tem")
-    p.add_argument("--max-unchanged", type=float, default=0.5, metavar="P",
+    p.add_argument("--mechanism", choices=tuple(MECHANISMS),
+                   help="by default the law of the recommended policy, or tem on other "
+                   "words")  # fmt: skip
+    p.add_argument("--max-unchanged", type=float, metavar="P",
                    help="a word comes back unchanged with probability at most P (default "
-                   "0.5)")  # fmt: skip
-    p.add_argument("--min-outputs", type=int, default=300, metavar="N",
+                   f"{MOST_UNCHANGED:g}, if there is no other promise)")  # fmt: skip
+    p.add_argument("--min-outputs", type=int, metavar="N",
                    help="every measured word has at least N distinct outputs in the draws of "
-                   "--draws, counted or (with a law) expected (default 300)")  # fmt: skip
+                   "--draws, counted or (with a law) expected")  # fmt: skip
     p.add_argument("--max-reidentified", type=float, metavar="P", help="an attacker who knows the "
                    "mechanism names a word with probability at most P")  # fmt: skip
     p.add_argument("--max-posterior", type=float, metavar="P", help="no output makes that attacker "
@@ -84,7 +88,10 @@ def add(commands: Commands) -> None:
 
 def _calibrate(args: argparse.Namespace) -> None:
     # The search replaces this ε, but some noise mechanisms need one above a bound.
-    mechanism = made({"mechanism": args.mechanism, "epsilon": ANY, **spec_of(args)})
+    spec = {"mechanism": args.mechanism or "tem", **spec_of(args)}
+    if args.mechanism is None and "index" not in spec:
+        spec = RECOMMENDED | spec
+    mechanism = made({**spec, "epsilon": ANY})
     space = mechanism.space
     sample = args.sample
     if sample is None:
