@@ -32,10 +32,10 @@ class Choice:
     """The largest ε that keeps the promise; for a certified Tem the nominal one."""
     word: str
     """The word that breaks the promise first. Empty if all words or texts do so together ('bits',
-    'named')."""
+    'named', 'deniable')."""
     reason: str
     """The part of the promise that a larger ε would break: 'unchanged', 'outputs', 'reidentified',
-    'posterior', 'bits' or 'named'."""
+    'posterior', 'bits', 'named' or 'deniable'."""
     curve: Table
     """A row for each ε of the search: epsilon, and mean and worst of N_w, support and S_w."""
     mechanism: Mechanism
@@ -45,7 +45,8 @@ class Choice:
 
     def __str__(self) -> str:
         """Return the choice as a sentence."""
-        whole = {"bits": "the bits bind", "named": "the texts bind (named)"}
+        whole = {"bits": "the bits bind", "named": "the texts bind (named)",
+                 "deniable": "an output binds (deniable)"}  # fmt: skip
         binds = whole.get(self.reason, f"{self.word!r} binds ({self.reason})")
         return f"ε = {down(self.epsilon, 4)} is the largest at which {self.promise}; {binds}."
 
@@ -59,6 +60,8 @@ def choose_epsilon(
     max_posterior: float | None = None,
     max_bits: float | None = None,
     max_named: float | None = None,
+    min_deniable: int | None = None,
+    factor: float = 2.0,
     texts: Iterable[str] | None = None,
     model: NgramPrior | None = None,
     prior: Prior = None,
@@ -93,6 +96,11 @@ def choose_epsilon(
         A bound on the share of content words of `texts` that the strongest attacker names in their
         sentences (`sentence_attack`), taken at the upper end of the 95% interval over texts. The
         attacker knows the mechanism and `model`. Every ε is tried on the same draws.
+    min_deniable : int, optional
+        (k, γ) plausible deniability (ICDM'19, section V-C): every output is within `factor` of its
+        largest probability for at least so many words (`Channel.deniable`).
+    factor : float, optional
+        γ of `min_deniable`, at least 1.
     texts : iterable of str, optional
         Texts for `max_named`, like those to be protected. The model must not have seen them.
     model : NgramPrior, optional
@@ -125,12 +133,12 @@ def choose_epsilon(
     True
     """
     attacked = {"max_reidentified": max_reidentified, "max_posterior": max_posterior}
-    if {max_unchanged, min_outputs, max_bits, max_named, *attacked.values()} == {None}:
+    releases = {"max_bits": max_bits, "max_named": max_named, "min_deniable": min_deniable}
+    if {max_unchanged, min_outputs, *releases.values(), *attacked.values()} == {None}:
         max_unchanged = MOST_UNCHANGED
     _check_promises(mechanism, max_unchanged, attacked, prior)
-    promises = _release_promises(mechanism, prior, max_bits, max_named, texts=texts, model=model)
+    promises = _release_promises(mechanism, prior, releases, factor, texts=texts, model=model)
     check_tolerance(tolerance)
-    _check_least(mechanism, promises)
     kept = 1.0 if quantile == "worst" else quantile
     if isinstance(kept, str) or not 0 < kept <= 1:
         raise ParameterError(f"quantile must be 'worst' or between 0 and 1, got {quantile!r}")
@@ -190,11 +198,10 @@ def choose_epsilon(
                         mechanism.epsilon, tolerance)  # fmt: skip
     if (binding := look(high)) is None:
         raise ParameterError("mechanism has no ε in the range looked at")
-    curve.sort(key=lambda row: row["epsilon"])
     said = [*_sentences_of_words(kept, max_unchanged, min_outputs, draws),
             *_sentences_of(max_reidentified, max_posterior, promises)]  # fmt: skip
     promise = f"{', '.join(said)} ({len(names)} words measured)"
-    table = Table.of_rows(curve)
+    table = Table.of_rows(sorted(curve, key=lambda row: row["epsilon"]))
     return Choice(low, binding[1], binding[2], table, mechanism.with_epsilon(low), promise)
 
 
@@ -211,15 +218,16 @@ class _ReleasePromise:
 def _release_promises(
     mechanism: Mechanism,
     prior: Prior,
-    max_bits: float | None,
-    max_named: float | None,
+    releases: Mapping[str, float | None],
+    factor: float,
     *,
     texts: Iterable[str] | None,
     model: NgramPrior | None,
 ) -> list[_ReleasePromise]:
     """Return the promises on bits and on words named in sentences, checked."""
     made = []
-    for name, most in (("max_bits", max_bits), ("max_named", max_named)):
+    max_bits, max_named, deniable = releases.values()
+    for name, most in releases.items():
         if most is not None and not mechanism.has_law:
             raise ParameterError(f"{name} must be left out: this mechanism has no law to compute")
     if max_bits is not None:
@@ -240,6 +248,19 @@ def _release_promises(
         ))  # fmt: skip
     elif texts is not None or model is not None:
         raise ParameterError("max_named must be given with texts and model: they are for it")
+    if deniable is not None:
+        if not 1 <= deniable <= len(mechanism.space):
+            most = len(mechanism.space)
+            raise ParameterError(f"min_deniable must be 1 to {most}, got {deniable}")
+
+        def missing(at: Mechanism) -> float:
+            counts = Channel.of(at).deniable(factor)
+            return float(deniable / counts[counts > 0].min())
+
+        made.append(_ReleasePromise("deniable", 1.0, missing, (
+            f"every output is within a factor {factor:g} of its largest probability for at least "
+            f"{deniable} words")))  # fmt: skip
+    _check_least(mechanism, made)
     return made
 
 

@@ -20,7 +20,7 @@ from fastdx.channel.draws import estimated_core
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.prefixes import LanguageModel, written_out
-from fastdx.channel.receiver import Prior, by_rank, matrix_of, numbers_of, posterior_sums
+from fastdx.channel.receiver import Prior, by_rank, laws, matrix_of, numbers_of, posterior_sums
 from fastdx.channel.release import Release
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism, from_spec
@@ -283,6 +283,45 @@ class Channel:
             As for `bits`.
         """
         return Bits(*self._core.capacity(sample, progress))
+
+    def deniable(
+        self, factor: float, *, progress: Callable[[int], object] | None = None
+    ) -> NDArray[np.int64]:
+        """Count the words from which each output is about as likely as from its likeliest word.
+
+        (k, γ) plausible deniability of an output y (Feyisetan et al., ICDM 2019, section V-C, as a
+        number of the law instead of draws): k is the number of words w with Pr[y|w] at least 1/γ of
+        the largest Pr[y|w']. Who sees y cannot tell these k words apart by more than a factor γ.
+
+        Parameters
+        ----------
+        factor : float
+            γ, at least 1.
+        progress : callable, optional
+            Called now and then with the number of laws done, in two passes.
+
+        Returns
+        -------
+        NDArray[np.int64]
+            k of every word as an output, shape (V,); 0 for words that are never released.
+
+        Examples
+        --------
+        >>> from fastdx import Embedding, Tem
+        >>> from fastdx.channel import Channel
+        >>> e = Embedding(["a", "b", "c"], [[0.0], [0.1], [5.0]])
+        >>> Channel.of(Tem(e, 2.0)).deniable(2.0).tolist()
+        [2, 2, 1]
+        """
+        if not (isinstance(factor, (int, float)) and 1 <= factor < np.inf):
+            raise ParameterError(f"factor must be at least 1 and finite, got {factor!r}")
+        count = len(self._mechanism.space)
+        largest, found = np.zeros(count), np.zeros(count, np.int64)
+        for _, law in laws(self._core, count, progress):
+            np.maximum(largest, law.max(axis=0), out=largest)
+        for _, law in laws(self._core, count, progress):
+            found += (factor * law >= largest).sum(axis=0)
+        return np.where(largest > 0, found, 0)
 
     def _id(self, output: str | SupportsIndex) -> int:
         if isinstance(output, str):

@@ -64,6 +64,8 @@ def add(commands: Commands) -> None:
     p.add_argument("--max-named", type=float, metavar="P", help="the strongest attacker names at "
                    "most the share P of the content words of --texts in their sentences; the "
                    "upper end of the interval counts")  # fmt: skip
+    p.add_argument("--min-deniable", type=int, metavar="K", help="every output is within a factor "
+                   "2 of its largest probability for at least K words")  # fmt: skip
     p.add_argument("--texts", metavar="FILE", help="for --max-named: texts like yours, one per "
                    "line; the attacker learns the language from every second one and attacks the "
                    "others")  # fmt: skip
@@ -113,6 +115,6 @@ def _calibrate(args: argparse.Namespace) -> None:
         progress=partial(tell, quiet=args.quiet),
         max_reidentified=args.max_reidentified, max_posterior=args.max_posterior,
         prior="rank" if args.by_rank else None, max_bits=args.max_bits,
-        max_named=args.max_named, **attacked,
+        max_named=args.max_named, min_deniable=args.min_deniable, **attacked,
     )  # fmt: skip
     print(choice)

@@ -21,6 +21,7 @@ from fastdx import (
     NeighborResponse,
     Tem,
 )
+from fastdx.calibration import choose_epsilon
 from fastdx.channel import Bits, Channel, LanguageModel, NgramPrior, Posterior
 from helpers.draws import assert_alike
 from helpers.laws import bits_of, law_of, zipf
@@ -485,3 +486,27 @@ def test_what_is_read_back_has_the_law_of_what_was_drawn(mechanism: type[fastdx.
         drawn = np.bincount(m.sample(words[i], draws), minlength=len(ODD))
         assert not any(counts[id] for id in excluded)
         assert_alike(counts, drawn)
+
+
+@pytest.mark.parametrize("mechanism", mechanisms(), ids=lambda m: type(m).__name__)
+def test_deniable_words_are_those_of_the_law(mechanism: fastdx.Mechanism) -> None:
+    law = law_of(mechanism)
+    for factor in (1.0, 1.7, 20.0):
+        found = Channel.of(mechanism).deniable(factor)
+        for y in range(len(WORDS)):
+            column = law[:, y]
+            # Two words whose probabilities differ by a rounding are alike for either count.
+            likely = column.max() / factor
+            wanted = [int((column >= likely * edge).sum()) for edge in (1 + 1e-12, 1 - 1e-12)]
+            assert (found[y] == 0) if column.max() == 0 else wanted[0] <= found[y] <= wanted[1]
+    with pytest.raises(fastdx.ParameterError, match="factor must be at least 1"):
+        Channel.of(mechanism).deniable(0.5)
+
+
+def test_an_epsilon_for_deniable_words() -> None:
+    tem = Tem(E, 1.0)
+    choice = choose_epsilon(tem, min_deniable=5, factor=3.0, words=WORDS[:3])
+    least = [int(Channel.of(tem.with_epsilon(choice.epsilon * x)).deniable(3.0).min())
+             for x in (1, 1.01)]  # fmt: skip
+    assert least[0] >= 5 > least[1]
+    assert (choice.reason, choice.word) == ("deniable", "")
