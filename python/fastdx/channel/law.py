@@ -16,6 +16,7 @@ from fastdx._core import CARD, TOKENIZER, ChannelCore, Cover, Embedding, WordGra
 from fastdx._shared.card import found, is_there
 from fastdx._shared.checks import check_type
 from fastdx._types import Bits
+from fastdx.bags import bag_tokens
 from fastdx.channel.draws import estimated_core
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
@@ -436,7 +437,7 @@ class Channel:
 
     def decode(
         self,
-        text: str | Iterable[str],
+        text: str | Iterable[str] | Mapping[str, int],
         prior: NgramPrior | LanguageModel,
         *,
         progress: Callable[[int], object] | None = None,
@@ -451,8 +452,10 @@ class Channel:
 
         Parameters
         ----------
-        text : str or iterable of str
-            What was released: a text, or words that were found elsewhere (one sentence).
+        text : str, iterable of str, or mapping of str to int
+            What was released: a text, words that were found elsewhere (one sentence), or a bag:
+            words and how often each is in it. A bag has no order, so only the frequencies of the
+            model are used. `Posterior.expected_counts` are those of the bag that was written.
         prior : NgramPrior or LanguageModel
             What the reader knows of the language. Any model other than n-grams is summed over
             prefix by prefix, which only texts of a word or two allow, and texts over small spaces.
@@ -463,7 +466,23 @@ class Channel:
         ------
         ParameterError
             The text is no release of this mechanism, or the prior one of other words.
+
+        Examples
+        --------
+        >>> from collections import Counter
+        >>> from fastdx import Embedding, Tem
+        >>> from fastdx.channel import Channel, NgramPrior
+        >>> e = Embedding(["tea", "coffee", "king"], [[0.0], [1.0], [9.0]])
+        >>> bag = Counter(tea=3, king=1)
+        >>> found = Channel.of(Tem(e, 4.0)).decode(bag, NgramPrior.of_frequencies(e))
+        >>> found.expected_counts().round(1).tolist()
+        [2.7, 0.3, 1.0]
         """
+        if isinstance(text, Mapping):
+            if not isinstance(prior, NgramPrior):
+                raise InputTypeError("prior must be an NgramPrior for a bag, which has no order")
+            prior = NgramPrior.of_frequencies(prior.space, prior.frequencies, unknown=prior.unknown)
+            text = bag_tokens(text)
         given = text if isinstance(text, str) else list(text)
         if isinstance(prior, NgramPrior):
             return self._decoded(given, prior, None, progress)

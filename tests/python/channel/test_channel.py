@@ -21,6 +21,7 @@ from fastdx import (
     NeighborResponse,
     Tem,
 )
+from fastdx.bags import text_of
 from fastdx.calibration import choose_epsilon
 from fastdx.channel import Bits, Channel, LanguageModel, NgramPrior, Posterior
 from helpers.draws import assert_alike
@@ -510,3 +511,18 @@ def test_an_epsilon_for_deniable_words() -> None:
              for x in (1, 1.01)]  # fmt: skip
     assert least[0] >= 5 > least[1]
     assert (choice.reason, choice.word) == ("deniable", "")
+
+
+def test_a_bag_is_decoded_without_an_order() -> None:
+    prior = NgramPrior.train(E, texts(300, WORDS), order=2)
+    channel = Channel.of(Tem(E, 3.0))
+    bag = {"w9": 2, "w3": 1, "w30": 1}
+    wanted = sum(n * channel.posterior(y, prior.frequencies) for y, n in bag.items())
+    found = channel.decode(bag, prior)
+    assert found.expected_counts() == pytest.approx(wanted, abs=1e-5)
+    assert len(found) == 4
+    # As a text, a bag has an order that nobody wrote.
+    ordered = channel.decode(text_of(bag), prior).expected_counts()
+    assert np.abs(ordered - wanted).max() > 0.01
+    with pytest.raises(fastdx.ParameterError, match="count of word 0"):
+        channel.decode({"w9": -1}, prior)
