@@ -12,7 +12,7 @@ impl TextPrivatizer {
     /// those of the text of these words with spaces between.
     ///
     /// # Errors
-    /// [`Error::UnknownInText`] under [`Oov::Error`](super::Oov::Error),
+    /// [`Error::UnknownInText`] under [`Oov::Error`],
     /// [`Error::Interrupted`].
     pub fn privatize_tokens(
         &self,
