@@ -73,10 +73,13 @@ fn changes_figures(figures: &Figures, word: &str) -> bool {
         let text = format!("{before}{word}{behind}");
         let start = before.len();
         let each = figures.find(&text, |_| false).into_iter();
-        // Positions on both sides, counted from the word.
+        // Positions on both sides, counted from the word; one that begins within it wraps.
         let each = each.map(|(span, _)| match span.start < start {
             true => (span.start, span.end),
-            false => (span.start - word.len(), span.end - word.len()),
+            false => {
+                let from_end = |at: usize| at.wrapping_sub(word.len());
+                (from_end(span.start), from_end(span.end))
+            }
         });
         each.collect()
     };
