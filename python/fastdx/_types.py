@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fastdx._core import NgramPriorCore
 
-__all__ = ["Bits", "ChargeLike", "LedgerLike", "Ngrams", "PublicModel", "Unchanged"]
+__all__ = ["Bits", "ChargeLike", "LanguageModel", "LedgerLike", "Ngrams", "Unchanged"]
 
 
-class PublicModel(Protocol):
-    """A public model of language in Python, as `Tem` asks it for its ``language``."""
+@runtime_checkable
+class LanguageModel(Protocol):
+    """A model of language in Python: public as the `language` of a `Tem`, or a reader's.
+
+    `Tem` asks with what was released of a sentence, `Channel.decode` with what may have been
+    written of a text.
+    """
 
     def log_next(self, prefix: tuple[str | None, ...], /) -> ArrayLike:
         """Return ln Pr[next word = w | prefix] of every word w of the space: shape (V,).
@@ -22,9 +27,8 @@ class PublicModel(Protocol):
         Parameters
         ----------
         prefix : tuple of str or None
-            The released words of the sentence so far, in the vocabulary's spelling; None for what
-            is no word of it (a mask, a number, an unknown word that was kept). Empty at the
-            beginning of a sentence, and of a text.
+            The words so far, in the vocabulary's spelling; None for what is no word of it (a mask,
+            a number, an unknown word that was kept). Empty at the beginning.
         """
         ...
 

@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from fastdx._core import CARD, TOKENIZER, ChannelCore, Cover, Embedding, WordGraph
 from fastdx._shared.card import found, is_there
 from fastdx._shared.checks import check_type
-from fastdx._types import Bits, Ngrams, PublicModel
+from fastdx._types import Bits, LanguageModel, Ngrams
 from fastdx.bags import bag_tokens
 from fastdx.channel.draws import estimated_core
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
-from fastdx.channel.prefixes import LanguageModel, written_out
+from fastdx.channel.prefixes import written_out
 from fastdx.channel.receiver import Prior, by_rank, laws, matrix_of, numbers_of, posterior_sums
 from fastdx.channel.release import Release
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -169,7 +169,7 @@ class Channel:
         cover: Cover | None = None,
         remap: Cover | None = None,
         law: ArrayLike | Callable[[int], ArrayLike] | LawLike | None = None,
-        language: str | PathLike[str] | ArrayLike | PublicModel | Ngrams | None = None,
+        language: str | PathLike[str] | ArrayLike | LanguageModel | Ngrams | None = None,
         normalizers: str | PathLike[str] | None = None,
         cache_bytes: SupportsIndex | None = None,
     ) -> Channel:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, runtime_checkable
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,27 +12,13 @@ from fastdx.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from fastdx._core import ChannelCore
+    from fastdx._types import LanguageModel
     from fastdx.mechanisms import Mechanism
 
 _Numbers = NDArray[np.float64]
 
 MOST_TEXTS = 1 << 22
 """Texts that are written out at most: one word over four million, seven over eight."""
-
-
-@runtime_checkable
-class LanguageModel(Protocol):
-    """The methods that a user's own language model must have."""
-
-    def log_next(self, prefix: Sequence[int]) -> ArrayLike:
-        """Return ln Pr[next word = w | prefix] of every word w: shape (V,).
-
-        Parameters
-        ----------
-        prefix : sequence of int
-            The ids of all words of the text before it; none before the first.
-        """
-        ...
 
 
 def written_out(
@@ -49,7 +34,8 @@ def written_out(
             f"prior must be an NgramPrior for {len(words)} words over {count:,}: under any other "
             f"model all texts are written out, at most {MOST_TEXTS:,}"
         )
-    known = {word: i for i, word in enumerate(mechanism.space.words)}
+    names = mechanism.space.words
+    known = {word: i for i, word in enumerate(names)}
     if not all(word in known for word in words):
         raise ParameterError("text must be a release of this mechanism, of words that it knows")
     paths, logs = np.zeros((1, 0), dtype=np.int64), np.zeros(1)
@@ -58,7 +44,7 @@ def written_out(
             likelihood = np.log(core.likelihood(known[word]))
         steps = np.empty((len(paths), count))
         for i, prefix in enumerate(paths):
-            after = np.asarray(model.log_next(prefix.tolist()), dtype=np.float64)
+            after = np.asarray(model.log_next(tuple(names[i] for i in prefix)), dtype=np.float64)
             if after.shape != (count,) or np.isnan(after).any():
                 raise ParameterError(f"prior's log_next must return {count} numbers")
             steps[i] = logs[i] + after + likelihood

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from fastdx._types import Ngrams, PublicModel
+    from fastdx._types import LanguageModel, Ngrams
 
 KINDS: dict[str, type[Mechanism]] = {**MECHANISMS, FiniteLaw.name: FiniteLaw}
 """Every mechanism that a Spec can describe, by its name."""
@@ -42,7 +42,7 @@ def from_spec(
     cover: Cover | None = None,
     remap: Cover | None = None,
     law: ArrayLike | Callable[[int], ArrayLike] | LawLike | None = None,
-    language: str | PathLike[str] | ArrayLike | PublicModel | Ngrams | None = None,
+    language: str | PathLike[str] | ArrayLike | LanguageModel | Ngrams | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Mechanism:
     """Make the mechanism that a Spec describes, with the same law and the same guarantee.

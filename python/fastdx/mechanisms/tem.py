@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Self, Unpack
 
-    from fastdx._types import Ngrams, PublicModel
+    from fastdx._types import LanguageModel, Ngrams
 
 RECOMPUTED = 1000
 """The number of words whose lists ``verify='recompute'`` computes again."""
@@ -111,7 +111,7 @@ class Tem(Mechanism):
         beta: float | None = None,
         cover: Cover | SupportsIndex | None = None,
         balance: float | None = None,
-        language: str | PathLike[str] | ArrayLike | PublicModel | Ngrams | None = None,
+        language: str | PathLike[str] | ArrayLike | LanguageModel | Ngrams | None = None,
         sampler: str = "exact",
         **common: Unpack[Common],
     ) -> Self:
@@ -130,7 +130,7 @@ class Tem(Mechanism):
         beta: float | None = None,
         cover: Cover | SupportsIndex | None = None,
         balance: float | None = None,
-        language: str | PathLike[str] | ArrayLike | PublicModel | Ngrams | None = None,
+        language: str | PathLike[str] | ArrayLike | LanguageModel | Ngrams | None = None,
         progress: Callable[[int], object] | None = None,
         **common: Unpack[Common],
     ) -> Self:
