@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use rand::Rng;
+use xxhash_rust::xxh3::Xxh3Default;
 
 use super::{NgramPrior, Rows};
 use crate::law::base::BaseMeasure;
@@ -63,6 +64,14 @@ impl Expected<'_> {
             words: words.into(),
             sums: weights.into(),
         })
+    }
+
+    /// Identifies its words and weights.
+    pub(crate) fn key(&self) -> u128 {
+        let mut hash = Xxh3Default::new();
+        hash.update(bytemuck::cast_slice(&self.words));
+        hash.update(bytemuck::cast_slice(&self.sums));
+        hash.digest128()
     }
 
     /// The number of its words.
