@@ -33,7 +33,8 @@ const BATCH_BYTES: usize = 64 << 20;
 
 /// Sums of lists, by [`Expected::key`]. Nobody waits for the lock, so a fork may leave it locked.
 pub(super) struct Sums {
-    kept: RwLock<HashMap<u128, Column>>,
+    /// With the number of the list's words.
+    kept: RwLock<HashMap<u128, (usize, Column)>>,
     bytes: usize,
 }
 
@@ -86,18 +87,23 @@ impl Sums {
     }
 
     fn get(&self, key: u128) -> Option<Column> {
-        self.kept.try_read().ok()?.get(&key).cloned()
+        let kept = self.kept.try_read().ok()?;
+        kept.get(&key).map(|(_, sums)| sums.clone())
     }
 
-    /// Keeps what there is room for; the rest is made again when it is needed.
-    fn keep(&self, words: usize, made: &[(u128, Column)]) {
-        if let Ok(mut kept) = self.kept.try_write() {
-            for (key, sums) in made {
-                if kept.len() < self.most(words) {
-                    kept.insert(*key, sums.clone());
-                }
-            }
+    /// Keeps the sums of the longest lists; others are made again when they are needed.
+    fn keep(&self, words: usize, key: u128, count: usize, sums: &Column) {
+        let Ok(mut kept) = self.kept.try_write() else {
+            return;
+        };
+        if kept.len() >= self.most(words) {
+            let shortest = kept.iter().map(|(key, (count, _))| (*count, *key)).min();
+            match shortest.filter(|(least, _)| *least < count) {
+                Some((_, shortest)) => kept.remove(&shortest),
+                None => return,
+            };
         }
+        kept.insert(key, (count, sums.clone()));
     }
 }
 
@@ -143,7 +149,13 @@ impl Channel {
         }
         let mut uses: Vec<_> = uses.into_iter().collect();
         uses.sort_by_key(|(key, (uses, list))| (std::cmp::Reverse(uses * list.count()), *key));
-        uses.truncate(self.sums.most(self.words()));
+        // One sentence makes its own.
+        let most = if reading.sentences.len() > 1 {
+            self.sums.most(self.words())
+        } else {
+            0
+        };
+        uses.truncate(most);
         let lists = uses.into_iter().map(|(key, (_, list))| (key, list));
         self.sums(lists.collect(), control)?;
         Ok(Some(Histories { tokens, places }))
@@ -192,9 +204,10 @@ impl Channel {
         for some in missing.chunks((BATCH_BYTES / size).max(1)) {
             let lists: Vec<&Expected> = some.iter().map(|(_, list)| list).collect();
             let made = self.made_sums(&lists, control)?;
-            let made: Vec<_> = some.iter().map(|(key, _)| *key).zip(made).collect();
-            self.sums.keep(self.words(), &made);
-            found.extend(made);
+            for ((key, list), sums) in some.iter().zip(made) {
+                self.sums.keep(self.words(), *key, list.count(), &sums);
+                found.push((*key, sums));
+            }
         }
         Ok(found)
     }

@@ -34,8 +34,10 @@ fn space(words: usize, rng: &mut impl Rng) -> Arc<Embedding> {
     Arc::new(Embedding::new(vocabulary, vectors, 2, Metric::Euclidean).unwrap())
 }
 
+type Mechanisms = Vec<Arc<dyn Mechanism>>;
+
 /// One mechanism of every kind that has a law.
-fn mechanisms(space: &Arc<Embedding>, rng: &mut impl Rng) -> Vec<Arc<dyn Mechanism>> {
+fn mechanisms(space: &Arc<Embedding>, rng: &mut impl Rng) -> Mechanisms {
     let words = space.vocabulary().len();
     let randomness = || Randomness::new(Some(1));
     let cover = |k: usize| {
@@ -435,7 +437,7 @@ fn check(case: &Case, seed: u64, exact: bool) {
 fn cases<R: Rng>(
     (seed, mut rng): (u64, R),
     consistent: Consistent,
-    mechanisms: fn(&Arc<Embedding>, &mut R) -> Vec<Arc<dyn Mechanism>>,
+    mechanisms: fn(&Arc<Embedding>, &mut R) -> Mechanisms,
 ) {
     for (words, places) in [(5, 4), (6, 3), (8, 3), (5, 1), (7, 2)] {
         let space = space(words, &mut rng);

@@ -6,7 +6,7 @@ use crate::mechanism::WordMechanism;
 use crate::mechanism::contextual::{ContextualTem, Released};
 
 /// Tems with models of orders 1 to 3, without and with covers and exclusions.
-pub(super) fn mechanisms(space: &Arc<Embedding>, rng: &mut impl Rng) -> Vec<Arc<dyn Mechanism>> {
+pub(super) fn mechanisms(space: &Arc<Embedding>, rng: &mut impl Rng) -> Mechanisms {
     let words = space.vocabulary().len() as u32;
     let tem = Tem::new(
         space.clone(),
@@ -19,7 +19,7 @@ pub(super) fn mechanisms(space: &Arc<Embedding>, rng: &mut impl Rng) -> Vec<Arc<
     let cover = Cover::from_members(&**space, sets).unwrap();
     let covered = tem.with_cover(Some(Arc::new(cover))).unwrap();
     let excluding = covered.excluding(&[1, 4]).unwrap();
-    let mut all: Vec<Arc<dyn Mechanism>> = Vec::new();
+    let mut all: Mechanisms = Vec::new();
     for order in [1, 2, 3] {
         let public = texts(space.vocabulary().len(), rng);
         let model = NgramPrior::train(space.clone(), &public, order, None, &Control::new());

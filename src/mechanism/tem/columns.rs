@@ -83,31 +83,31 @@ impl Tem {
         }
     }
 
-    /// Writes Pr\[y|w\] of every word w, from the normalisers that [`each_law`](Self::each_law) gives.
-    pub(crate) fn column(&self, y: u32, totals: &[f64], out: &mut [f64]) {
-        match &self.cover {
-            None => self.space.distances(y, out),
-            Some(cover) => {
-                let Some(rank) = cover.rank(y) else {
-                    return out.fill(0.0);
-                };
-                nearest_of(&*self.space, cover.set(rank), out);
-            }
-        }
-        if let Some(grid) = self.grid() {
-            round(out, grid);
-        }
+    /// Writes Pr\[y|w\] of some outputs y and every word w, a row for each output, from the normalisers
+    /// that [`each_law`](Self::each_law) gives.
+    pub(crate) fn columns(&self, outputs: &[u32], totals: &[f64], out: &mut [f64]) {
         let eta = self.epsilon / 2.0;
-        match &self.base {
-            None => {
-                weights(out, eta, self.gamma);
-            }
-            Some(base) => {
-                based_weights(out, eta, self.gamma, base, |_| y);
-            }
+        if self.cover.is_none() {
+            self.space.rows(outputs, out);
         }
-        for (p, total) in out.iter_mut().zip(totals) {
-            *p /= total;
+        for (row, &y) in out.chunks_exact_mut(totals.len()).zip(outputs) {
+            if let Some(cover) = &self.cover {
+                let Some(rank) = cover.rank(y) else {
+                    row.fill(0.0);
+                    continue;
+                };
+                nearest_of(&*self.space, cover.set(rank), row);
+            }
+            if let Some(grid) = self.grid() {
+                round(row, grid);
+            }
+            match &self.base {
+                None => weights(row, eta, self.gamma),
+                Some(base) => based_weights(row, eta, self.gamma, base, |_| y),
+            };
+            for (p, total) in row.iter_mut().zip(totals) {
+                *p /= total;
+            }
         }
     }
 }
