@@ -3,9 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-__all__ = ["Bits", "ChargeLike", "LedgerLike", "Unchanged"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from fastdx._core import NgramPriorCore
+
+__all__ = ["Bits", "ChargeLike", "LedgerLike", "Ngrams", "PublicModel", "Unchanged"]
+
+
+class PublicModel(Protocol):
+    """A public model of language in Python, as `Tem` asks it for its ``language``."""
+
+    def log_next(self, prefix: tuple[str | None, ...], /) -> ArrayLike:
+        """Return ln Pr[next word = w | prefix] of every word w of the space: shape (V,).
+
+        Parameters
+        ----------
+        prefix : tuple of str or None
+            The released words of the sentence so far, in the vocabulary's spelling; None for what
+            is no word of it (a mask, a number, an unknown word that was kept). Empty at the
+            beginning of a sentence, and of a text.
+        """
+        ...
+
+
+class Ngrams(Protocol):
+    """A `fastdx.channel.NgramPrior`."""
+
+    @property
+    def _core(self) -> NgramPriorCore: ...
 
 
 class Bits(float):

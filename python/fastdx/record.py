@@ -117,8 +117,10 @@ def _top(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str]:
         yield """\
 > **SOME WORDS ARE RELEASED AS THEY ARE.** The list under "What is not anonymous" names them. This
   page promises nothing for them."""
-    warning = Unchanged(*mechanism._unchanged()).warning
+    warning = Unchanged(*mechanism._unchanged_without_history()).warning
     if warning is not None:
+        if mechanism._has_history:
+            warning = f"without a history, {warning}"
         yield f"> **WARNING: {_text(warning)}.**"
     certificate = guarantee.certificate
     yield _table({
@@ -181,6 +183,10 @@ def _protected(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str]:
     yield "\n".join(lines)
 
 
+_HISTORY = """ It leaves out what was released before
+  a word, which changes how often it comes back."""
+
+
 def _numbers(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str]:
     yield """\
 These bounds are computed from the mechanism, for common words of its vocabulary, and rounded up.
@@ -199,12 +205,13 @@ These bounds are computed from the mechanism, for common words of its vocabulary
         yield """\
 Where the factor is large or missing, the promise alone does not hide which of the two words was
   written."""
-    unchanged = Unchanged(*mechanism._unchanged())
+    unchanged = Unchanged(*mechanism._unchanged_without_history())
     how = f"counted in {unchanged.draws:,} draws a word" if unchanged.draws else "computed"
+    history = _HISTORY if mechanism._has_history else ""
     yield f"""\
 Measured, not proved: {_percent(100 * unchanged.mean)} of common words come back as they were. The
   worst word that was found comes back with a probability of {_percent(100 * unchanged.worst)}.
-  This is {how}, for {unchanged.words:,} words, and rounded up."""
+  This is {how}, for {unchanged.words:,} words, and rounded up.{history}"""
     bits = guarantee.to_dict()["bits"]
     if bits is None:
         return

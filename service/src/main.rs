@@ -249,7 +249,11 @@ fn check(policies: &Policies) -> Result<ExitCode, String> {
         let Some(warning) = found.warning() else {
             continue;
         };
-        let what = format!("policies.{}: {warning}", policy.name);
+        let what = format!(
+            "policies.{}: {}{warning}",
+            policy.name,
+            policy.without_history()
+        );
         say(&format!("WARNING: {what}"));
         if found.mean > Unchanged::REFUSED_MEAN && !policy.allow_unchanged {
             let how = "allow_unchanged = true, or --allow-unchanged beside --epsilon, accepts that";
@@ -265,9 +269,10 @@ fn say_measures(policies: &Policies) {
     for policy in policies.named.values() {
         match policy.unchanged() {
             Ok(found) => {
-                say(&format!("policies.{}: {found}", policy.name));
+                let name = format!("policies.{}: {}", policy.name, policy.without_history());
+                say(&format!("{name}{found}"));
                 if let Some(warning) = found.warning() {
-                    say(&format!("WARNING: policies.{}: {warning}", policy.name));
+                    say(&format!("WARNING: {name}{warning}"));
                 }
             }
             Err(what) => say(&what),

@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fastdx::channel::word_bits;
-use fastdx::guarantee::measured::calibration::Measures;
+use fastdx::guarantee::measured::calibration::{self, Measures};
 use fastdx::guarantee::{Unchanged, WordBits};
+use fastdx::mechanism::contextual::ContextualTem;
 use fastdx::policy::{Parts, Policies as Config, Policy as Offered, Spaces, Spec};
 use fastdx::text::{Consistent, Counts, Oov, Replacements, TextPrivatizer, look_up, normalize};
 use fastdx::{Control, Guarantee, Tem};
@@ -129,10 +130,23 @@ impl Policy {
         })
     }
 
-    /// Measures how often common words come back unchanged, or returns the earlier measurement.
+    /// Says of what law [`unchanged`](Self::unchanged) is.
+    pub fn without_history(&self) -> &'static str {
+        match self.text.mechanism().in_order() {
+            Some(_) => "without a history, ",
+            None => "",
+        }
+    }
+
+    /// Measures how often common words come back unchanged, or returns the earlier measurement. Where
+    /// a law depends on what was released before, it is that of the law without it.
     pub fn unchanged(&self) -> Result<Unchanged, String> {
-        let found = self.text.unchanged(&Control::new());
-        let found = found.map_err(|e| format!("policies.{}: {e}", self.name))?;
+        let wrong = |e| format!("policies.{}: {e}", self.name);
+        if let Some(tem) = self.text.mechanism().in_order() {
+            // No promise shows this: it is not the law of a text.
+            return calibration::unchanged(tem.tem(), &Control::new()).map_err(wrong);
+        }
+        let found = self.text.unchanged(&Control::new()).map_err(wrong)?;
         Ok(*self.unchanged.get_or_init(|| found))
     }
 
@@ -226,7 +240,9 @@ impl Policy {
 
     /// Bytes of cached lists and laws, and their limit.
     pub fn cache(&self) -> Option<(usize, usize)> {
-        let tem: &Tem = self.text.mechanism().downcast_ref()?;
+        let mechanism = self.text.mechanism();
+        let tem = mechanism.in_order().map(ContextualTem::tem);
+        let tem: &Tem = tem.or_else(|| mechanism.downcast_ref())?;
         let (limit, kept) = tem.cache_bytes();
         Some((kept, limit))
     }

@@ -7,21 +7,23 @@
 //!
 //! Rounding P to integers costs fidelity, never privacy: P is public.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use rand::Rng;
-use xxhash_rust::xxh3::Xxh3Default;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use super::{NgramPrior, Rows};
 use crate::law::base::BaseMeasure;
 use crate::support::error::{Error, Result};
+use crate::support::fork::Once;
 use crate::support::random::uniform_below_u128;
 use crate::words::vocabulary::Vocabulary;
 
 /// A public model of language. It may be approximate, and it may be of any kind. It may not have been
 /// trained on the texts that are to be protected.
-pub trait LanguageModel: Send + Sync {
+pub trait LanguageModel: Any + Send + Sync {
     /// The words.
     fn vocabulary(&self) -> &Vocabulary;
 
@@ -35,6 +37,11 @@ pub trait LanguageModel: Send + Sync {
     /// # Errors
     /// Those of the model.
     fn expected<'a>(&'a self, sentence: &[u32], lists: &mut Vec<Expected<'a>>) -> Result<()>;
+
+    /// Identifies the model; `None` where that cannot be known.
+    fn fingerprint(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Words that a history makes likelier, ascending, with the running sums of their weights.
@@ -154,17 +161,24 @@ pub struct NgramWeights {
     /// The running sums of every context's weights.
     pairs: Box<[u64]>,
     triples: Box<[u64]>,
+    fingerprint: Once<u64>,
 }
 
 /// Seen words share at most some 511/512 of P: what they weigh has so many bits more than all Q.
-const ROOM: u32 = 10;
+pub(crate) const ROOM: u32 = 10;
 
 impl NgramWeights {
     /// The integers of a model, given that the next word is known.
     pub fn new(prior: Arc<NgramPrior>) -> Self {
+        let source = format!("n-grams of order {}", prior.order());
+        Self::named(prior, source)
+    }
+
+    /// The same, with words for guarantees that say where the model comes from.
+    pub fn named(prior: Arc<NgramPrior>, source: String) -> Self {
         let unigram = &prior.unigram[..prior.words()];
         let room = if prior.order() > 1 { ROOM } else { 0 };
-        let base = Arc::new(BaseMeasure::of_model(unigram, room));
+        let base = Arc::new(BaseMeasure::of_model(unigram, room).named(source));
         let known = prior.words();
         // Two lists share the room.
         let most = (base.added() / 2) as f64 * 0.999;
@@ -194,6 +208,7 @@ impl NgramWeights {
             }),
             base,
             prior,
+            fingerprint: Once::new(),
         }
     }
 
@@ -234,5 +249,11 @@ impl LanguageModel for NgramWeights {
             lists.extend(triples.flatten());
         }
         Ok(())
+    }
+
+    /// XXH3-64 of the model as it is saved.
+    fn fingerprint(&self) -> Option<u64> {
+        let found = || xxh3_64(&self.prior.to_bytes()).max(1);
+        Some(*self.fingerprint.get_or_init(found))
     }
 }

@@ -167,7 +167,7 @@ pub trait Mechanism: WordMechanism {
             Some(_) => Err(crate::Error::parameter(
                 "language",
                 "\"frequency\" or \"uniform\" for what needs one law of a word",
-                "a model of what was released before it: see probabilities_after",
+                "a model of what was released before it, which has a law for each history",
             )),
         }
     }

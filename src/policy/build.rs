@@ -9,12 +9,12 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use super::defaults::{MIXING, TUNING, builtin_index, index_cover};
 use super::reference::EDGES;
-use super::{Built, CoverSource, IndexSource, Kind, Reference, Spec};
+use super::{Built, CoverSource, IndexSource, Kind, Public, Reference, Spec};
 use crate::cover::{Build, Cover};
 use crate::distance::search::{HnswParameters, Search};
 use crate::guarantee::Certificate;
 use crate::guarantee::proved::audit;
-use crate::law::base::BaseMeasure;
+use crate::mechanism::contextual::ContextualTem;
 use crate::mechanism::finite_law::{FiniteLaw, Loss, Rows};
 use crate::mechanism::hyperbolic_laplace::HyperbolicLaplace;
 use crate::mechanism::mahalanobis::Mahalanobis;
@@ -57,7 +57,7 @@ pub struct Parts {
     /// The law of a [`FiniteLaw`].
     pub law: Option<Arc<dyn Rows>>,
     /// The base measure of a Tem.
-    pub language: Option<Arc<BaseMeasure>>,
+    pub language: Option<Public>,
     /// The seed of the description is of [`Randomness::known_keys`]: for tests.
     pub known_keys: bool,
 }
@@ -152,7 +152,7 @@ struct Maker<'a> {
     control: &'a Control,
     /// The cover and the base measure, once they are built.
     cover: Option<Arc<Cover>>,
-    language: Option<Arc<BaseMeasure>>,
+    language: Option<Public>,
 }
 
 impl Spec {
@@ -305,8 +305,10 @@ impl Maker<'_> {
         }
         if let Some(language) = &spec.language {
             let space = self.index.space();
-            self.language = language.measure(&*space, self.parts.language.as_ref())?;
-            tem = tem.with_base(self.language.clone())?;
+            self.language = language.measure(&space, self.parts.language.as_ref())?;
+            if let Some(Public::Fixed(measure)) = &self.language {
+                tem = tem.with_base(Some(measure.clone()))?;
+            }
         }
         if !self.exclude.is_empty() {
             tem = tem.excluding(self.exclude)?;
@@ -315,6 +317,11 @@ impl Maker<'_> {
             .sampler
             .as_deref()
             .map_or(Ok(Default::default()), str::parse)?;
+        if let Some(Public::History(model)) = &self.language {
+            self.refuse_beside_history()?;
+            let tem = ContextualTem::new(&tem.with_sampler(sampler), model.clone())?;
+            return Ok((Arc::new(tem), None));
+        }
         if spec.certified != Some(true) {
             return Ok((Arc::new(tem.with_sampler(sampler)), None));
         }
@@ -336,6 +343,19 @@ impl Maker<'_> {
         }
         self.index = with_certificate(&self.index, certificate);
         Ok((Arc::new(tem.on(self.index.space())?), Some(nominal)))
+    }
+
+    /// Refuses what needs one law of a word, where the law goes by what was released before.
+    fn refuse_beside_history(&self) -> Result<()> {
+        let remap = matches!(&self.spec.remap, Some(source) if *source != CoverSource::None);
+        let name = match self.spec.certified {
+            Some(true) => "certified",
+            _ if remap || self.parts.remap.is_some() => "remap",
+            _ => return Ok(()),
+        };
+        let expected = "left out beside a model of what was released before: \
+                        language=\"frequency\" goes with it";
+        Err(Error::parameter(name, expected, "both"))
     }
 
     /// Builds the Tem with the wanted certificate: searches for its nominal ε, or checks one that

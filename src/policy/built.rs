@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::defaults::{MIXING, TUNING, builtin_index, index_cover};
-use super::{Builtin, CoverSource, Exclude, IndexSource, Kind, Language, Reference, Spec};
+use super::{Builtin, CoverSource, Exclude, IndexSource, Kind, Language, Public, Reference, Spec};
 use crate::cover::Cover;
 use crate::distance::search::Search;
-use crate::law::base::BaseMeasure;
 use crate::mechanism::Mechanism;
 use crate::mechanism::finite_law::FiniteLaw;
 use crate::mechanism::multivariate_laplace::MultivariateLaplace;
@@ -31,7 +30,7 @@ pub struct Built {
     /// The cover of the outputs, before words are excluded.
     pub cover: Option<Arc<Cover>>,
     /// The base measure of a Tem, over all words.
-    pub language: Option<Arc<BaseMeasure>>,
+    pub language: Option<Public>,
     /// The cover that outputs are remapped by, before words are excluded.
     pub remap: Option<Arc<Cover>>,
     pub(super) spec: Spec,
@@ -115,10 +114,10 @@ impl Built {
         let measure = self.language.as_ref()?;
         Some(match given {
             Some(Language::Stored(reference)) => Language::Stored(Reference {
-                fingerprint: Some(measure.fingerprint()),
+                fingerprint: measure.fingerprint(),
                 ..reference
             }),
-            Some(Language::Rank) => Language::Rank,
+            Some(named @ (Language::Rank | Language::English)) => named,
             _ => Language::Frequency,
         })
     }

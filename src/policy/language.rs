@@ -1,4 +1,5 @@
-//! The public base measure of a Tem: uniform, by rank or frequency, or counts in a file.
+//! The public base measure of a Tem: uniform, by rank or frequency, counts in a file, or a model of
+//! language that goes by what was released before.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,16 +9,18 @@ use serde_json::Value;
 use super::Reference;
 use super::keys::described;
 use crate::NgramPrior;
-use crate::language::by_rank;
+use crate::language::{LanguageModel, NgramWeights, by_rank};
 use crate::law::base::BaseMeasure;
 use crate::support::error::{Error, Result};
+use crate::words::index::is_index;
 use crate::words::space::MetricSpace;
 use crate::words::vocabulary::Vocabulary;
 
 const BY_RANK: &str = "1/(rank + 2.7), by the order of the words";
 
-/// Where the base measure comes from: in JSON and TOML `"uniform"`, `"frequency"`, `"rank"`, the path
-/// of a file of counts, or a table of file and fingerprint.
+/// Where the base measure comes from: in JSON and TOML `"uniform"`, `"frequency"`, `"rank"`,
+/// `"english"`, the path of a file of counts or of a saved [`NgramPrior`], or a table of file and
+/// fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Language {
     /// All words alike: TEM'21.
@@ -27,8 +30,29 @@ pub enum Language {
     Frequency,
     /// 1/(rank + 2.7), by the order of the words.
     Rank,
-    /// A file of lines of a word and a count, or weights in memory.
+    /// The built-in bigrams of English, behind what was released.
+    English,
+    /// A file of lines of a word and a count, or of an n-gram model; or a [`Public`] measure in memory.
     Stored(Reference),
+}
+
+/// A base measure, made.
+#[derive(Clone)]
+pub enum Public {
+    /// The same for every word of a text.
+    Fixed(Arc<BaseMeasure>),
+    /// One that goes by what was released before.
+    History(Arc<dyn LanguageModel>),
+}
+
+impl Public {
+    /// Identifies it; `None` where that cannot be known.
+    pub fn fingerprint(&self) -> Option<u64> {
+        match self {
+            Public::Fixed(measure) => Some(measure.fingerprint()),
+            Public::History(model) => model.fingerprint(),
+        }
+    }
 }
 
 impl Language {
@@ -37,12 +61,13 @@ impl Language {
             Value::String(text) if text == "uniform" => Ok(Language::Uniform),
             Value::String(text) if text == "frequency" => Ok(Language::Frequency),
             Value::String(text) if text == "rank" => Ok(Language::Rank),
+            Value::String(text) if text == "english" => Ok(Language::English),
             Value::String(_) | Value::Object(_) => {
                 Ok(Language::Stored(Reference::of(name, value)?))
             }
             _ => {
-                let expected = "\"uniform\", \"frequency\", \"rank\", the path of a file of \
-                                counts, or a table";
+                let expected = "\"uniform\", \"frequency\", \"rank\", \"english\", the path of \
+                                a file of counts or of an n-gram model, or a table";
                 Err(Error::parameter(name, expected, described(value)))
             }
         }
@@ -53,6 +78,7 @@ impl Language {
             Language::Uniform => "uniform".into(),
             Language::Frequency => "frequency".into(),
             Language::Rank => "rank".into(),
+            Language::English => "english".into(),
             Language::Stored(reference) => reference.value(),
         }
     }
@@ -60,9 +86,9 @@ impl Language {
     /// The measure over the words of a space; `None` if it is uniform. `held` is the one in memory.
     pub(super) fn measure(
         &self,
-        space: &dyn MetricSpace,
-        held: Option<&Arc<BaseMeasure>>,
-    ) -> Result<Option<Arc<BaseMeasure>>> {
+        space: &Arc<dyn MetricSpace>,
+        held: Option<&Public>,
+    ) -> Result<Option<Public>> {
         let words = space.vocabulary();
         let reference = match self {
             Language::Uniform => return Ok(None),
@@ -71,10 +97,22 @@ impl Language {
                 None => return named(&by_rank(words.len()), BY_RANK),
             },
             Language::Rank => return named(&by_rank(words.len()), BY_RANK),
+            Language::English => {
+                let prior = NgramPrior::english(Some(space.clone()));
+                let prior = prior.map_err(|error| error.renamed("space", "language"))?;
+                let model = NgramWeights::named(Arc::new(prior), "bigrams of English".into());
+                return Ok(Some(Public::History(Arc::new(model))));
+            }
             Language::Stored(reference) => reference,
         };
         let measure = match (held, &reference.file) {
             (Some(held), _) => Some(held.clone()),
+            (None, Some(path)) if is_index(path)? => {
+                let prior = NgramPrior::open(space.clone(), path);
+                let prior = prior.map_err(|error| error.renamed("space", "language"))?;
+                let model = NgramWeights::new(Arc::new(prior));
+                Some(Public::History(Arc::new(model)))
+            }
             (None, Some(path)) => {
                 let weights = read_counts(path, words)?;
                 // Whoever reads the guarantee need not know the folders.
@@ -87,16 +125,16 @@ impl Language {
             }
         };
         if let Some(measure) = &measure {
-            reference.check("language", measure.fingerprint())?;
+            reference.check("language", measure.fingerprint().unwrap_or_default())?;
         }
         Ok(measure)
     }
 }
 
-fn named(weights: &[f64], source: impl Into<String>) -> Result<Option<Arc<BaseMeasure>>> {
+fn named(weights: &[f64], source: impl Into<String>) -> Result<Option<Public>> {
     let measure =
         BaseMeasure::new(weights).map_err(|error| error.renamed("weights", "language"))?;
-    Ok(measure.map(|measure| Arc::new(measure.named(source.into()))))
+    Ok(measure.map(|measure| Public::Fixed(Arc::new(measure.named(source.into())))))
 }
 
 /// Reads the counts of words: lines of a word, white space, a number. Words without one get half of

@@ -39,7 +39,7 @@ pub use built::Built;
 pub use card::{CARD, TOKENIZER};
 pub use exclusion::{Exclude, exclusion};
 pub use keys::{KEYS, Key, Spec, Type};
-pub use language::Language;
+pub use language::{Language, Public};
 pub use policies::{Policies, Policy};
 pub use reference::{Builtin, CoverSource, IndexSource, Reference};
 
@@ -237,6 +237,7 @@ impl Spec {
         let searched = |name: &String| name != "exact";
         made(&self.cover)
             || made(&self.remap)
+            || matches!(self.language, Some(Language::English | Language::Stored(_)))
             || self.certified == Some(true)
             || self.search.as_ref().is_some_and(searched)
             || self

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use super::arguments::{count, counts, real, word_ids};
 use super::guarantee::PyCertificate;
 use super::mechanism::PyMechanism;
-use super::mechanisms::tem::tem;
+use super::mechanisms::tem::tem_of_words;
 use super::run::run_with;
 use super::space::Space;
 use crate::guarantee::measured::calibration;
@@ -20,7 +20,7 @@ pub(super) fn certify(
     mechanism: PyRef<'_, PyMechanism>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyCertificate> {
-    let tem = tem(&mechanism)?;
+    let tem = tem_of_words(&mechanism)?;
     let certificate = run_with(py, true, progress, |control| audit::certify(tem, control))?;
     Ok(PyCertificate(certificate.named(tem.vocabulary())))
 }

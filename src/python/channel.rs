@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use numpy::{PyArray1, PyArrayDyn, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyString, PyType};
 
 use super::arguments::{
     as_strs, count, matrix_with, numbers, real, seed as seed_of, shaped, strings, word_ids,
@@ -22,6 +22,17 @@ use crate::{Error, NgramPrior};
 pub(super) struct PyNgramPrior {
     inner: Arc<NgramPrior>,
     space: Space,
+}
+
+impl PyNgramPrior {
+    /// Wraps a model of the words of a space.
+    pub(super) fn new(inner: Arc<NgramPrior>, space: Space) -> Self {
+        PyNgramPrior { inner, space }
+    }
+
+    pub(super) fn inner(&self) -> &Arc<NgramPrior> {
+        &self.inner
+    }
 }
 
 /// Frequencies, if given.
@@ -99,7 +110,7 @@ impl PyNgramPrior {
         run(py, true, |_| self.inner.save(&path))
     }
 
-    #[staticmethod]
+    #[new]
     fn from_bytes(space: &Bound<'_, PyAny>, data: &Bound<'_, PyBytes>) -> PyResult<Self> {
         let space = Space::of(space)?;
         let inner = Arc::new(NgramPrior::from_bytes(space.space(), data.as_bytes())?);
@@ -108,6 +119,13 @@ impl PyNgramPrior {
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.inner.to_bytes())
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> (Bound<'py, PyType>, (Py<PyAny>, Bound<'py, PyBytes>)) {
+        let (py, this) = (slf.py(), slf.get());
+        (slf.get_type(), (this.space.object(py), this.to_bytes(py)))
     }
 
     /// The probability of every word behind words; that of an unknown one.

@@ -3,15 +3,14 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::mechanisms::tem_within;
 use crate::distance::search::Search;
 use crate::mechanism::finite_law::FiniteLaw;
 use crate::mechanism::mahalanobis::Mahalanobis;
 use crate::mechanism::tem::Truncation;
 use crate::mechanism::vickrey::{EllipticalVickrey, Vickrey};
 use crate::policy::Kind;
-use crate::{
-    HyperbolicLaplace, Mechanism, MultivariateLaplace, NeighborLists, NeighborResponse, Tem,
-};
+use crate::{HyperbolicLaplace, Mechanism, MultivariateLaplace, NeighborLists, NeighborResponse};
 
 /// The properties of a mechanism of one kind.
 pub(super) fn mechanism_details(
@@ -32,7 +31,7 @@ pub(super) fn mechanism_details(
 
 /// nominal, gamma, beta (None where γ was given), sampler, language (its source, or None), cached_bytes, certified (the ε, or None), lists_k, lists_radius.
 fn tem(mechanism: &dyn Mechanism, details: &Bound<'_, PyDict>) -> PyResult<()> {
-    let Some(tem) = mechanism.downcast_ref::<Tem>() else {
+    let Some(tem) = tem_within(mechanism) else {
         return Ok(());
     };
     details.set_item("nominal", tem.nominal())?;
@@ -43,7 +42,14 @@ fn tem(mechanism: &dyn Mechanism, details: &Bound<'_, PyDict>) -> PyResult<()> {
     };
     details.set_item("beta", beta)?;
     details.set_item("sampler", tem.sampler().name())?;
-    details.set_item("language", tem.language().map(|base| base.source()))?;
+    let after = match mechanism.in_order() {
+        Some(_) => ", given what was released before",
+        None => "",
+    };
+    let source = tem
+        .language()
+        .map(|base| format!("{}{after}", base.source()));
+    details.set_item("language", source)?;
     details.set_item("cached_bytes", tem.cache_bytes().1)?;
     details.set_item("certified", tem.certificate().map(|c| c.epsilon))?;
     let lists = tem.lists();

@@ -40,8 +40,16 @@ impl From<Error> for PyErr {
 
 fn to_python(py: Python<'_>, error: Error) -> PyResult<PyErr> {
     let message = error.to_string();
+    let error = match error {
+        // A model in Python raised it.
+        Error::Model { source } => match source.downcast::<PyErr>() {
+            Ok(raised) => return Ok(*raised),
+            Err(source) => Error::Model { source },
+        },
+        error => error,
+    };
     let raised = match &error {
-        Error::Parameter { .. } => classes::ParameterError::new_err(message),
+        Error::Parameter { .. } | Error::Model { .. } => classes::ParameterError::new_err(message),
         Error::UnknownWord { .. } | Error::UnknownInText { .. } => {
             classes::UnknownWordError::new_err(message)
         }

@@ -51,10 +51,11 @@ impl PyGuarantee {
     /// is shown, for it takes a while.
     fn measured(&self, py: Python<'_>) -> PyResult<crate::Guarantee> {
         let mechanism = self.mechanism.get();
-        let unchanged = mechanism.unchanged(py)?;
+        let one_law = mechanism.mechanism().in_order().is_none();
+        let unchanged = one_law.then(|| mechanism.unchanged(py)).transpose()?;
         let bits = self.bits.then(|| mechanism.bits(py)).transpose()?;
         Ok(crate::Guarantee {
-            unchanged: Some(unchanged),
+            unchanged,
             bits,
             ..self.guarantee.clone()
         })

@@ -15,6 +15,7 @@ use super::cover::PyCover;
 use super::details::mechanism_details;
 use super::embedding::PyEmbedding;
 use super::errors::{warn_repeated, warn_unreadable, wrong_type};
+use super::language_model::object_of;
 use super::run::{run, run_in};
 use super::source::Origin;
 use super::space::Space;
@@ -22,10 +23,11 @@ use super::spec::{Described, parsed, shown_consistent};
 use super::text::{PyReplacements, dict_of};
 use super::warned::Warned;
 use crate::channel::word_bits;
+use crate::guarantee::measured::calibration;
 use crate::guarantee::{Unchanged, WordBits};
 use crate::mechanism::remapped::Remapped;
 use crate::numbers::{Date, Number};
-use crate::policy::{Built, Kind, Language, Spaces, Spec};
+use crate::policy::{Built, Kind, Language, Public, Spaces, Spec};
 use crate::support::fork::Once;
 use crate::support::parallel::Control;
 use crate::text::{Counts, PositionUnit, TextPrivatizer, byte_ranges, padded, spans_in};
@@ -155,6 +157,16 @@ impl PyMechanism {
         })
     }
 
+    /// The same; where the law depends on what was released before, that of the Tem without it.
+    pub(super) fn unchanged_without_history(&self, py: Python<'_>) -> PyResult<Unchanged> {
+        match self.mechanism().in_order() {
+            None => self.unchanged(py),
+            Some(tem) => run_in(py, self.threads_of_a_call(), true, None, |control| {
+                calibration::unchanged(tem.tem(), control)
+            }),
+        }
+    }
+
     /// The bits that a release reveals about a word; computed at the first call, at a bounded cost.
     pub(super) fn bits(&self, py: Python<'_>) -> PyResult<WordBits> {
         if let Some(known) = self.bits.get() {
@@ -178,6 +190,14 @@ impl PyMechanism {
 
 /// A value, the ends of its interval, and how many words were drawn for it.
 type Interval = (f64, f64, f64, usize);
+
+/// mean, worst, words, draws, and the warning.
+type Returning = (f64, f64, usize, usize, Option<String>);
+
+fn returning(found: Unchanged) -> Returning {
+    let warning = found.warning();
+    (found.mean, found.worst, found.words, found.draws, warning)
+}
 
 #[pymethods]
 impl PyMechanism {
@@ -265,12 +285,24 @@ impl PyMechanism {
         Some(PyCover::new(cover, self.space.clone_ref(py)))
     }
 
-    /// The base measure that was given in memory, or None.
-    fn _given_language<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<u32>>> {
-        let given = self.built.given().language.as_ref()?;
-        let held = matches!(given, Language::Stored(reference) if reference.file.is_none());
-        let measure = self.built.language.as_ref().filter(|_| held)?;
-        Some(PyArray1::from_slice(py, measure.weights()))
+    /// The base measure, or the model of language, that was given in memory, or None.
+    fn _given_language(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match &self.built.given().language {
+            Some(Language::Stored(stored)) if stored.file.is_none() => self._language(py),
+            _ => Ok(None),
+        }
+    }
+
+    /// The base measure, or the model of language, wherever it came from, or None.
+    fn _language(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match &self.built.language {
+            None => Ok(None),
+            Some(Public::Fixed(measure)) => {
+                let weights = PyArray1::from_slice(py, measure.weights());
+                Ok(Some(weights.into_any().unbind()))
+            }
+            Some(Public::History(model)) => object_of(py, &**model, &self.space),
+        }
     }
 
     /// The cover that outputs are remapped by, as given.
@@ -312,11 +344,25 @@ impl PyMechanism {
         self.mechanism().has_law()
     }
 
+    /// Whether the law of a word depends on what was released before it.
+    #[getter]
+    fn _has_history(&self) -> bool {
+        self.mechanism().in_order().is_some()
+    }
+
+    /// Raises where the law of a word depends on what was released before it.
+    fn _check_one_law(&self) -> PyResult<()> {
+        Ok(self.mechanism().check_one_law()?)
+    }
+
     /// mean, worst, words, draws of `calibration::unchanged`, and its warning.
-    fn _unchanged(&self, py: Python<'_>) -> PyResult<(f64, f64, usize, usize, Option<String>)> {
-        let found = self.unchanged(py)?;
-        let warning = found.warning();
-        Ok((found.mean, found.worst, found.words, found.draws, warning))
+    fn _unchanged(&self, py: Python<'_>) -> PyResult<Returning> {
+        Ok(returning(self.unchanged(py)?))
+    }
+
+    /// The same; where the law depends on what was released before, of the Tem without it.
+    fn _unchanged_without_history(&self, py: Python<'_>) -> PyResult<Returning> {
+        Ok(returning(self.unchanged_without_history(py)?))
     }
 
     /// value, low, high and sampled of `channel::word_bits`, or why there is no number.
@@ -344,12 +390,13 @@ impl PyMechanism {
     ///     The word is not in the vocabulary.
     /// ParameterError
     ///     The law can't be computed (`has_law`).
-    fn probabilities<'py>(
+    pub(super) fn probabilities<'py>(
         &self,
         py: Python<'py>,
         word: Text,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let mechanism = self.mechanism();
+        mechanism.check_one_law()?;
         let id = mechanism.vocabulary().require(&word)?;
         let mut law = vec![0.0; mechanism.vocabulary().len()];
         if !run(py, false, |_| Ok(mechanism.law(id, &mut law)))? {
@@ -695,6 +742,7 @@ impl PyMechanism {
         word: Text,
         size: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        self.mechanism().check_one_law()?;
         let size = count("size", size)?;
         let id = self.mechanism().vocabulary().require(&word)?;
         let mut ids = Vec::new();

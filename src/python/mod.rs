@@ -14,6 +14,7 @@ mod graph;
 mod guarantee;
 mod gzip;
 mod hyperbolic_space;
+mod language_model;
 mod law_rows;
 mod lookup;
 mod mechanism;
@@ -83,6 +84,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(mechanisms::tem::save_space, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::space_cover, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::tem_build_lists, m)?)?;
+    m.add_function(wrap_pyfunction!(
+        mechanisms::tem::tem_probabilities_after,
+        m
+    )?)?;
     m.add_function(wrap_pyfunction!(mechanisms::mechanism_base, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::mechanism_cover, m)?)?;
     m.add_function(wrap_pyfunction!(

@@ -12,16 +12,19 @@ use serde_json::Value;
 use super::arguments::{count, exclude, numbers, real, strings};
 use super::cover::PyCover;
 use super::errors::wrong_type;
+use super::language_model::model_of;
 use super::rows::rows_of;
 use super::space::Space;
 use super::text::consistency;
 use crate::cover::Cover;
 use crate::law::base::BaseMeasure;
 use crate::policy::{
-    CoverSource, Exclude, IndexSource, KEYS, Kind, Language, Parts, Reference, Spaces, Spec, Type,
+    CoverSource, Exclude, IndexSource, KEYS, Kind, Language, Parts, Public, Reference, Spaces,
+    Spec, Type,
 };
 use crate::support::parallel::Control;
 use crate::text::Consistent;
+use crate::words::space::MetricSpace;
 use crate::{Error, Result};
 
 /// A Spec from Python, with the parts that are in memory.
@@ -144,6 +147,14 @@ impl<'py> Described<'py> {
         Ok(())
     }
 
+    /// The space, opened if it is not there.
+    fn open_space(&mut self) -> Result<Arc<dyn MetricSpace>> {
+        let (spec, parts) = (&self.spec, &mut self.parts);
+        let held = parts.index.as_ref();
+        let index = Spaces::default().open(spec.mechanism, spec, held, &Control::new())?;
+        Ok(parts.index.insert(index).space())
+    }
+
     fn hold_law(&mut self, law: &Bound<'py, PyAny>) -> PyResult<()> {
         let words = match &self.parts.index {
             Some(index) => index.space().vocabulary().len(),
@@ -159,7 +170,7 @@ impl<'py> Described<'py> {
         Ok(())
     }
 
-    /// `"uniform"`, `"frequency"`, `"rank"`, the path of a file of counts, or a weight a word.
+    /// `"uniform"`, `"frequency"`, `"rank"`, `"english"`, the path of a file, a model, or a weight a word.
     fn hold_language(&mut self, given: &Bound<'py, PyAny>) -> PyResult<()> {
         if let Ok(name) = given.extract::<PyBackedStr>() {
             return Ok(self.spec.set("language", &Value::from(&*name))?);
@@ -168,16 +179,19 @@ impl<'py> Described<'py> {
             self.spec.language = Some(Language::Stored(Reference::file(path)));
             return Ok(());
         }
-        let measure = BaseMeasure::new(&numbers("language", given)?);
-        let measure = measure.map_err(|error| error.renamed("weights", "language"))?;
-        self.spec.language = Some(match measure {
-            None => Language::Uniform,
-            Some(measure) => {
-                let print = measure.fingerprint();
-                self.parts.language = Some(Arc::new(measure));
-                Language::Stored(Reference::held(Some(print)))
+        let public = match model_of(given, || self.open_space())? {
+            Some(model) => Some(Public::History(model)),
+            None => {
+                let measure = BaseMeasure::new(&numbers("language", given)?);
+                let measure = measure.map_err(|error| error.renamed("weights", "language"))?;
+                measure.map(|measure| Public::Fixed(Arc::new(measure)))
             }
+        };
+        self.spec.language = Some(match &public {
+            None => Language::Uniform,
+            Some(public) => Language::Stored(Reference::held(public.fingerprint())),
         });
+        self.parts.language = public;
         Ok(())
     }
 

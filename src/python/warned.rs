@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 use super::errors::{warn, warn_unchanged, warn_unknown};
 use super::mechanism::PyMechanism;
+use crate::Mechanism;
 use crate::guarantee::measured::calibration;
 use crate::text::Counts;
 
@@ -43,11 +44,14 @@ impl PyMechanism {
             return Ok(());
         }
         if counts.replaced > 0 && first(&warned.unchanged) {
-            let leaves_most = self.run_unpadded(py, |control| {
-                calibration::leaves_most(&**self.mechanism(), control)
-            })?;
-            if leaves_most && let Some(warning) = self.unchanged(py)?.warning() {
-                warn_unchanged(py, &warning)?;
+            let (tem, without) = match self.mechanism().in_order() {
+                Some(tem) => (tem.tem() as &dyn Mechanism, "without a history, "),
+                None => (&**self.mechanism(), ""),
+            };
+            let leaves_most =
+                self.run_unpadded(py, |control| calibration::leaves_most(tem, control))?;
+            if leaves_most && let Some(warning) = self.unchanged_without_history(py)?.warning() {
+                warn_unchanged(py, &format!("{without}{warning}"))?;
             }
         }
         let add = |sum: &AtomicU64, count| sum.fetch_add(count, Ordering::Relaxed) + count;

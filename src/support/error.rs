@@ -122,6 +122,12 @@ pub enum Error {
         /// The bytes allowed.
         limit: u64,
     },
+    /// A model of language failed. What it says may hold words, so the message leaves that out.
+    #[error("the model of language failed")]
+    Model {
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The caller cancelled the work (Ctrl-C).
     #[error("interrupted")]
     Interrupted,

@@ -124,7 +124,7 @@ fn every_key_is_read_and_written() {
     assert_eq!(serde_json::to_value(&read).unwrap(), full);
     assert_eq!(full.as_object().unwrap().len(), KEYS.len());
     assert_eq!(read.clone().released().seed, None);
-    for name in ["uniform", "frequency", "rank"] {
+    for name in ["uniform", "frequency", "rank", "english"] {
         let named = spec(json!({"language": name}));
         assert_eq!(serde_json::to_value(&named).unwrap()["language"], name);
     }
@@ -169,6 +169,14 @@ fn refused_by_name() {
         (
             json!({"epsilon": 1.0, "language": 3}),
             "language must be \"uniform\", \"frequency\"",
+        ),
+        (
+            json!({"epsilon": 1.0, "language": "english", "certified": true}),
+            "certified must be left out beside a model",
+        ),
+        (
+            json!({"epsilon": 1.0, "language": "english", "remap": 2}),
+            "remap must be left out beside a model",
         ),
         (
             json!({"epsilon": 1.0, "gamma": 1.0, "beta": 0.1}),

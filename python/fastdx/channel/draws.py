@@ -20,6 +20,7 @@ def estimated_core(
     mechanism: Mechanism, draws: int, cache_bytes: SupportsIndex | None
 ) -> ChannelCore:
     """Draw so many outputs of every word, and return the core of the law that they estimate."""
+    mechanism._check_one_law()
     if mechanism.has_law:
         raise ParameterError("estimate must be None for a mechanism that has a law: it is exact")
     if not 2 <= draws < 1 << 31:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastdx._core import CARD, TOKENIZER, ChannelCore, Cover, Embedding, WordGraph
 from fastdx._shared.card import found, is_there
 from fastdx._shared.checks import check_type
-from fastdx._types import Bits
+from fastdx._types import Bits, Ngrams, PublicModel
 from fastdx.channel.draws import estimated_core
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
@@ -170,7 +170,7 @@ class Channel:
         cover: Cover | None = None,
         remap: Cover | None = None,
         law: ArrayLike | Callable[[int], ArrayLike] | LawLike | None = None,
-        language: ArrayLike | str | PathLike[str] | None = None,
+        language: str | PathLike[str] | ArrayLike | PublicModel | Ngrams | None = None,
         normalizers: str | PathLike[str] | None = None,
         cache_bytes: SupportsIndex | None = None,
     ) -> Channel:

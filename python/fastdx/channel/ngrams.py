@@ -194,4 +194,4 @@ class NgramPrior:
 
 
 def _from_bytes(space: Embedding | WordGraph, data: bytes) -> NgramPrior:
-    return NgramPrior(NgramPriorCore.from_bytes(space, data))
+    return NgramPrior(NgramPriorCore(space, data))

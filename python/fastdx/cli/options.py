@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from fastdx import Embedding, Tem, from_spec
 from fastdx._core import RECOMMENDED_BALANCE, RECOMMENDED_COVER, RECOMMENDED_EPSILON, spec_keys
+from fastdx._types import Unchanged
 from fastdx.cli import policies
 from fastdx.cli.messages import CommandError, step
 from fastdx.exceptions import ParameterError
@@ -134,7 +135,7 @@ def _file(path: str) -> dict[str, str]:
 
 
 def _language(given: str) -> str | dict[str, str]:
-    return given if given in ("uniform", "rank", "frequency") else _file(given)
+    return given if given in ("uniform", "rank", "frequency", "english") else _file(given)
 
 
 def _figures(option: str, given: str) -> dict[str, Any]:
@@ -187,7 +188,8 @@ GROUPS: dict[str, tuple[Option, ...]] = {
                "needs a vocabulary in order of frequency (try 0.1)", type=float, metavar="A"),
         Option("cover-file", "a saved cover", key="cover", of=_file, metavar="FILE"),
         Option("language", "the public base measure: uniform (default), rank (of words in order of "
-               "frequency), frequency (in English), or a file of lines of a word and a count",
+               "frequency), frequency (in English), english (bigrams, behind what was released "
+               "before), or a file: of lines of a word and a count, or of an n-gram model",
                of=_language, metavar="NAME|FILE"),
         Option("exclude", "words, one per line, that are never released; 'offensive' is the "
                "built-in list, 'none' excludes none (default %(default)s)", default="offensive",
@@ -406,10 +408,11 @@ def refuse_unchanged(mechanism: Mechanism, *, allowed: bool) -> None:
     """Refuse a policy under which more than half of the common words come back unchanged."""
     from fastdx._core import MOST_UNCHANGED
 
-    found = mechanism.unchanged
+    found = Unchanged(*mechanism._unchanged_without_history())
     if found.mean > MOST_UNCHANGED and not allowed:
-        raise CommandError(f"{found.warning}; take a smaller --epsilon or a --cover, or give "
-                           "--allow-unchanged")  # fmt: skip
+        without = "without a history, " if mechanism._has_history else ""
+        raise CommandError(f"{without}{found.warning}; take a smaller --epsilon or a --cover, or "
+                           "give --allow-unchanged")  # fmt: skip
 
 
 def load(args: argparse.Namespace, path: str) -> Embedding:

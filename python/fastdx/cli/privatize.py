@@ -208,7 +208,8 @@ def _privatize(args: argparse.Namespace) -> None:
                 run.make(job)
     finally:
         bar.clear()
-    total.nearly = mechanism._nearly_always_unchanged()
+    if not mechanism._has_history:
+        total.nearly = mechanism._nearly_always_unchanged()
     summary.report(args, asked.policy, mechanism, bags, total)
 
 

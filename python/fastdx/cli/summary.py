@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fastdx._shared.replace import open_output
+from fastdx._types import Unchanged
 from fastdx.cli.formats import Released
 from fastdx.mechanisms import Mechanism
 
@@ -97,7 +98,8 @@ def _line(word: Mechanism, total: Totals) -> str:
     for kind in ("numbers", "dates"):
         if counts.get(kind):
             line += f"; {counts[kind]:,} were {kind}, drawn by their own law"
-    line += f"; under this policy {word.unchanged.mean:.1%} of common words come back"
+    if not word._has_history:
+        line += f"; under this policy {word.unchanged.mean:.1%} of common words come back"
     if total.charged:
         charged = math.fsum(total.charged.values())
         line += f"; {charged:g} charged to {len(total.charged):,} accounts"
@@ -115,8 +117,9 @@ def _line(word: Mechanism, total: Totals) -> str:
 def _warnings(word: Mechanism, total: Totals, *, show_text: bool) -> Iterator[str]:
     """Yield warnings about unprotected parts; ``-q`` does not hide them."""
     counts, left = total.counts, total.left
-    if (warning := word.unchanged.warning) is not None:
-        yield warning
+    unchanged = Unchanged(*word._unchanged_without_history())
+    if (warning := unchanged.warning) is not None:
+        yield f"without a history, {warning}" if word._has_history else warning
     if total.nearly:
         yield (
             f"{total.nearly:,} different words of these texts come back as they were nearly "

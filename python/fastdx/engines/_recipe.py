@@ -149,7 +149,7 @@ class Recipe:
         complete = made.spec if foreign else json.loads(made._complete_spec(False))
         if "law" in complete:
             raise ParameterError("mechanism must be one without a law of its own here, got 'law'")
-        held = {name: part for name, part in made._held().items()
+        held = {name: part for name, part in {**made._held(), "language": made._language()}.items()
                 if name != "space" and isinstance(complete.get(name), dict)}  # fmt: skip
         mark = None if path is None else fingerprint(path)
         return cls(json.dumps(complete), path, mark, pickle.dumps(held))

@@ -192,6 +192,11 @@ class Mechanism(MechanismCore):
         measured once, by draws with a fixed key; for a small vocabulary the law is summed.
         `calibration.statistics` computes the probability for all words.
 
+        Raises
+        ------
+        ParameterError
+            It depends on what was released before (a `Tem` with such a `language`).
+
         Examples
         --------
         >>> from fastdx import Tem
@@ -213,8 +218,8 @@ class Mechanism(MechanismCore):
         Raises
         ------
         ParameterError
-            The mechanism is noise, whose law cannot be computed, or has a seed, which tells
-            everything.
+            The mechanism is noise, whose law cannot be computed, has a seed, which tells
+            everything, or a law that depends on what was released before.
 
         Examples
         --------
@@ -422,7 +427,7 @@ class Mechanism(MechanismCore):
         for name, law in (("numbers", self.numbers), ("dates", self.dates)):
             if law is not None:
                 shown += f", {name}={law!r}"
-        if len(self.space) <= QUICK:
+        if len(self.space) <= QUICK and not self._has_history:
             shown += f", unchanged={self.unchanged.mean:.2g}"
         if self.seed is not None:
             shown += f", seed={self.seed}: REPRODUCIBLE, FOR TESTS ONLY"

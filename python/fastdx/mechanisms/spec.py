@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from fastdx._types import Ngrams, PublicModel
 
 KINDS: dict[str, type[Mechanism]] = {**MECHANISMS, FiniteLaw.name: FiniteLaw}
 """Every mechanism that a Spec can describe, by its name."""
@@ -41,7 +42,7 @@ def from_spec(
     cover: Cover | None = None,
     remap: Cover | None = None,
     law: ArrayLike | Callable[[int], ArrayLike] | LawLike | None = None,
-    language: ArrayLike | str | PathLike[str] | None = None,
+    language: str | PathLike[str] | ArrayLike | PublicModel | Ngrams | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Mechanism:
     """Make the mechanism that a Spec describes, with the same law and the same guarantee.
@@ -59,7 +60,7 @@ def from_spec(
         checked.
     cover, remap : Cover, optional
         The cover or the remap, if it existed only in memory.
-    language : array_like of float, shape (V,), str or os.PathLike, optional
+    language : array_like of float, shape (V,), a model, str or os.PathLike, optional
         The base measure of a Tem, if it existed only in memory or the Spec names no file of it: see
         `Tem`.
     law : optional

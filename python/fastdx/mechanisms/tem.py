@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -21,6 +21,7 @@ from fastdx._core import (
     open_space,
     save_space,
     tem_build_lists,
+    tem_probabilities_after,
 )
 from fastdx._shared.rounded import up
 from fastdx.exceptions import ParameterError
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Self, Unpack
+
+    from fastdx._types import Ngrams, PublicModel
 
 RECOMPUTED = 1000
 """The number of words whose lists ``verify='recompute'`` computes again."""
@@ -42,7 +45,8 @@ class Tem(Mechanism):
     With a `cover`, d(w,y) is the distance from w to the nearest word that y stands for. ε·d still
     holds, and no output is likelier than 1/k (docs/covers.md). With a `language`, the probability
     is also ∝ Q(y), a public weight of y that is the same for every w. It cancels in every ratio, so
-    ε·d holds for any Q.
+    ε·d holds for any Q. Q may go by what was released before (docs/explanation/histories.md): then
+    the words of a text are drawn in order.
 
     Parameters
     ----------
@@ -56,12 +60,20 @@ class Tem(Mechanism):
     beta : float, optional
         Used if `gamma` is not given: words beyond γ are released with probability at most β
         (Theorem 3, where words count by their Q).
-    language : str, os.PathLike or array_like of float, shape (V,), optional
+    language : str, os.PathLike, array_like of float (shape (V,)), or a model, optional
         Q, the base measure. 'uniform' (default) is Tem as published. 'rank' is 1/(rank + 2.7), by
         the order of the words. 'frequency' is how often words are written: in English if all words
         are built in, else by rank. A path names a file of lines of a word and a count; an array has
         a positive weight for each word, within a factor of 1e9. Q must be public: never count the
         texts to protect.
+
+        Behind what was released before: 'english' is the built-in bigrams, for words that are built
+        in; a `fastdx.channel.NgramPrior`, or the path of a saved one; any object with
+        ``log_next(prefix)``, which returns ln P of every word, shape (V,). Its ``prefix`` is the
+        released words of the sentence so far, a tuple of str; None stands for what is no word of
+        the space. It is asked once for each prefix, as long as there is room, perhaps by several
+        threads; what it raises is raised. There is no one law of a word then: `unchanged`, `bits`,
+        `sample`, channels, certificates and `remap` are refused.
     cover : Cover or int, optional
         The words that each output stands for; an int k makes ``Cover.nearest(space, k)``. By
         default every output stands for itself, which is Tem as published.
@@ -101,7 +113,7 @@ class Tem(Mechanism):
         beta: float | None = None,
         cover: Cover | SupportsIndex | None = None,
         balance: float | None = None,
-        language: str | PathLike[str] | ArrayLike | None = None,
+        language: str | PathLike[str] | ArrayLike | PublicModel | Ngrams | None = None,
         sampler: str = "exact",
         **common: Unpack[Common],
     ) -> Self:
@@ -120,7 +132,7 @@ class Tem(Mechanism):
         beta: float | None = None,
         cover: Cover | SupportsIndex | None = None,
         balance: float | None = None,
-        language: str | PathLike[str] | ArrayLike | None = None,
+        language: str | PathLike[str] | ArrayLike | PublicModel | Ngrams | None = None,
         progress: Callable[[int], object] | None = None,
         **common: Unpack[Common],
     ) -> Self:
@@ -138,7 +150,8 @@ class Tem(Mechanism):
         epsilon : float
             The ε to certify, per unit of distance.
         gamma, beta, cover, balance, language, **common : optional
-            As for the constructor. A γ from `beta` is computed for the nominal ε.
+            As for the constructor. A γ from `beta` is computed for the nominal ε. A `language` that
+            goes by what was released before has no certificate.
         progress : callable, optional
             Called now and then with the number of words done, over about a dozen passes.
 
@@ -201,6 +214,40 @@ class Tem(Mechanism):
             **common,
         )
 
+    def probabilities(
+        self, word: str, after: str | Iterable[str] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the exact law of the output for a word: float64, shape (V,).
+
+        Parameters
+        ----------
+        word : str
+            A word of the vocabulary.
+        after : str or iterable of str, optional
+            What was released before: a released text so far, or the words of a sentence so far.
+            Needed for a `language` that goes by it; any other law is the same after everything.
+
+        Raises
+        ------
+        UnknownWordError
+            The word is not in the vocabulary.
+        ParameterError
+            There is no one law of a word, and `after` is not given.
+
+        Examples
+        --------
+        >>> from fastdx import Tem
+        >>> tem = Tem(epsilon=4.0, language="english")
+        >>> after = tem.probabilities("coffee", after="I drank a cup of")
+        >>> [tem.space.words[i] for i in after.argsort()[:-4:-1]]
+        ['coffee', 'the', 'a']
+        >>> bool(after.max() > 2 * tem.probabilities("coffee", after="").max())
+        True
+        """
+        if after is None:
+            return super().probabilities(word)
+        return tem_probabilities_after(self, word, after)
+
     @property
     def nominal(self) -> float:
         """The ε in the law's formula; larger than `epsilon` if a certificate proves that one."""
@@ -215,7 +262,8 @@ class Tem(Mechanism):
     def base(self) -> NDArray[np.uint32] | None:
         """Q of every word, shape (V,): whole numbers, as the law has them; None if all are alike.
 
-        It is that of `language`, or a cover's weights; words that are never released have 1.
+        It is that of `language`, or a cover's weights; words that are never released have 1. Of a
+        `language` that goes by what was released before, it is the part that is always there.
 
         Examples
         --------
@@ -353,6 +401,16 @@ class Tem(Mechanism):
         own = {"index": os.fspath(path), **parameters}
         made: Self = MechanismCore.__new__(cls, cls.name, space, {"epsilon": epsilon, **own})
         return made
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both have an equal `spec` and, if a model is in Python, the same one."""
+        same = super().__eq__(other)
+        if same is not True or not isinstance(other, Tem):
+            return same
+        mine = self._given_language()
+        return not hasattr(mine, "log_next") or mine is other._given_language()
+
+    __hash__ = Mechanism.__hash__
 
     def _shown(self) -> str:
         details = self._details

@@ -172,6 +172,25 @@ impl ContextualTem {
         ranks.map(move |rank| cover.map_or(rank, |cover| cover.id(rank)))
     }
 
+    /// The sentences of the guarantee about outputs.
+    fn outputs_said(&self) -> String {
+        let print = self.model.fingerprint();
+        let print = print.map_or_else(String::new, |print| format!(" ({print:016x})"));
+        let cover = self.tem.cover().filter(|cover| !cover.is_identity());
+        let sets = cover.map_or_else(String::new, |cover| {
+            let print = cover.fingerprint();
+            format!("Each stands for a set of words (cover {print:016x}, taken to be public). ")
+        });
+        let said = format!(
+            "Outputs are weighed by a public model of language, given what was released before: \
+             {}{print}. That is the same for every word, so it costs nothing, as long as the model \
+             was not made from the texts to protect. {sets}{}",
+            self.base.source(),
+            Guarantee::excluded(self.vocabulary().len(), self.outputs().count())
+        );
+        said.trim_end().to_owned()
+    }
+
     /// The whole law, by rank.
     fn law_after(&self, id: u32, lists: &[Expected]) -> Law {
         let law = self.tem.law(id);
@@ -398,8 +417,7 @@ impl WordMechanism for ContextualTem {
             // A certificate is about one base measure.
             certificate: None,
             epsilon: self.tem.nominal(),
-            // Nor has an output the same weight as all others at its distance.
-            outputs: Guarantee::excluded(self.vocabulary().len(), self.outputs().count()),
+            outputs: self.outputs_said(),
             theorem: "the base measure of a word depends only on what is public or was released \
                       before it, so it cancels in every ratio; the score -min(d(w,A_y),γ) changes \
                       by at most d(w,w') between two words (A_y = {y} without a cover), and the \

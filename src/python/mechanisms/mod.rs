@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 
 use super::cover::PyCover;
 use super::mechanism::PyMechanism;
+use crate::mechanism::contextual::ContextualTem;
 use crate::mechanism::remapped::Remapped;
 use crate::{Error, Mechanism, NeighborResponse, Tem};
 
@@ -18,20 +19,26 @@ use crate::{Error, Mechanism, NeighborResponse, Tem};
 #[pyfunction]
 pub(super) fn mechanism_cover(py: Python<'_>, core: PyRef<'_, PyMechanism>) -> Option<PyCover> {
     let mechanism = &**core.mechanism();
-    let cover = match mechanism.downcast_ref::<Tem>() {
+    let cover = match tem_within(mechanism) {
         Some(tem) => tem.cover(),
         None => mechanism.downcast_ref().map(NeighborResponse::cover),
     };
     cover.map(|cover| PyCover::new(cover.clone(), core.space.clone_ref(py)))
 }
 
-/// Q of every word in the law of a Tem, or None if it is uniform.
+/// The Tem that a mechanism is, or the one whose base measure goes by what was released before.
+pub(super) fn tem_within(mechanism: &dyn Mechanism) -> Option<&Tem> {
+    let tem = mechanism.in_order().map(ContextualTem::tem);
+    tem.or_else(|| mechanism.downcast_ref())
+}
+
+/// Q of every word in the law of a Tem, whatever was released before, or None if it is uniform.
 #[pyfunction]
 pub(super) fn mechanism_base<'py>(
     py: Python<'py>,
     core: PyRef<'py, PyMechanism>,
 ) -> Option<Bound<'py, PyArray1<u32>>> {
-    let tem: &Tem = core.mechanism().downcast_ref()?;
+    let tem = tem_within(&**core.mechanism())?;
     Some(PyArray1::from_slice(py, tem.base()?.weights()))
 }
 

@@ -3,22 +3,60 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use numpy::PyArray1;
 use pyo3::prelude::*;
 
-use super::{as_kind, remapped};
+use super::{as_kind, remapped, tem_within};
 use crate::guarantee::proved::audit::{self, Extend};
-use crate::python::arguments::count;
+use crate::mechanism::contextual::{ContextualTem, Released};
+use crate::python::arguments::{Text, count};
 use crate::python::cover::PyCover;
 use crate::python::embedding::PyEmbedding;
 use crate::python::mechanism::PyMechanism;
 use crate::python::run::{run, run_with};
 use crate::python::source::{self, Origin, Source, Stamp};
 use crate::python::space::Space;
-use crate::{Error, NeighborLists, Tem};
+use crate::python::text::TextArgument;
+use crate::{Error, Mechanism, NeighborLists, Tem};
 
-/// Returns the Tem of a core.
-pub(in crate::python) fn tem<'a>(core: &'a PyRef<'_, PyMechanism>) -> PyResult<&'a Tem> {
-    as_kind(core, "a Tem")
+/// Returns the Tem of a core; of one with histories, the Tem without them.
+fn tem<'a>(core: &'a PyRef<'_, PyMechanism>) -> PyResult<&'a Tem> {
+    match tem_within(&**core.mechanism()) {
+        Some(tem) => Ok(tem),
+        None => as_kind(core, "a Tem"),
+    }
+}
+
+/// Returns the Tem of a core that has one law for each word.
+pub(in crate::python) fn tem_of_words<'a>(core: &'a PyRef<'_, PyMechanism>) -> PyResult<&'a Tem> {
+    core.mechanism().check_one_law()?;
+    tem(core)
+}
+
+/// The law of the output for a word behind what was released before: a released text, or words.
+#[pyfunction]
+pub(in crate::python) fn tem_probabilities_after<'py>(
+    py: Python<'py>,
+    core: PyRef<'py, PyMechanism>,
+    word: Text,
+    after: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let after = TextArgument::of("after", after)?;
+    let Some(tem) = core.mechanism().in_order() else {
+        return core.probabilities(py, word);
+    };
+    let vocabulary = tem.vocabulary();
+    let id = vocabulary.require(&word)?;
+    let released = match &after {
+        TextArgument::Text(text) => core.text().history(text),
+        TextArgument::Tokens(words) => {
+            let mut released = Released::nothing(vocabulary);
+            words.iter().for_each(|word| released.kept(word));
+            released
+        }
+    };
+    let law = run(py, false, |_| tem.probabilities_after(id, &released))?;
+    Ok(PyArray1::from_vec(py, law))
 }
 
 /// Returns a core with the exact lists of every word's k nearest neighbours, or of all words within
@@ -61,7 +99,12 @@ pub(in crate::python) fn tem_build_lists(
         false => old.build_lists(k, memory, control),
     })?;
     let space = Space::Embedding(Py::new(py, PyEmbedding::from(embedding))?);
-    let made = remapped(&core, Arc::new(tem.on(space.space())?))?;
+    let tem = tem.on(space.space())?;
+    let made: Arc<dyn Mechanism> = match core.mechanism().in_order() {
+        Some(old) => Arc::new(ContextualTem::new(&tem, old.model().clone())?),
+        None => Arc::new(tem),
+    };
+    let made = remapped(&core, made)?;
     let spec = core.built.given().clone();
     core.around(space, made, spec)
 }

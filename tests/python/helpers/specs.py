@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fastdx import Cover, Embedding, Mechanism
+from fastdx.channel import NgramPrior
 from helpers.draws import ALARM, p_value
 
 WORDS = [f"w{chr(97 + i // 10)}{chr(97 + i % 10)}" for i in range(60)]
@@ -23,6 +24,8 @@ def every_spec(folder: Path) -> dict[str, dict[str, Any]]:
     Cover.nearest(flat, 4).save(folder / "cover.fdx")
     apart = np.abs(np.arange(60)[:, None] - np.arange(60)[None, :])
     np.save(folder / "law.npy", np.exp(-0.3 * apart))
+    grams = [" ".join(WORDS), " ".join(WORDS[::3])]
+    NgramPrior.train(flat, grams, order=3).save(folder / "grams")
     edges = [f"{a}\t{b}" for a, b in itertools.pairwise(WORDS)]
     (folder / "edges.tsv").write_text("\n".join(edges) + "\n")
     index = str(folder / "flat.fdx")
@@ -39,6 +42,8 @@ def every_spec(folder: Path) -> dict[str, dict[str, Any]]:
                         "numbers": {"epsilon": 20.0, "low": 0.0, "decimal": ","}},
         "tem-dates": {"index": index, "epsilon": 2.0, "numbers": 5.0,
                       "dates": {"epsilon": 0.2, "unit": "week", "order": "mdy"}},
+        "tem-histories": {"index": index, "epsilon": 2.0, "cover": 3,
+                          "language": {"file": str(folder / "grams")}},
         "laplace": {"mechanism": "laplace", **noise, "skip": ["qq"], "dates": 0.5,
                     "numbers": {"epsilon": 1.0, "scale": "linear", "low": -5.0, "high": 500.0}},
         "hyperbolic": {"mechanism": "hyperbolic", "index": str(folder / "curved.fdx"),

@@ -98,6 +98,7 @@ def reidentification(
     True
     """
     check_type("mechanism", mechanism, Mechanism)
+    mechanism._check_one_law()
     numbers = [guesses] if isinstance(guesses, SupportsIndex) else list(guesses)
     wanted = sorted({int(g.__index__()) for g in numbers})
     count = len(mechanism.space)
@@ -175,6 +176,7 @@ class LikelyInputs:
         [0, 1]
         """
         at_least("most", most, 1)
+        mechanism._check_one_law()
         pi = prior_of(mechanism, prior)
         most = min(most, len(pi))
         if mechanism.has_law:

@@ -1,0 +1,342 @@
+"""Tem behind what was released before: whole texts by enumeration, and all that needs one law."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastdx
+from fastdx import Cover, Tem, from_spec
+from fastdx.budget import BudgetExceededError, Ledger
+from fastdx.calibration import choose_epsilon, statistics
+from fastdx.channel import Channel, NgramPrior
+from fastdx.engines._recipe import Recipe
+from fastdx.lab import audit
+from fastdx.lab.attacks import LikelyInputs, reidentification
+from helpers.command import Command, fails
+from helpers.draws import ALARM, as_users_draw, assert_follows, p_value
+from helpers.laws import distances_of
+from helpers.spaces import normal
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastdx.UnchangedWarning")
+
+E = normal(4, 2, 1)
+WORDS = list(E.words)
+PUBLIC = ["w0 w1 w2 w1 w0. w3 w1 w2 zz w2", "w1 w2 w0 w0 w1 w2. zz w3 w1", "w2 w1 w0 w1 w3 w3"]
+
+
+def trained_on(space: fastdx.Embedding) -> NgramPrior:
+    return NgramPrior.train(space, PUBLIC, order=3)
+
+
+PRIOR = trained_on(E)
+EPSILON, GAMMA = 4.0, 1.5
+TEXTS = list(itertools.product(WORDS, repeat=2))
+
+Numbers = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Public:
+    """The same model as an object in Python, which notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str | None, ...]] = []
+
+    def log_next(self, prefix: tuple[str | None, ...]) -> Numbers:
+        self.asked.append(prefix)
+        return np.log(PRIOR.next(["zz" if word is None else word for word in prefix]))
+
+
+class Rare:
+    """A model of the built-in words."""
+
+    def log_next(self, prefix: tuple[str | None, ...]) -> Numbers:
+        return np.linspace(-3.0, 0.0, 20_000)
+
+
+def tem_of(language: Any, **more: Any) -> Tem:
+    return Tem(E, EPSILON, gamma=GAMMA, language=language, **more)
+
+
+def formula(word: str, history: list[str]) -> Numbers:
+    """Pr[y|w,h] ∝ P(y|h)·exp(-(ε/2)·min(d(w,y), γ)), by numpy."""
+    law = PRIOR.next(history) * np.exp(
+        -EPSILON / 2 * np.minimum(distances_of(E)[WORDS.index(word)], GAMMA)
+    )
+    return np.asarray(law / law.sum())
+
+
+def whole(texts: list[tuple[str, ...]], law: Callable[[str, list[str]], Numbers]) -> Numbers:
+    """The law of every text of two words; the history of the second is what was released."""
+    rows = [
+        [law(a, [])[WORDS.index(x)] * law(b, [x])[WORDS.index(y)] for x, y in TEXTS]
+        for a, b in texts
+    ]
+    return np.array(rows)
+
+
+def of_originals() -> Numbers:
+    """A liar's law of every text: the history is the original word."""
+    rows = [
+        [formula(a, [])[WORDS.index(x)] * formula(b, [a])[WORDS.index(y)] for x, y in TEXTS]
+        for a, b in TEXTS
+    ]
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("language", [PRIOR, Public()], ids=["ngrams", "object"])
+def test_it_is_the_law(language: Any) -> None:
+    tem = tem_of(language)
+    # The object's Q is that of a sentence's beginning, and keeps a thousandth of the mass.
+    close = 1e-6 if language is PRIOR else 5e-3
+    histories = [[], ["w1"], ["w0", "w1"], ["w2", "zz"], ["w3", "w3", "w3"]]
+    for word, history in itertools.product(WORDS, histories):
+        law = tem.probabilities(word, after=history)
+        assert law.sum() == pytest.approx(1, abs=1e-12) and (law > 0).all()
+        np.testing.assert_allclose(law, formula(word, history), rtol=close)
+        assert (law == tem.probabilities(word, " ".join(history))).all()
+        # A sentence begins.
+        begun = tem.probabilities(word, f"{' '.join(history)}. ") if history else law
+        assert (begun == tem.probabilities(word, after=[])).all()
+    # A law that does not go by it is the same after everything.
+    plain = Tem(E, EPSILON)
+    assert (plain.probabilities("w1", after="w2 w3") == plain.probabilities("w1")).all()
+
+
+@pytest.mark.parametrize("language", [PRIOR, Public()], ids=["ngrams", "object"])
+def test_texts_are_drawn_by_it(language: Any) -> None:
+    tem = tem_of(language, seed=4)
+    expected = whole([("w0", "w2")], tem.probabilities)[0]
+    for drawing in (tem, as_users_draw(tem)):
+        drawn = drawing.privatize(["w0 w2"] * 40_000)
+        counts = [drawn.count(f"{x} {y}") for x, y in TEXTS]
+        assert sum(counts) == len(drawn)
+        assert_follows(counts, expected)
+        tokens = [drawing.privatize_tokens(["w0", "w2"]) for _ in range(4000)]
+        assert_follows([tokens.count([x, y]) for x, y in TEXTS], expected)
+    liar = of_originals()[TEXTS.index(("w0", "w2"))]
+    assert p_value(counts, liar) < ALARM
+
+
+def excess(laws: Numbers) -> float:
+    """The largest log-ratio of two texts beyond ε·Σd."""
+    apart = distances_of(E)
+    places = np.array([[WORDS.index(a), WORDS.index(b)] for a, b in TEXTS])
+    sums = sum(apart[places[:, i][:, None], places[:, i]] for i in (0, 1))
+    logs = np.log(laws)
+    return float((np.abs(logs[:, None] - logs).max(axis=2) - EPSILON * sums).max())
+
+
+@pytest.mark.parametrize("language", [PRIOR, Public()], ids=["ngrams", "object"])
+def test_the_bound_holds_for_all_texts(language: Any) -> None:
+    tem = tem_of(language)
+    laws = whole(TEXTS, tem.probabilities)
+    assert excess(laws) <= 2 * tem.guarantee.slack + 1e-9
+    assert tem.guarantee.bound("w0 w1", "w2 w1") >= EPSILON * E.distance("w0", "w2")
+
+
+def test_what_breaks_it_is_convicted() -> None:
+    near = fastdx.Embedding(WORDS, E.vectors * 1e-3)
+    tem = Tem(near, EPSILON, gamma=GAMMA, language=trained_on(near))
+    law = {(w, h): tem.probabilities(w, after=[h]) for w in WORDS for h in WORDS}
+    first = {w: tem.probabilities(w, after=[]) for w in WORDS}
+    at = WORDS.index
+    # The first word is w0 or w1; the second one tells which, by an original word in its history.
+    honest = np.array([[first[a][at(x)] * law["w2", x][at(y)] for x, y in TEXTS] for a in WORDS])
+    lie = np.array([[first[a][at(x)] * law["w2", a][at(y)] for x, y in TEXTS] for a in WORDS])
+    apart = EPSILON * distances_of(near)
+    logs = [np.log(laws) for laws in (honest, lie)]
+    found = [(np.abs(each[:, None] - each).max(axis=2) - apart).max() for each in logs]
+    assert found[0] <= 2 * tem.guarantee.slack + 1e-9 and found[1] > 0.1
+    # A model that was trained on the private text.
+    private = NgramPrior.train(near, [*PUBLIC, "w0 w3 w0 w3 w0 w3"], order=2)
+    told = Tem(near, EPSILON, gamma=GAMMA, language=private).probabilities("w3", after=["w0"])
+    without = NgramPrior.train(near, PUBLIC, order=2)
+    untold = Tem(near, EPSILON, gamma=GAMMA, language=without).probabilities("w3", after=["w0"])
+    assert np.abs(np.log(told / untold)).max() > EPSILON * distances_of(near).max()
+    # The nicest of ten draws: w0 wherever it is one of them. So no w0 says ten times "not w0".
+    one = Tem(E, 1.0, gamma=GAMMA, language=PRIOR)
+    none = np.array([10 * np.log(1 - one.probabilities(w, after=[])[0]) for w in WORDS])
+    assert (np.abs(none[:, None] - none) - 1.0 * distances_of(E)).max() > 0.01
+
+
+def test_an_object_is_asked_for_what_was_released_and_once() -> None:
+    model = Public()
+    tem = tem_of(model, oov="mask", skip=["kept"])
+    assert model.asked == [()]
+    tem.privatize(["w0 unknown w1. w2"] * 50)
+    asked = set(model.asked[1:])
+    assert len(asked) == len(model.asked) - 1 <= 1 + 4 + 4
+    assert all(len(prefix) in (0, 2) for prefix in asked)
+    assert all(prefix[1] is None and prefix[0] in WORDS for prefix in asked if prefix)
+    tem.privatize_spans("w3 w0 w1", [(3, 5)])
+    assert model.asked[-1] == ("w3",)
+
+
+def test_what_an_object_raises_is_raised() -> None:
+    class Wrong:
+        def __init__(self, later: Any) -> None:
+            self.later = later
+
+        def log_next(self, prefix: tuple[str | None, ...]) -> Any:
+            if prefix:
+                return self.later() if callable(self.later) else self.later
+            return np.zeros(4)
+
+    def failing() -> None:
+        raise LookupError("no weights")
+
+    for later, kind in ((failing, LookupError), ([0.0] * 3, fastdx.ParameterError),
+                        ([0.0, 0.0, 0.0, np.nan], fastdx.ParameterError),
+                        ([0.0, 0.0, 0.0, np.inf], fastdx.ParameterError),
+                        ([-np.inf] * 4, fastdx.ParameterError),
+                        (np.zeros((4, 1)), fastdx.ShapeError),
+                        ("x", fastdx.InputTypeError)):  # fmt: skip
+        tem = tem_of(Wrong(later))
+        tem.privatize("w1")
+        for call in (lambda t=tem: t.privatize("w1 w2"), lambda t=tem: t.privatize(["w1 w2"] * 90),
+                     lambda t=tem: t.probabilities("w1", after="w2")):  # fmt: skip
+            with pytest.raises(kind, match="no weights" if later is failing else "language"):
+                call()
+    # Words that it holds for impossible keep some weight.
+    assert (tem_of(Wrong([0.0, 0.0, -np.inf, -1e9])).probabilities("w1", "w0") > 0).all()
+    with pytest.raises(fastdx.ParameterError, match="language must be a model whose log_next"):
+        Tem(normal(5, 2, 1), 1.0, language=Wrong(None))
+
+
+def test_spans_and_consistent_texts() -> None:
+    tem = tem_of(PRIOR, seed=2)
+    drawn = [tem.privatize_spans("w1. w3 w0 w2", [(7, 9)]).text for _ in range(8000)]
+    assert all(text[:7] == "w1. w3 " and text[9:] == " w2" for text in drawn)
+    law = tem.probabilities("w0", after="w1. w3 ")
+    assert_follows([sum(text[7:9] == y for text in drawn) for y in WORDS], law)
+    same = tem_of(PRIOR, consistent=True).privatize("w0 w1 w0 w1").split()
+    assert same[:2] == same[2:]
+    ids = tem.privatize_ids(np.zeros((3, 5), dtype=np.uint32))
+    assert ids.shape == (3, 5)
+
+
+def test_covers_and_exclusions() -> None:
+    for more in ({"cover": 2}, {"exclude": ["w1"]}, {"cover": Cover.nearest(E, 2)}):
+        tem = tem_of(PRIOR, **more, seed=1)
+        law = tem.probabilities("w0", after="w3")
+        assert law.sum() == pytest.approx(1) and (law[1] == 0) == ("exclude" in more)
+        drawn = [text.split()[1] for text in tem.privatize(["w3 w0"] * 100)]
+        assert "exclude" not in more or "w1" not in drawn
+        assert pickle.loads(pickle.dumps(tem)) == tem
+
+
+def test_it_is_kept_where_mechanisms_go(tmp_path: Path) -> None:
+    file = tmp_path / "of-any-name"
+    PRIOR.save(file)
+    stored, held, english = tem_of(file), tem_of(PRIOR), Tem(epsilon=3.0, language="english")
+    assert stored.spec["language"]["file"] == str(file)
+    assert stored == held and hash(stored) == hash(held) and held != Tem(E, EPSILON, gamma=GAMMA)
+    assert held != tem_of(NgramPrior.train(E, PUBLIC[:2], order=3))
+    assert english.spec["language"] == "english" and from_spec(english.spec) == english
+    for tem in (stored, held, english):
+        word, after = tem.space.words[3], tem.space.words[2]
+        again = tem.with_epsilon(9.0).with_epsilon(tem.epsilon)
+        for copy in (pickle.loads(pickle.dumps(tem)), again, tem.build_lists(2)):
+            assert copy == tem
+            assert (copy.probabilities(word, after) == tem.probabilities(word, after)).all()
+    assert "bigrams of English, given what was released" in repr(english)
+    with pytest.raises(fastdx.ParameterError, match="it was in memory"):
+        from_spec(held.spec, E)
+    assert from_spec(held.spec, E, language=PRIOR) == held
+    other = NgramPrior.train(E, PUBLIC, order=2)
+    with pytest.raises(fastdx.ParameterError, match="language must be the one with"):
+        from_spec(held.spec, E, language=other)
+    model = Public()
+    tem = tem_of(model)
+    assert tem == from_spec(tem.spec, E, language=model) and tem == tem.with_epsilon(EPSILON)
+    assert tem != tem_of(Public())
+    assert "Public in Python" in repr(tem) and "Public in Python" in str(tem.guarantee)
+    copy = pickle.loads(pickle.dumps(tem))
+    assert (copy.probabilities("w1", "w0") == tem.probabilities("w1", "w0")).all()
+    for recipe in (Recipe.of(3.0, language=NgramPrior.english()), Recipe.of(3.0, language=Rare())):
+        made = recipe.mechanism()
+        assert made._has_history and made.probabilities("tea", "a cup of").sum() > 0.99
+    tem.save(tmp_path / "words.fdx")
+    assert Tem.load(tmp_path / "words.fdx", EPSILON, gamma=GAMMA, language=PRIOR) == held
+
+
+def test_it_is_described() -> None:
+    tem = tem_of(PRIOR, exclude=["w1"])
+    said = str(tem.guarantee)
+    assert "given what was released before" in said and "adaptive composition" in said
+    assert "1 of the 4 words" in said and "come back" not in said
+    assert tem.guarantee.to_dict()["unchanged"] is None
+    assert tem.guarantee.with_bits().to_dict()["bits"]["value"] is None
+    record = tem.describe("reviewer")
+    assert "leaves out what was released before" in " ".join(record.split())
+    for audience in ("engineer", "user"):
+        assert tem.describe(audience)
+    assert tem.base is not None and tem.cover is not None
+    with pytest.warns(fastdx.UnchangedWarning, match="without a history"):
+        Tem(epsilon=30.0, language="english").privatize("the coffee was cold")
+
+
+def test_budgets_pay_for_it(tmp_path: Path) -> None:
+    tem = tem_of(PRIOR)
+    price = tem.guarantee.price("w0 w1")
+    assert price == Tem(E, EPSILON, gamma=GAMMA).guarantee.price("w0 w1")
+    ledger = Ledger(tmp_path / "ledger.sqlite", 1.5 * price)
+    assert len(ledger.privatize(tem, "w0 w1", account="anna").split()) == 2
+    with pytest.raises(BudgetExceededError):
+        ledger.privatize(tem, "w0 w1", account="anna")
+
+
+def test_what_needs_one_law_is_refused() -> None:
+    tem = tem_of(PRIOR)
+    calls: list[Callable[[], object]] = [
+        lambda: tem.probabilities("w1"), lambda: tem.sample("w1", 3), lambda: tem.unchanged,
+        lambda: Channel.of(tem), lambda: Channel.of(tem, estimate=10), lambda: audit.certify(tem),
+        lambda: audit.largest_loss(tem), lambda: statistics(tem), lambda: choose_epsilon(tem),
+        lambda: LikelyInputs.of(tem), lambda: reidentification(tem),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(fastdx.ParameterError, match='language must be "frequency"'):
+            call()
+    with pytest.raises(fastdx.ParameterError, match='"frequency"'):
+        tem.bits()
+    for made, name in ((lambda: tem_of(PRIOR, remap=2), "remap"),
+                       (lambda: Tem.certified(E, 1.0, language=PRIOR), "certified"),
+                       (lambda: tem_of(PRIOR, sampler="gumbel"), "sampler"),
+                       (lambda: tem_of("english"), "language"),
+                       (lambda: tem_of(NgramPrior.english()), "language"),
+                       (lambda: tem_of(PRIOR, cover=Cover.identity(E).weighted([1, 2, 3, 4])),
+                        "language")):  # fmt: skip
+        with pytest.raises(fastdx.ParameterError, match=f"^{name} must be"):
+            made()
+
+
+def test_a_file_without_a_model_is_refused(tmp_path: Path) -> None:
+    E.save(tmp_path / "words.fdx")
+    with pytest.raises(fastdx.CorruptFileError, match="no language model"):
+        tem_of(tmp_path / "words.fdx")
+    NgramPrior.train(normal(5, 2, 1), PUBLIC).save(tmp_path / "other")
+    with pytest.raises(fastdx.ParameterError, match="language must be"):
+        tem_of(tmp_path / "other")
+
+
+def test_the_command(command: Command, tmp_path: Path) -> None:
+    e, model = tmp_path / "e.fdx", tmp_path / "model"
+    E.save(e)
+    PRIOR.save(model)
+    arguments = ("privatize", "--mechanism", "tem", "--guarantee", "--epsilon")
+    said = command(*arguments, "0.1", "--embedding", e, "--language", model, stdin="w1 w2\n" * 30)
+    assert "n-grams of order 3" in said.err and len(said.out.splitlines()) == 30
+    said = command(*arguments, "3", "--language", "english", stdin="a cup of coffee\n")
+    assert "bigrams of English" in said.err and len(said.out.split()) == 4
+    fails("without a history", *arguments, "30", "--language", "english", stdin="a cup of coffee\n")
+    policies = tmp_path / "policies.toml"
+    policies.write_text('[policies.spoken]\nepsilon = 3.0\nlanguage = "english"\n', "utf-8")
+    said = command("privatize", "--policy", f"{policies}:spoken", stdin="a cup of coffee\n")
+    assert len(said.out.split()) == 4
