@@ -158,8 +158,8 @@ def sentence_attack(
         The channel of this mechanism, if it exists already: several attacks can share its pass over
         all laws.
     bits : bool, optional
-        Whether to compute the bits that a release tells of a word, which takes a pass over all laws.
-        There are none where a word's law depends on what was released before.
+        Whether to compute the bits that a release tells, which takes a pass over all laws. There
+        are none where a word's law depends on what was released before.
     judge : Embedding, optional
         Measures the similarity of words and replacements. Take another embedding than the
         mechanism's.
