@@ -2,7 +2,7 @@
 
 use super::byte_span::ByteSpan;
 use super::figures::{Replacing, figure_fate};
-use super::{Consistent, Counts, Fate, Replacements, TextPrivatizer, into_string};
+use super::{Consistent, Counts, Fate, Oov, Replacements, TextPrivatizer, into_string};
 use crate::numbers::Figure;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
@@ -12,7 +12,7 @@ impl TextPrivatizer {
     /// those of the text of these words with spaces between.
     ///
     /// # Errors
-    /// [`Error::UnknownInText`] under [`Oov::Error`](super::Oov::Error),
+    /// [`Error::UnknownInText`] under [`Oov::Error`],
     /// [`Error::Interrupted`].
     pub fn privatize_tokens(
         &self,
@@ -61,7 +61,42 @@ impl TextPrivatizer {
             figures.extend(figure.clone());
         }
         let mut replacements = Replacements::default();
+        if self.mechanism.in_order().is_some() {
+            return self.privatize_chosen_in_order(tokens, chosen, &fates, all, control);
+        }
         self.privatize_fates(&words, &fates, &figures, &mut replacements, control)
+    }
+
+    /// The same, where the words beside them are history: they are released as they are.
+    fn privatize_chosen_in_order(
+        &self,
+        tokens: &[&str],
+        chosen: &[usize],
+        of_chosen: &[Fate],
+        figures: Vec<Option<Figure>>,
+        control: &Control,
+    ) -> Result<(Vec<String>, Counts)> {
+        if self.policy.oov == Oov::Drop {
+            let expected = "another one where only some words are replaced";
+            return Err(Error::parameter("oov", expected, Oov::Drop.name()));
+        }
+        let mut fates = vec![Fate::Skip; tokens.len()];
+        for (&place, &fate) in chosen.iter().zip(of_chosen) {
+            fates[place] = fate;
+        }
+        let drawn = |fate: &Fate| matches!(fate, Fate::Number | Fate::Date);
+        let figures = figures.into_iter().zip(&fates);
+        let figures = figures.filter_map(|(figure, fate)| figure.filter(|_| drawn(fate)));
+        let figures: Vec<Figure> = figures.collect();
+        let mut kept = Replacements::default();
+        let (new, found) = self.privatize_fates(tokens, &fates, &figures, &mut kept, control)?;
+        let mut counts = Counts {
+            unchanged: found.unchanged,
+            ..Counts::default()
+        };
+        of_chosen.iter().for_each(|&fate| counts.add(fate));
+        let new = chosen.iter().map(|&place| new[place].clone());
+        Ok((new.collect(), counts))
     }
 
     fn privatize_fates(

@@ -177,6 +177,8 @@ def test_an_object_is_asked_for_what_was_released_and_once() -> None:
     assert all(prefix[1] is None and prefix[0] in WORDS for prefix in asked if prefix)
     tem.privatize_spans("w3 w0 w1", [(3, 5)])
     assert model.asked[-1] == ("w3",)
+    drawn = tem.privatize_tokens(["w2", "w1", "w0", "w3"], select={"w0"})
+    assert model.asked[-1] == ("w2", "w1") and (drawn[:2], drawn[3]) == (["w2", "w1"], "w3")
 
 
 def test_what_an_object_raises_is_raised() -> None:
