@@ -70,39 +70,47 @@ impl Problem<'_> {
         }
         let start = if self.first[place] { place } else { start };
         for (token, &likelihood) in (0u32..).zip(&self.likelihoods[place]) {
-            let factor = self.factor(path, place, token, likelihood);
+            path.push(token);
+            let factor = factor(self.observed, path, likelihood, self.drawn);
             if factor > 0.0 {
-                let p = self.prior.probability(&path[start..], token);
+                let p = self.prior.probability(&path[start..place], token);
                 if p > 0.0 {
-                    path.push(token);
                     self.extend(path, start, weight * factor * p, found);
-                    path.pop();
                 }
             }
+            path.pop();
         }
     }
+}
 
-    /// The probability of a place's output, given its token and the earlier tokens.
-    fn factor(&self, path: &[u32], place: usize, token: u32, likelihood: f64) -> f64 {
-        let Observed::Output(own) = self.observed[place] else {
-            return likelihood;
-        };
-        if !self.drawn[token as usize] {
-            return likelihood;
-        }
-        // A place that shows its word was not drawn.
-        let before = path
-            .iter()
-            .zip(self.observed)
-            .find_map(|(&t, seen)| match seen {
-                Observed::Output(y) if t == token => Some(*y),
-                _ => None,
-            });
-        match before {
-            None => likelihood,
-            Some(output) if output == own => 1.0,
-            Some(_) => 0.0,
-        }
+/// The probability of a place's output, given the tokens up to it; `likelihood` ignores earlier places.
+pub(super) fn factor(
+    observed: &[Observed],
+    tokens: &[u32],
+    likelihood: f64,
+    drawn: &[bool],
+) -> f64 {
+    let Some((&token, before)) = tokens.split_last() else {
+        return likelihood;
+    };
+    let Observed::Output(own) = observed[before.len()] else {
+        return likelihood;
+    };
+    if !drawn[token as usize] {
+        return likelihood;
+    }
+    // A place that shows its word was not drawn.
+    let before = before
+        .iter()
+        .zip(observed)
+        .find_map(|(&t, seen)| match seen {
+            Observed::Output(y) if t == token => Some(*y),
+            _ => None,
+        });
+    match before {
+        None => likelihood,
+        Some(output) if output == own => 1.0,
+        Some(_) => 0.0,
     }
 }
 
@@ -183,12 +191,16 @@ impl Messages {
         let excluded: Vec<Vec<f64>> = excluded.collect();
         let (mut next, mut kept) = (HashMap::new(), HashMap::new());
         for (places, free) in self.groups.iter().zip(&excluded) {
-            let alone = likelihood(places[0])?;
+            let alone: Vec<Vec<f64>> = places
+                .iter()
+                .map(|p| likelihood(*p))
+                .collect::<Result<_>>()?;
             // For every place: the evidence of everything except its own output, and how well that
             // explains the output.
             let cavities: Vec<(Vec<f64>, f64)> = places
                 .iter()
-                .map(|place| {
+                .zip(&alone)
+                .map(|(place, alone)| {
                     let factor = self.factors.get(place);
                     let of = |w: usize| {
                         let own = alone[w] * factor.map_or(1.0, |f| f[w]);
@@ -201,7 +213,7 @@ impl Messages {
                     let mut cavity: Vec<f64> = (0..tokens).map(of).collect();
                     let sum: f64 = cavity.iter().sum();
                     cavity.iter_mut().for_each(|p| *p /= sum);
-                    let explained = cavity.iter().zip(&alone).map(|(a, b)| a * b).sum();
+                    let explained = cavity.iter().zip(alone).map(|(a, b)| a * b).sum();
                     (cavity, explained)
                 })
                 .collect();
@@ -212,7 +224,11 @@ impl Messages {
                     let mut log = old.map_or(0.0, |old| old[w].ln());
                     for (other, (cavity, explained)) in cavities.iter().enumerate() {
                         if other != at && *explained > 0.0 {
-                            log += (cavity[w] * (1.0 - alone[w]) / explained).ln_1p();
+                            // The word was drawn at the earlier place, which may have another law.
+                            let own = alone[other][w];
+                            let later = other < at && alone[at][w] > 0.0;
+                            let both = if later { own / alone[at][w] } else { 1.0 };
+                            log += (cavity[w] * (both - own) / explained).ln_1p();
                         }
                     }
                     *same = (0.5 * log).exp();

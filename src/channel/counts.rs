@@ -62,6 +62,7 @@ impl Channel {
     /// # Errors
     /// [`Error::Parameter`] for a text that is no release of this mechanism.
     pub fn outputs(&self, given: TextOrTokens) -> Result<Vec<u32>> {
+        self.check_one_law()?;
         let unknown = self.words() as u32;
         let observed = self.read(given)?.observed;
         let id = |seen: Observed| match seen {
@@ -77,6 +78,7 @@ impl Channel {
     /// The errors of [`outputs`](Self::outputs), with the number of the release;
     /// [`Error::Interrupted`].
     pub fn outputs_of(&self, texts: &[&str], control: &Control) -> Result<(Vec<u32>, Vec<u32>)> {
+        self.check_one_law()?;
         ids_of_each(texts, control, |text| {
             self.outputs(TextOrTokens::Text(text.to_owned()))
         })
@@ -97,6 +99,7 @@ impl Channel {
     /// [`Error::Parameter`] for counts or a start that do not fit, no outputs, a law that fails;
     /// [`Error::Interrupted`].
     pub fn frequencies(&self, fit: &Fit<'_>, control: &Control) -> Result<Frequencies> {
+        self.check_one_law()?;
         let start = self.prior(Some(fit.start))?;
         let words = self.words();
         let whole = |counts: &&[f64]| {

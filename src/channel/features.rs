@@ -20,6 +20,7 @@ impl Channel {
     /// # Errors
     /// [`Error::WordId`], a law that fails, [`Error::Interrupted`].
     pub fn laws(&self, ids: &[u32], control: &Control) -> Result<Vec<f64>> {
+        self.check_one_law()?;
         self.vocabulary().check_ids(ids)?;
         let words = self.words();
         let mut laws = vec![0.0; ids.len() * words];
@@ -58,6 +59,7 @@ impl Channel {
         unknown: bool,
         control: &Control,
     ) -> Result<(Vec<u32>, Vec<u32>)> {
+        self.check_one_law()?;
         ids_of_each(texts, control, |text| self.rows(text, unknown))
     }
 

@@ -9,7 +9,11 @@
 //!
 //! Columns of K are computed from a row of distances and the words' normalisers, which one pass
 //! over all laws gives; they are kept within a bound.
+//!
+//! A mechanism that draws a text in order has no K. Its receiver knows the history of each output, so
+//! [`Channel::decode`] and [`Channel::text_bits`] take the column behind it; what needs one K refuses.
 
+mod behind;
 mod bits;
 mod chain;
 mod consistent;
@@ -45,6 +49,7 @@ use crate::support::parallel::Control;
 use crate::support::random::Randomness;
 use crate::text::TextPrivatizer;
 use crate::words::vocabulary::Vocabulary;
+use behind::Sums;
 use bits::{Survey, survey};
 use estimated::Estimated;
 use sampled::{sampled_bits, sampled_capacity};
@@ -103,6 +108,7 @@ pub struct Channel {
     survey: Once<Survey>,
     /// Pr\[y | the word is unknown\].
     unknown: Once<Arc<[f64]>>,
+    sums: Sums,
 }
 
 /// Bytes of a cached column besides its numbers.
@@ -124,7 +130,10 @@ impl Channel {
     /// [`Error::Parameter`] for a mechanism without a law, a wrong `FASTDX_CACHE_BYTES`.
     pub fn new(text: TextPrivatizer, cache_bytes: Option<usize>) -> Result<Self> {
         let mechanism = text.mechanism();
-        mechanism.check_one_law()?;
+        if let Some(tem) = mechanism.in_order() {
+            let source = Source::Tem(tem.tem().clone());
+            return Self::with(text, source, cache_bytes);
+        }
         if !mechanism.has_law() {
             let expected = "one whose law can be computed: that of noise in more than two dimensions \
                             is an integral over cells of the vocabulary which nobody can compute \
@@ -152,10 +161,16 @@ impl Channel {
     fn with(text: TextPrivatizer, source: Source, cache_bytes: Option<usize>) -> Result<Self> {
         let mechanism = text.mechanism();
         let budget = cache_bytes.map_or_else(CacheBudget::standard, |b| Ok(CacheBudget::new(b)))?;
-        let (words, share) = (mechanism.vocabulary().len(), budget.limit());
+        let words = mechanism.vocabulary().len();
+        let (share, sums) = match mechanism.in_order() {
+            None => (budget.limit(), 0),
+            // A sum takes as many columns as its list has words.
+            Some(_) => (budget.limit() / 4, budget.limit() / 4 * 3),
+        };
         Ok(Channel {
             source,
             kept: WordCache::new(words, budget, share),
+            sums: Sums::of_bytes(sums),
             survey: Once::new(),
             unknown: Once::new(),
             text,
@@ -174,6 +189,10 @@ impl Channel {
 
     fn words(&self) -> usize {
         self.vocabulary().len()
+    }
+
+    fn check_one_law(&self) -> Result<()> {
+        self.text.mechanism().check_one_law()
     }
 
     /// π as numbers that sum to 1: 1/(rank + 2.7) where none is given.
@@ -220,14 +239,15 @@ impl Channel {
     /// laws.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a prior that is none, a sample below 2, a law that fails;
-    /// [`Error::Interrupted`].
+    /// [`Error::Parameter`] for a prior that is none, a sample below 2, a law that fails, a mechanism that
+    /// draws a text in order; [`Error::Interrupted`].
     pub fn bits(
         &self,
         prior: Option<&[f64]>,
         sample: Option<usize>,
         control: &Control,
     ) -> Result<Bits> {
+        self.check_one_law()?;
         let by_rank = prior.is_none();
         let prior = self.prior(prior)?;
         if let (true, None, Some(known)) = (by_rank, sample, self.survey.get())
@@ -274,8 +294,9 @@ impl Channel {
     /// is estimated from draws, an upper bound in expectation. `control` counts laws.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a sample below 2, a law that fails; [`Error::Interrupted`].
+    /// The errors of [`bits`](Self::bits).
     pub fn capacity(&self, sample: Option<usize>, control: &Control) -> Result<Bits> {
+        self.check_one_law()?;
         if sample.is_some_and(|sample| sample < 2) {
             let got = sample.unwrap_or_default();
             return Err(Error::parameter("sample", "at least 2 laws", got));
@@ -300,9 +321,14 @@ impl Channel {
     /// Pr\[y|w\] of an output y and every word w.
     ///
     /// # Errors
-    /// [`Error::WordId`], a law that fails, [`Error::Interrupted`].
+    /// [`Error::WordId`], a law that fails, a mechanism that draws a text in order; [`Error::Interrupted`].
     pub fn likelihood(&self, output: u32, control: &Control) -> Result<Arc<[f64]>> {
-        let mut found = self.columns(&[output], control)?;
+        self.check_one_law()?;
+        self.column(output, control)
+    }
+
+    fn column(&self, output: u32, control: &Control) -> Result<Column> {
+        let mut found = self.columns_of_source(&[output], control)?;
         found.pop().ok_or(Error::Interrupted)
     }
 
@@ -338,6 +364,12 @@ impl Channel {
     /// # Errors
     /// The errors of [`likelihood`](Self::likelihood).
     pub fn columns(&self, outputs: &[u32], control: &Control) -> Result<Vec<Arc<[f64]>>> {
+        self.check_one_law()?;
+        self.columns_of_source(outputs, control)
+    }
+
+    /// [`columns`](Self::columns), without any history of a mechanism that has one.
+    fn columns_of_source(&self, outputs: &[u32], control: &Control) -> Result<Vec<Column>> {
         self.vocabulary().check_ids(outputs)?;
         let kept = |y: u32| self.kept.get(y).cloned();
         let mut missing: Vec<u32> = outputs

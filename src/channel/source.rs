@@ -20,6 +20,9 @@ use crate::words::space::rows_together;
 /// Pr\[y|w\] of one output y and every word w.
 pub(super) type Column = Arc<[f64]>;
 
+/// Columns whose distances are computed together.
+const COLUMNS_TOGETHER: usize = 16;
+
 /// Takes each word, its law, its normaliser and Σ p ln p.
 type EachLaw<'a> = dyn FnMut(u32, &[f64], f64, f64) + 'a;
 
@@ -161,7 +164,7 @@ impl Source {
     /// Writes a column if it has a closed form.
     fn column(&self, y: u32, totals: &[f64], out: &mut [f64]) {
         match self {
-            Source::Tem(tem) => tem.column(y, totals, out),
+            Source::Tem(tem) => tem.columns(&[y], totals, out),
             Source::Response(response) => response.column(y, out),
             Source::Remapped(inner, cover, _) => {
                 out.fill(0.0);
@@ -190,13 +193,22 @@ impl Source {
     ) -> Result<Vec<Column>> {
         let Source::Rows(mechanism) = self else {
             return install(outputs.len() * words, 0, || {
-                let each = outputs.par_iter().map(|&y| {
+                let each = outputs.len().div_ceil(rayon::current_num_threads());
+                let each = each.clamp(1, COLUMNS_TOGETHER);
+                let each = outputs.par_chunks(each).map(|outputs| {
                     control.check()?;
-                    let mut column = vec![0.0; words];
-                    self.column(y, totals, &mut column);
-                    Ok(column.into())
+                    let mut columns = vec![0.0; outputs.len() * words];
+                    match self {
+                        Source::Tem(tem) => tem.columns(outputs, totals, &mut columns),
+                        _ => {
+                            let each = columns.chunks_exact_mut(words).zip(outputs);
+                            each.for_each(|(column, &y)| self.column(y, totals, column));
+                        }
+                    }
+                    Ok(columns.chunks_exact(words).map(Column::from).collect())
                 });
-                each.collect()
+                let parts: Vec<Vec<Column>> = each.collect::<Result<_>>()?;
+                Ok(parts.concat())
             })?;
         };
         let ids: Vec<u32> = (0..words as u32).collect();

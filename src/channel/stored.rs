@@ -50,6 +50,7 @@ impl Channel {
     /// [`Error::Parameter`] for a mechanism whose columns need no normalisers, [`Error::Io`],
     /// [`Error::Interrupted`].
     pub fn save(&self, path: &Path, control: &Control) -> Result<()> {
+        self.check_one_law()?;
         let key = key(&self.source).ok_or_else(refused)?;
         let (survey, _) = self.surveyed(&self.prior(None)?, control)?;
         let mut meta = vec![VERSION, self.words() as u64, survey.capacity.to_bits()];
@@ -72,6 +73,7 @@ impl Channel {
     /// [`Error::Io`]; [`Error::Corrupt`] for a damaged file or one without normalisers;
     /// [`Error::Parameter`] for those of another mechanism.
     pub fn open(&self, path: &Path) -> Result<()> {
+        self.check_one_law()?;
         let expected = key(&self.source).ok_or_else(refused)?;
         let file = File::open(path).map_err(Error::io(path))?;
         let backing = map(path, &file)?;

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use rand::Rng;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use super::{NgramPrior, Rows};
 use crate::law::base::BaseMeasure;
@@ -71,6 +71,14 @@ impl Expected<'_> {
             words: words.into(),
             sums: weights.into(),
         })
+    }
+
+    /// Identifies its words and weights.
+    pub(crate) fn key(&self) -> u128 {
+        let mut hash = Xxh3Default::new();
+        hash.update(bytemuck::cast_slice(&self.words));
+        hash.update(bytemuck::cast_slice(&self.sums));
+        hash.digest128()
     }
 
     /// The number of its words.

@@ -297,6 +297,22 @@ impl PyChannel {
         Ok(interval(bits))
     }
 
+    /// Bits of whole texts, the ends of their interval, releases drawn for it, draws of the law.
+    #[pyo3(signature = (texts, prior, progress = None))]
+    fn text_bits(
+        &self,
+        py: Python<'_>,
+        texts: &Bound<'_, PyAny>,
+        prior: PyRef<'_, PyNgramPrior>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Interval> {
+        let (texts, prior) = (strings("texts", texts)?, prior.inner.clone());
+        let bits = run_with(py, true, progress, |control| {
+            self.inner.text_bits(&as_strs(&texts), &prior, control)
+        })?;
+        Ok(interval(bits))
+    }
+
     #[pyo3(signature = (sample = None, progress = None))]
     fn capacity(
         &self,
@@ -483,6 +499,17 @@ impl PyPosterior {
 
     fn marginal<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let mut found = run(py, true, |control| self.inner.marginal(place, control))?;
+        found.pop();
+        Ok(PyArray1::from_vec(py, found))
+    }
+
+    /// The likelihood of every known word at a place.
+    fn likelihood<'py>(
+        &self,
+        py: Python<'py>,
+        place: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let mut found = run(py, true, |control| self.inner.likelihood(place, control))?;
         found.pop();
         Ok(PyArray1::from_vec(py, found))
     }

@@ -238,6 +238,30 @@ fn spans_have_the_clear_text_before_them_and_calls_share_replacements() {
     }
 }
 
+/// Words of one form, of which one can be kept where another is drawn: a receiver cannot tell.
+#[test]
+fn the_receiver_has_the_history_whatever_the_case() {
+    let vocabulary = Vocabulary::new(["The", "the", "a", "A"]).unwrap();
+    let vectors = vec![0.0, 0.1, 0.2, 0.3];
+    let space = Arc::new(Embedding::new(vocabulary, vectors, 1, Metric::Euclidean).unwrap());
+    let prior = NgramPrior::train(space.clone(), &["the a the"], 2, None, &Control::new());
+    let tem = contextual(
+        &tem(&space, 1.0, Randomness::new(None)),
+        &Arc::new(prior.unwrap()),
+    );
+    let key = tem.randomness().next_key().unwrap();
+    let text = TextPrivatizer::new(Arc::new(tem.clone()), Policy::default()).unwrap();
+    let (mut order, mut released) = (InOrder::new(&tem, key.stream(0)), String::new());
+    for id in (0..4).cycle().take(40) {
+        let drawn = order.draw(Some(id)).unwrap().id();
+        released = format!("{released} {}", space.vocabulary().word(drawn));
+        assert_eq!(
+            order.released.sentence(),
+            text.history(&released).sentence()
+        );
+    }
+}
+
 /// The log-probability of a release of single spaces, by the laws that a receiver computes.
 fn log_law(tem: &ContextualTem, original: &[u32], released: &[u32], lie: bool) -> f64 {
     let words = tem.vocabulary();
@@ -513,13 +537,20 @@ fn what_cannot_be_is_refused_by_name() {
     let tem = ContextualTem::new(&all, model()).unwrap();
     let text = TextPrivatizer::new(Arc::new(tem.clone()), Policy::default()).unwrap();
     let control = Control::new();
+    use fastdx::channel::{Channel, Draws};
     use fastdx::guarantee::measured::calibration;
+    let draws = Draws {
+        each: 2,
+        starts: (0..=5).collect(),
+        outputs: vec![0; 5],
+        times: vec![2; 5],
+    };
     let errors = [
         tem.sample("w1", 3).err(),
         calibration::unchanged(&tem, &control).err(),
         calibration::closed_form(&tem, &[1], 0.1, 2, 10, &control).err(),
         calibration::simulate(&tem, &[1], 10, 0.1, &control).err(),
-        fastdx::channel::Channel::new(text.clone(), None).err(),
+        Channel::estimated(text.clone(), draws, None).err(),
         fastdx::guarantee::proved::audit::largest_loss(&tem, &*space, &control).err(),
     ];
     for error in errors {

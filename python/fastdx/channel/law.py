@@ -68,7 +68,9 @@ class Channel:
         ----------
         mechanism : Mechanism
             One that has a law (`has_law`): Tem with and without covers, NeighborResponse,
-            FiniteLaw, with ``exclude=``, ``remap=``, ``skip=``, ``oov=``, ``consistent=``.
+            FiniteLaw, with ``exclude=``, ``remap=``, ``skip=``, ``oov=``, ``consistent=``. Or a Tem
+            whose base measure depends on what was released before: then `decode` and `text_bits`
+            know that, and what needs one law of a word is refused.
         estimate : int, optional
             Draws of every word from which the law of a mechanism without one is estimated: noise in
             more than two dimensions. The estimate is (1 - g)·c/n + g/V: of n draws, the share c/n
@@ -247,6 +249,46 @@ class Channel:
             decodes.
         """
         return Bits(*self._core.bits(numbers_of(prior), sample, progress))
+
+    def text_bits(
+        self,
+        texts: Iterable[str],
+        prior: NgramPrior,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> Bits:
+        """Estimate the bits that a release tells of a whole text, from a release of each text.
+
+        The mean of log2 Pr[release | text] / Pr[release], where the model gives Pr[release]. Of
+        texts that are as the model says it estimates the mutual information of a text and its
+        release; of others more, by what the model does not know of them.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Public texts, at least two: of about the length, and of the kind, that is of interest.
+        prior : NgramPrior
+            What the reader knows of the language.
+        progress : callable, optional
+            Called now and then with the number of words done.
+
+        Returns
+        -------
+        Bits
+            A float with ``.low`` and ``.high``, three standard errors away, and ``.sampled``, the
+            number of texts.
+
+        Examples
+        --------
+        >>> from fastdx import Embedding, Tem
+        >>> from fastdx.channel import Channel, NgramPrior
+        >>> e = Embedding(["tea", "cup", "of"], [[0.0], [3.0], [9.0]])
+        >>> prior = NgramPrior.train(e, ["cup of tea", "cup of tea"], order=2)
+        >>> found = Channel.of(Tem(e, 2.0)).text_bits(["cup of tea"] * 50, prior)
+        >>> found.low <= found <= found.high < 5
+        True
+        """
+        return Bits(*self._core.text_bits(texts, prior._core, progress))
 
     @cached_property
     def capacity(self) -> Bits:

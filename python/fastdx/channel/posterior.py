@@ -109,6 +109,14 @@ class Posterior:
         """
         return self._core.marginal(self._place(i))
 
+    def likelihood(self, i: SupportsIndex) -> _Numbers:
+        """Return the probability of the release at place i given every word: float64, shape (V,).
+
+        Of a mechanism with a history it is behind what was released before. An attacker with a
+        model of language of his own multiplies it by the model's probabilities.
+        """
+        return self._core.likelihood(self._place(i))
+
     def top(self, i: SupportsIndex, k: SupportsIndex = 10) -> list[tuple[str, float]]:
         """Return the k likeliest words at place i with their probabilities, likeliest first."""
         marginal = self.marginals(i)

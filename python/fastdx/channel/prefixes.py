@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.receiver import entropy
 from fastdx.exceptions import ParameterError
 
@@ -35,26 +36,29 @@ def written_out(
             f"model all texts are written out, at most {MOST_TEXTS:,}"
         )
     names = mechanism.space.words
-    known = {word: i for i, word in enumerate(names)}
+    known = set(names)
     if not all(word in known for word in words):
         raise ParameterError("text must be a release of this mechanism, of words that it knows")
+    # The likelihoods are the same whatever the prior.
+    seen = core.decode(text, NgramPrior.of_frequencies(mechanism.space)._core)
+    table = np.array([seen.likelihood(i) for i in range(len(words))])
     paths, logs = np.zeros((1, 0), dtype=np.int64), np.zeros(1)
-    for word in words:
+    for i in range(len(words)):
         with np.errstate(divide="ignore"):
-            likelihood = np.log(core.likelihood(known[word]))
+            likelihood = np.log(table[i])
         steps = np.empty((len(paths), count))
-        for i, prefix in enumerate(paths):
-            after = np.asarray(model.log_next(tuple(names[i] for i in prefix)), dtype=np.float64)
+        for row, prefix in enumerate(paths):
+            after = np.asarray(model.log_next(tuple(names[w] for w in prefix)), dtype=np.float64)
             if after.shape != (count,) or np.isnan(after).any():
                 raise ParameterError(f"prior's log_next must return {count} numbers")
-            steps[i] = logs[i] + after + likelihood
+            steps[row] = logs[row] + after + likelihood
         rows, ids = np.nonzero(steps > -np.inf)
         paths = np.concatenate([paths[rows], ids[:, None]], axis=1)
         logs = steps[rows, ids]
     if not len(logs):
         raise ParameterError("text must be a release of this mechanism, of words the prior allows")
     evidence = float(np.logaddexp.reduce(logs))
-    return Prefixes(paths, np.exp(logs - evidence), evidence, mechanism, text)
+    return Prefixes(paths, np.exp(logs - evidence), evidence, mechanism, text, likelihoods=table)
 
 
 class Prefixes:
@@ -67,12 +71,15 @@ class Prefixes:
         evidence: float,
         mechanism: Mechanism,
         text: str | list[str],
+        *,
+        likelihoods: _Numbers,
     ) -> None:
         """Take them."""
         self.paths, self.weights, self.log_evidence = paths, weights, evidence
         self.exact = True
         self._names = mechanism.space.words
         self._text = text
+        self._likelihoods = likelihoods
         self._spans = mechanism._word_spans(text) if isinstance(text, str) else []
         shape = (paths.shape[1], len(mechanism.space))
         table = np.zeros(shape)
@@ -94,6 +101,11 @@ class Prefixes:
     def marginal(self, place: int) -> _Numbers:
         """Return the posterior of a word."""
         row: _Numbers = self._table[place]
+        return row.copy()
+
+    def likelihood(self, place: int) -> _Numbers:
+        """Return the probability of the release at a place given every word."""
+        row: _Numbers = self._likelihoods[place]
         return row.copy()
 
     @property

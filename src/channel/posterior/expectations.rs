@@ -14,11 +14,12 @@ use crate::support::parallel::{Control, install};
 const WINDOW_BYTES: usize = 128 << 20;
 
 impl Posterior {
-    fn check_place(&self, place: usize) -> Result<()> {
-        match place < self.words.len() {
+    pub(super) fn check_place(&self, place: usize) -> Result<()> {
+        let places = self.reading.observed.len();
+        match place < places {
             true => Ok(()),
             false => {
-                let expected = format!("a place below the number of words, {}", self.words.len());
+                let expected = format!("a place below the number of words, {places}");
                 Err(Error::parameter("i", expected, place))
             }
         }

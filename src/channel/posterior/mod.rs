@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use rayon::prelude::*;
 
 use super::Channel;
+use super::behind::Histories;
 use super::chain::Chain;
 use super::consistent::{Enumerated, MAX_ENUMERATED, Messages, Problem, fits};
 use super::probabilities::Logs;
@@ -61,6 +62,7 @@ pub struct Posterior {
     log_evidence: f64,
     /// Columns that only a pass over all laws gives.
     pinned: HashMap<u32, Column>,
+    histories: Option<Histories>,
     /// The likelihood of an output for an unknown word.
     unknown: Arc<[f64]>,
     skipped: Vec<u32>,
@@ -150,16 +152,17 @@ impl Channel {
             true => outputs
                 .iter()
                 .copied()
-                .zip(self.columns(&outputs, control)?)
+                .zip(self.columns_of_source(&outputs, control)?)
                 .collect(),
             false => {
                 // As many as are kept, all at once.
                 let bytes = 8 * self.words() + 64;
                 outputs.truncate(self.kept.room(bytes));
-                self.columns(&outputs, control)?;
+                self.columns_of_source(&outputs, control)?;
                 HashMap::new()
             }
         };
+        let histories = self.histories(&reading, control)?;
         let policy = self.text.policy();
         let unknown: Arc<[f64]> = match policy.oov {
             Oov::Random => self.unknown_law(),
@@ -172,6 +175,7 @@ impl Channel {
             words: Vec::new(),
             log_evidence: 0.0,
             pinned,
+            histories,
             unknown,
             skipped: skip.collect(),
             among,
@@ -189,11 +193,19 @@ impl Channel {
     }
 }
 
+/// Columns that are held for some places; others are made when they are needed.
+#[derive(Default)]
+struct Held {
+    columns: HashMap<u32, Column>,
+    /// Of the lists behind the places.
+    sums: HashMap<u128, Column>,
+}
+
 /// The likelihoods of the places of some sentences.
 struct Sentences<'a> {
     of: &'a Posterior,
     places: &'a [Range<usize>],
-    held: HashMap<u32, Column>,
+    held: Option<Held>,
     control: &'a Control,
 }
 
@@ -201,14 +213,7 @@ impl Likelihoods for Sentences<'_> {
     fn fill(&self, sentence: usize, place: usize, out: &mut Vec<f64>) -> Result<()> {
         self.control.check()?;
         let place = self.places[sentence].start + place;
-        self.of.fill(
-            place,
-            |y| match self.held.get(&y) {
-                Some(column) => Ok(column.clone()),
-                None => self.of.column(y, self.control),
-            },
-            out,
-        )?;
+        self.of.fill(place, self.held.as_ref(), self.control, out)?;
         if let Some(factor) = self
             .of
             .messages
@@ -233,7 +238,7 @@ impl Posterior {
     fn column(&self, y: u32, control: &Control) -> Result<Column> {
         match self.pinned.get(&y) {
             Some(column) => Ok(column.clone()),
-            None => self.channel.likelihood(y, control),
+            None => self.channel.column(y, control),
         }
     }
 
@@ -241,7 +246,8 @@ impl Posterior {
     fn fill(
         &self,
         place: usize,
-        column: impl Fn(u32) -> Result<Column>,
+        held: Option<&Held>,
+        control: &Control,
         out: &mut Vec<f64>,
     ) -> Result<()> {
         out.clear();
@@ -251,8 +257,23 @@ impl Posterior {
                 out[token as usize] = 1.0;
             }
             Observed::Output(y) => {
-                out.extend_from_slice(&column(y)?);
+                match held.and_then(|held| held.columns.get(&y)) {
+                    Some(column) => out.extend_from_slice(column),
+                    None => out.extend_from_slice(&self.column(y, control)?),
+                }
                 out.push(self.unknown[y as usize]);
+                if let Some(histories) = &self.histories {
+                    let made;
+                    let sums = match held {
+                        Some(held) => &held.sums,
+                        None => {
+                            let place = std::iter::once(place);
+                            made = self.channel.sums_behind(histories, place, control)?;
+                            &made
+                        }
+                    };
+                    histories.scale(place, sums, out);
+                }
                 // Skipped words stand for themselves.
                 for &id in &self.skipped {
                     out[id as usize] = f64::from(u8::from(id == y));
@@ -262,12 +283,24 @@ impl Posterior {
         Ok(())
     }
 
+    /// Pr\[what the release has at a place | w, what was released before\] of every word w, the unknown
+    /// one last.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a place that there is not, [`Error::Interrupted`].
+    pub fn likelihood(&self, place: usize, control: &Control) -> Result<Vec<f64>> {
+        self.check_place(place)?;
+        let mut likelihood = Vec::new();
+        self.fill(place, None, control, &mut likelihood)?;
+        Ok(likelihood)
+    }
+
     fn likelihoods<'a>(
         &'a self,
         places: &'a [Range<usize>],
         control: &'a Control,
     ) -> Result<Sentences<'a>> {
-        let mut held = HashMap::new();
+        let mut held = None;
         let count: usize = places.iter().map(Range::len).sum();
         if count <= HELD && self.pinned.is_empty() {
             let observed = places
@@ -281,8 +314,15 @@ impl Posterior {
                 .collect();
             outputs.sort_unstable();
             outputs.dedup();
-            let columns = self.channel.columns(&outputs, control)?;
-            held = outputs.into_iter().zip(columns).collect();
+            let columns = self.channel.columns_of_source(&outputs, control)?;
+            let sums = self.histories.as_ref().map(|histories| {
+                let places = places.iter().cloned().flatten();
+                self.channel.sums_behind(histories, places, control)
+            });
+            held = Some(Held {
+                columns: outputs.into_iter().zip(columns).collect(),
+                sums: sums.transpose()?.unwrap_or_default(),
+            });
         }
         Ok(Sentences {
             of: self,
@@ -378,6 +418,17 @@ impl Posterior {
         })?
     }
 
+    /// Which tokens were drawn once, wherever they stand.
+    fn drawn_once(&self) -> Vec<bool> {
+        let once = self.channel.text.policy().consistent != Consistent::Never;
+        let mut drawn = vec![once; self.tokens()];
+        drawn[self.prior.words()] = false;
+        self.skipped
+            .iter()
+            .for_each(|&id| drawn[id as usize] = false);
+        drawn
+    }
+
     /// Makes what consistent replacement needs.
     fn tie(&mut self, most: usize, control: &Control) -> Result<()> {
         let observed = self.reading.observed.clone();
@@ -385,21 +436,14 @@ impl Posterior {
             .iter()
             .filter(|seen| matches!(seen, Observed::Output(_)))
             .count();
-        let mut drawn = vec![true; self.tokens()];
-        drawn[self.prior.words()] = false;
-        self.skipped
-            .iter()
-            .for_each(|&id| drawn[id as usize] = false);
-        let alone = |place: usize| {
-            let mut likelihood = Vec::new();
-            self.fill(place, |y| self.column(y, control), &mut likelihood)?;
-            Ok(likelihood)
-        };
+        let drawn = self.drawn_once();
         if hidden < 2 {
             return Ok(());
         }
         if fits(self.tokens(), hidden, most) {
-            let likelihoods = (0..observed.len()).map(alone).collect::<Result<Vec<_>>>()?;
+            let likelihoods = (0..observed.len())
+                .map(|place| self.likelihood(place, control))
+                .collect::<Result<Vec<_>>>()?;
             let mut first = vec![false; observed.len()];
             self.reading
                 .sentences
@@ -440,12 +484,8 @@ impl Posterior {
                 return Err(self.unexplained(None));
             }
             if let Some(mut messages) = self.messages.take() {
-                let of = |place: usize| {
-                    let mut likelihood = Vec::new();
-                    self.fill(place, |y| self.column(y, control), &mut likelihood)?;
-                    Ok(likelihood)
-                };
-                messages.update(&marginals, of, &drawn)?;
+                let alone = |place| self.likelihood(place, control);
+                messages.update(&marginals, alone, &drawn)?;
                 self.messages = Some(messages);
             }
         }

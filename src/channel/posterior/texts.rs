@@ -3,10 +3,11 @@
 use rand::rngs::ChaCha12Rng;
 
 use super::Posterior;
+use crate::channel::consistent::factor;
 use crate::channel::read::TextOrTokens;
 use crate::channel::sweep::ahead;
 use crate::channel::viterbi::viterbi;
-use crate::support::error::Result;
+use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
 use crate::support::random::{Randomness, uniform_below_u128};
 
@@ -90,6 +91,27 @@ impl Posterior {
             |path| tokens.extend(path),
         )?;
         Ok(tokens)
+    }
+
+    /// ln of the probability of the release if these were the tokens of the text.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for other tokens than one per word, [`Error::Interrupted`].
+    pub fn log_likelihood(&self, tokens: &[u32], control: &Control) -> Result<f64> {
+        let (places, most) = (self.words.len(), self.tokens());
+        if tokens.len() != places || tokens.iter().any(|&token| token as usize >= most) {
+            let expected = format!("{places} tokens below {most}");
+            return Err(Error::parameter("tokens", expected, "others"));
+        }
+        let drawn = self.drawn_once();
+        let all = self.likelihoods(&self.reading.sentences, control)?;
+        let (mut sum, mut likelihood) = (0.0, Vec::new());
+        for (place, &token) in tokens.iter().enumerate() {
+            self.fill(place, all.held.as_ref(), control, &mut likelihood)?;
+            let own = likelihood[token as usize];
+            sum += factor(&self.reading.observed, &tokens[..=place], own, &drawn).ln();
+        }
+        Ok(sum)
     }
 
     /// The likeliest text.

@@ -3,6 +3,7 @@
 use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
+use super::WIDTH;
 use crate::channel::source::Source;
 use crate::guarantee::Bits;
 use crate::support::error::Result;
@@ -13,8 +14,6 @@ use crate::support::random::uniform_below_u128;
 const GROUPS: usize = 32;
 /// Parts of the words that are not drawn, whatever the number of threads: sums of floats do not depend on it.
 const PARTS: usize = 16;
-/// Standard errors that the interval goes beyond its bounds: 99.7%.
-const WIDTH: f64 = 3.0;
 
 /// The words whose laws are computed.
 struct Sample {

@@ -125,10 +125,15 @@ impl ContextualTem {
         &self.model
     }
 
-    /// The lists of the words that a history makes likelier.
-    fn expected(&self, released: &Released) -> Result<Vec<Expected<'_>>> {
+    /// Q of the outputs.
+    pub(crate) fn base(&self) -> &BaseMeasure {
+        &self.base
+    }
+
+    /// The lists of the words that a history makes likelier: the tokens of the sentence begun.
+    pub(crate) fn expected(&self, sentence: &[u32]) -> Result<Vec<Expected<'_>>> {
         let mut lists = Vec::new();
-        self.model.expected(released.sentence(), &mut lists)?;
+        self.model.expected(sentence, &mut lists)?;
         let most = self.base.added();
         let got = total(&lists);
         if got > u128::from(most) {
@@ -151,7 +156,7 @@ impl ContextualTem {
     pub fn probabilities_after(&self, id: u32, released: &Released) -> Result<Vec<f64>> {
         self.vocabulary().check_ids(&[id])?;
         let law = self
-            .law_after(id, &self.expected(released)?)
+            .law_after(id, &self.expected(released.sentence())?)
             .probabilities();
         let mut all = vec![0.0; self.vocabulary().len()];
         for (y, p) in self.outputs().zip(law) {
@@ -221,7 +226,7 @@ impl ContextualTem {
         scratch: &mut Scratch,
     ) -> Result<u32> {
         self.vocabulary().check_ids(&[id])?;
-        let lists = self.expected(released)?;
+        let lists = self.expected(released.sentence())?;
         Ok(match self.tem.few_distances() {
             None => {
                 let rank = self.law_after(id, &lists).sample(rng);
@@ -345,7 +350,7 @@ impl ContextualTem {
 
     /// Draws the output of an unknown word, by Q_h: its distance to all words is the same.
     fn draw_unknown_after(&self, released: &Released, rng: &mut ChaCha12Rng) -> Result<u32> {
-        let lists = self.expected(released)?;
+        let lists = self.expected(released.sentence())?;
         let all = u128::from(self.base.total());
         let sum = all + total(&lists);
         loop {

@@ -85,9 +85,10 @@ impl<'a> Released<'a> {
         self.add(None);
     }
 
-    /// A word that was drawn comes next.
+    /// A word that was drawn comes next: a reader of the release, who cannot tell it from one that was
+    /// kept, has the same history.
     pub fn again(&mut self, word: ReleasedWord) {
-        self.add(Some(word.0));
+        self.kept(self.vocabulary.word(word.0));
     }
 
     fn add(&mut self, id: Option<u32>) {

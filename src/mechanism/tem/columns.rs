@@ -23,7 +23,7 @@ pub(crate) struct LawRows {
 
 /// Words whose scores are computed together: their rows stay in the second-level cache.
 const WORDS_PER_BATCH: usize = 8;
-/// Words whose distances to a set are computed together.
+/// Words whose distances to a set, or whose weights, are computed together.
 const COLUMNS_PER_BLOCK: usize = 256;
 
 impl Tem {
@@ -83,31 +83,31 @@ impl Tem {
         }
     }
 
-    /// Writes Pr\[y|w\] of every word w, from the normalisers that [`each_law`](Self::each_law) gives.
-    pub(crate) fn column(&self, y: u32, totals: &[f64], out: &mut [f64]) {
-        match &self.cover {
-            None => self.space.distances(y, out),
-            Some(cover) => {
-                let Some(rank) = cover.rank(y) else {
-                    return out.fill(0.0);
-                };
-                nearest_of(&*self.space, cover.set(rank), out);
-            }
-        }
-        if let Some(grid) = self.grid() {
-            round(out, grid);
-        }
+    /// Writes Pr\[y|w\] of some outputs y and every word w, a row for each output, from the normalisers
+    /// that [`each_law`](Self::each_law) gives.
+    pub(crate) fn columns(&self, outputs: &[u32], totals: &[f64], out: &mut [f64]) {
         let eta = self.epsilon / 2.0;
-        match &self.base {
-            None => {
-                weights(out, eta, self.gamma);
-            }
-            Some(base) => {
-                based_weights(out, eta, self.gamma, base, |_| y);
-            }
+        if self.cover.is_none() {
+            self.space.rows(outputs, out);
         }
-        for (p, total) in out.iter_mut().zip(totals) {
-            *p /= total;
+        for (row, &y) in out.chunks_exact_mut(totals.len()).zip(outputs) {
+            if let Some(cover) = &self.cover {
+                let Some(rank) = cover.rank(y) else {
+                    row.fill(0.0);
+                    continue;
+                };
+                nearest_of(&*self.space, cover.set(rank), row);
+            }
+            if let Some(grid) = self.grid() {
+                round(row, grid);
+            }
+            match &self.base {
+                None => weights(row, eta, self.gamma),
+                Some(base) => based_weights(row, eta, self.gamma, base, |_| y),
+            };
+            for (p, total) in row.iter_mut().zip(totals) {
+                *p /= total;
+            }
         }
     }
 }
@@ -200,16 +200,78 @@ fn based_weights(
 ) -> (f64, f64) {
     let scale = SCALE / 2f64.powi(base.shift() as i32);
     let least = (1u64 << LOG2_FLOOR) as f64 / scale;
-    let floor = -least.ln();
-    let (mut sum, mut spread) = (0.0, 0.0);
-    for (score, rank) in scores.iter_mut().zip(0..) {
-        let exponent = (eta * score.min(gamma)).min(floor);
-        let id = id(rank) as usize;
-        *score = shortened_weight(exponent, scale, least) * base.shares()[id];
-        sum += *score;
-        spread += *score * (exponent + base.penalties()[id]);
+    let (mut sum, mut spread, mut rank) = (0.0, 0.0, 0);
+    let mut exponents = [0.0; COLUMNS_PER_BLOCK];
+    for scores in scores.chunks_mut(COLUMNS_PER_BLOCK) {
+        let exponents = &mut exponents[..scores.len()];
+        shortened_weights(scores, exponents, (eta, gamma), (scale, least));
+        for (score, exponent) in scores.iter_mut().zip(exponents) {
+            let id = id(rank) as usize;
+            rank += 1;
+            *score *= base.shares()[id];
+            sum += *score;
+            spread += *score * (*exponent + base.penalties()[id]);
+        }
     }
     (sum, spread)
+}
+
+/// Turns scores into weights of at most `scale` as [`shortened_weight`] does; writes their exponents.
+fn shortened_weights(
+    scores: &mut [f64],
+    exponents: &mut [f64],
+    law: (f64, f64),
+    integers: (f64, f64),
+) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if Avx512::detect().is_some() {
+            // SAFETY: the machine has the set, as the proof says.
+            return unsafe { shortened_avx512(scores, exponents, law, integers) };
+        }
+        if Avx2::detect().is_some() {
+            // SAFETY: the machine has the set, as the proof says.
+            return unsafe { shortened_avx2(scores, exponents, law, integers) };
+        }
+    }
+    shortened_portable(scores, exponents, law, integers);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn shortened_avx512(
+    scores: &mut [f64],
+    exponents: &mut [f64],
+    law: (f64, f64),
+    integers: (f64, f64),
+) {
+    shortened_portable(scores, exponents, law, integers);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn shortened_avx2(
+    scores: &mut [f64],
+    exponents: &mut [f64],
+    law: (f64, f64),
+    integers: (f64, f64),
+) {
+    shortened_portable(scores, exponents, law, integers);
+}
+
+#[inline(always)]
+fn shortened_portable(
+    scores: &mut [f64],
+    exponents: &mut [f64],
+    (eta, gamma): (f64, f64),
+    (scale, least): (f64, f64),
+) {
+    let floor = -least.ln();
+    for (score, exponent) in scores.iter_mut().zip(exponents) {
+        let x = eta * if *score < gamma { *score } else { gamma };
+        *exponent = if x < floor { x } else { floor };
+        *score = shortened_weight(*exponent, scale, least);
+    }
 }
 
 #[cfg(target_arch = "x86_64")]

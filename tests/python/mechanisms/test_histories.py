@@ -299,7 +299,7 @@ def test_what_needs_one_law_is_refused() -> None:
     tem = tem_of(PRIOR)
     calls: list[Callable[[], object]] = [
         lambda: tem.probabilities("w1"), lambda: tem.sample("w1", 3), lambda: tem.unchanged,
-        lambda: Channel.of(tem), lambda: Channel.of(tem, estimate=10), lambda: audit.certify(tem),
+        Channel.of(tem).bits, lambda: Channel.of(tem, estimate=10), lambda: audit.certify(tem),
         lambda: audit.largest_loss(tem), lambda: statistics(tem), lambda: choose_epsilon(tem),
         lambda: LikelyInputs.of(tem), lambda: reidentification(tem),
     ]  # fmt: skip

@@ -158,7 +158,8 @@ def sentence_attack(
         The channel of this mechanism, if it exists already: several attacks can share its pass over
         all laws.
     bits : bool, optional
-        Whether to compute the bits that a release tells, which takes a pass over all laws.
+        Whether to compute the bits that a release tells, which takes a pass over all laws. There
+        are none where a word's law depends on what was released before.
     judge : Embedding, optional
         Measures the similarity of words and replacements. Take another embedding than the
         mechanism's.
@@ -192,15 +193,16 @@ def sentence_attack(
     """
     check_model(mechanism, model)
     table = None
-    if context is not None or not mechanism.has_law:
+    read = mechanism.has_law or mechanism._has_history
+    if context is not None or not read:
         if inputs is None:
             inputs = LikelyInputs.of(mechanism, model.frequencies, candidates, draws=draws)
         table = inputs.under(model.frequencies)
     release_bits = None
-    if mechanism.has_law:
+    if read:
         channel = Channel.of(mechanism) if channel is None else _checked(channel, mechanism)
         # Before decoding, so that bits and decoding share one pass over all laws.
-        release_bits = channel.bits(model) if bits else None
+        release_bits = channel.bits(model) if bits and mechanism.has_law else None
     release = PrivateTexts(mechanism, texts, stop_words)
     content = release.content
     # The last stands for no word, which fills rows of candidates up.

@@ -1,0 +1,200 @@
+//! Outputs behind a history, against brute force.
+
+use super::*;
+use crate::language::{Expected, NgramWeights};
+use crate::mechanism::WordMechanism;
+use crate::mechanism::contextual::{ContextualTem, Released};
+
+/// Tems with models of orders 1 to 3, without and with covers and exclusions.
+pub(super) fn mechanisms(space: &Arc<Embedding>, rng: &mut impl Rng) -> Mechanisms {
+    let words = space.vocabulary().len() as u32;
+    let tem = Tem::new(
+        space.clone(),
+        3.0,
+        Truncation::Gamma(1.5),
+        Randomness::new(Some(1)),
+    )
+    .unwrap();
+    let sets = (0..words).map(|y| vec![y, (y + 2) % words]).collect();
+    let cover = Cover::from_members(&**space, sets).unwrap();
+    let covered = tem.with_cover(Some(Arc::new(cover))).unwrap();
+    let excluding = covered.excluding(&[1, 4]).unwrap();
+    let mut all: Mechanisms = Vec::new();
+    for order in [1, 2, 3] {
+        let public = texts(space.vocabulary().len(), rng);
+        let model = NgramPrior::train(space.clone(), &public, order, None, &Control::new());
+        let model = Arc::new(NgramWeights::new(Arc::new(model.unwrap())));
+        for tem in [&tem.excluding(&[2]).unwrap(), &tem, &covered, &excluding] {
+            all.push(Arc::new(ContextualTem::new(tem, model.clone()).unwrap()));
+        }
+    }
+    all
+}
+
+/// The laws behind a history, that of an unknown word from the integers of the model.
+pub(super) fn laws(tem: &ContextualTem, history: &Released) -> Laws {
+    let words = 0..tem.vocabulary().len() as u32;
+    let laws = words.clone().map(|w| tem.probabilities_after(w, history));
+    let mut lists = Vec::new();
+    let model = tem.model();
+    model.expected(history.sentence(), &mut lists).unwrap();
+    let weight = |y: u32| {
+        let added: u64 = lists.iter().map(|list: &Expected| list.weight(y)).sum();
+        let released = tem.excluded().binary_search(&y).is_err();
+        f64::from(u8::from(released)) * (f64::from(model.base().weight(y)) + added as f64)
+    };
+    let sum: f64 = words.clone().map(weight).sum();
+    let unknown = words.map(|y| weight(y) / sum).collect();
+    (laws.map(|law| law.unwrap()).collect(), unknown)
+}
+
+#[test]
+fn posteriors_are_those_of_all_texts_written_out() {
+    for seed in 70..73 {
+        cases((seed, generator(seed)), Consistent::Never, mechanisms);
+    }
+    cases((73, generator(73)), Consistent::Text, mechanisms);
+}
+
+#[test]
+fn columns_are_those_of_the_law_and_one_without_a_history_is_convicted() {
+    let mut rng = generator(80);
+    let control = Control::new();
+    let space = space(7, &mut rng);
+    let prior = NgramPrior::of_frequencies(space.clone(), None, 0.1).unwrap();
+    let prior = Arc::new(prior);
+    for (at, mechanism) in mechanisms(&space, &mut rng).into_iter().enumerate() {
+        let text = TextPrivatizer::new(mechanism.clone(), Policy::default()).unwrap();
+        let words = ["a", "c", "zz", "b", "a", "a", "g", "f"];
+        let case = Case {
+            mechanism: mechanism.clone(),
+            policy: Policy::default(),
+            prior: prior.clone(),
+            released: text.privatize_tokens(&words, &control).unwrap().0,
+            starts: (0..8).map(|place| place % 5 == 0).collect(),
+        };
+        let (written, laws) = (case.written(8), case.laws());
+        let alone = self::laws(
+            mechanism.in_order().unwrap(),
+            &Released::nothing(space.vocabulary()),
+        );
+        let mut liar = 0.0f64;
+        // With all sums kept, and with none.
+        for bytes in [None, Some(0)] {
+            let channel = Arc::new(Channel::new(text.clone(), bytes).unwrap());
+            let given = TextOrTokens::Text(written.clone());
+            let found = channel.decode(given, &prior, &control).unwrap();
+            for (place, (known, unknown)) in laws.iter().enumerate() {
+                let y = space.vocabulary().id(&case.released[place]).unwrap() as usize;
+                let own = found.likelihood(place, &control).unwrap();
+                for (w, p) in own.iter().enumerate() {
+                    let law = known.get(w).unwrap_or(unknown);
+                    assert!((p / law[y] - 1.0).abs() < 1e-12, "{at} {place} {w}");
+                    let without = alone.0.get(w).unwrap_or(&alone.1)[y];
+                    liar = liar.max((without / law[y] - 1.0).abs());
+                }
+            }
+        }
+        assert!((liar > 0.05) == (at >= 4), "{at} {liar}");
+    }
+}
+
+#[test]
+fn bits_of_texts_are_those_of_all_texts_and_releases_written_out() {
+    const TEXTS: usize = 4000;
+    let mut rng = generator(90);
+    let control = Control::new();
+    let space = space(5, &mut rng);
+    let public = texts(5, &mut rng);
+    let prior = NgramPrior::train(space.clone(), &public, 2, None, &control).unwrap();
+    let prior = Arc::new(prior);
+    let all = |tokens: u32| (0..tokens.pow(2)).map(move |n| [n % tokens, n / tokens]);
+    for (at, mechanism) in mechanisms(&space, &mut rng).into_iter().enumerate().skip(3) {
+        let tem = mechanism.in_order().unwrap();
+        let after = |text: &str| laws(tem, &Released::text(space.vocabulary(), text));
+        let first = after("");
+        let second: Vec<Laws> = LETTERS[..5].iter().map(|y| after(y)).collect();
+        let one =
+            |laws: &Laws, w: u32, y: u32| laws.0.get(w as usize).unwrap_or(&laws.1)[y as usize];
+        // One that ignores the history has the law of the first place.
+        let law = |x: [u32; 2], y: [u32; 2], liar: bool| {
+            let second = if liar { &first } else { &second[y[0] as usize] };
+            one(&first, x[0], y[0]) * one(second, x[1], y[1])
+        };
+        let model = |x: [u32; 2]| prior.probability(&[], x[0]) * prior.probability(&x[..1], x[1]);
+        let bits = |liar: bool| -> f64 {
+            let of = |y: [u32; 2]| all(6).map(|x| model(x) * law(x, y, liar)).sum::<f64>();
+            let each = all(5).filter(|&y| of(y) > 0.0).map(|y| {
+                let each =
+                    all(6).map(|x| model(x) * law(x, y, false) * (law(x, y, liar) / of(y)).log2());
+                each.sum::<f64>()
+            });
+            each.sum()
+        };
+        let sums: Vec<f64> = all(6)
+            .scan(0.0, |sum, x| {
+                *sum += model(x);
+                Some(*sum)
+            })
+            .collect();
+        let word = |w: u32| LETTERS[..5].get(w as usize).copied().unwrap_or("zz");
+        let texts: Vec<String> = (0..TEXTS)
+            .map(|_| {
+                let u: f64 = rng.random();
+                let n = sums.partition_point(|&sum| sum <= u).min(35) as u32;
+                format!("{} {}", word(n % 6), word(n / 6))
+            })
+            .collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let found = channel(&mechanism, Policy::default());
+        let found = found.text_bits(&texts, &prior, &control).unwrap();
+        let exact = bits(false);
+        assert!(
+            found.low <= exact && exact <= found.high,
+            "{found:?} {exact}"
+        );
+        assert!(
+            found.high - found.low < 0.3 && found.sampled == TEXTS,
+            "{found:?}"
+        );
+        if at >= 4 {
+            let liar = bits(true);
+            assert!((liar - exact).abs() > 1e-3, "{liar} {exact}");
+        }
+    }
+}
+
+#[test]
+fn what_needs_one_law_is_refused() {
+    let mut rng = generator(91);
+    let control = Control::new();
+    let space = space(5, &mut rng);
+    let mechanism = mechanisms(&space, &mut rng).remove(5);
+    let channel = channel(&mechanism, Policy::default());
+    let fit = Fit {
+        counts: [&[1.0; 5]; 2],
+        start: &[1.0; 5],
+        unknown: 0.0,
+        rounds: 1,
+        held_out: false,
+        memory: 0,
+    };
+    let file = std::env::temp_dir().join("fastdx no normalisers");
+    let errors = [
+        channel.bits(None, None, &control).err(),
+        channel.capacity(None, &control).err(),
+        channel.likelihood(0, &control).err(),
+        channel.posterior(0, None, &control).err(),
+        channel.columns(&[0], &control).err(),
+        channel.laws(&[0], &control).err(),
+        channel.rows_of(&["a"], true, &control).err(),
+        channel.outputs_of(&["a"], &control).err(),
+        channel.frequencies(&fit, &control).err(),
+        channel.save(&file, &control).err(),
+        channel.open(&file).err(),
+    ];
+    for error in errors {
+        let error = error.unwrap().to_string();
+        assert!(error.contains("\"frequency\""), "{error}");
+    }
+}

@@ -1,0 +1,108 @@
+"""Receivers of a Tem behind what was released before, against all texts written out."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastdx
+from fastdx import Tem
+from fastdx.channel import Channel, NgramPrior
+from fastdx.channel.guesses import named_in_sentences
+from fastdx.counts import Estimator
+from fastdx.lab.attacks import sentence_attack
+from helpers.spaces import normal
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastdx.UnchangedWarning")
+
+E = normal(4, 2, 1)
+PUBLIC = ["w0 w1 w2 w1 w0. w3 w1 w2 w2", "w1 w2 w0 w0 w1 w2. w3 w1", "w2 w1 w0 w1 w3 w3"]
+MODEL = NgramPrior.train(E, PUBLIC, order=3)
+"""What the mechanism draws by."""
+READER = NgramPrior.of_frequencies(E, [4, 3, 2, 1])
+"""What a receiver knows: another model."""
+RELEASES = ["w1 w0 w2", "w3. w0 w0", "w2 w1"]
+
+
+def tem_of(**others: Any) -> Tem:
+    return Tem(E, 3.0, gamma=1.5, language=MODEL, **others)
+
+
+def columns(tem: Tem, released: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Pr[output | word, history] of each place and word."""
+    rows, done = [], 0
+    for word in tem.tokenize(released):
+        at = released.index(word, done)
+        y = E.words.index(word)
+        rows.append([tem.probabilities(w, after=released[:at])[y] for w in E.words])
+        done = at + len(word)
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("others", [{}, {"exclude": ["w3"]}, {"cover": 2}])
+@pytest.mark.parametrize("released", RELEASES)
+def test_posteriors_are_those_of_all_texts(released: str, others: dict[str, Any]) -> None:
+    tem = tem_of(**others)
+    released = released.replace("w3", "w2")
+    channel = pickle.loads(pickle.dumps(Channel.of(tem)))
+    found = channel.decode(released, READER)
+    rows = columns(tem, released)
+    places = range(len(rows))
+    texts = list(itertools.product(range(4), repeat=len(rows)))
+    joint = np.array([np.prod([rows[i, w] * READER.frequencies[w] for i, w in enumerate(text)])
+                      for text in texts])  # fmt: skip
+    assert found.log_evidence == pytest.approx(np.log(joint.sum()), abs=1e-10)
+    for i in places:
+        np.testing.assert_allclose(found.likelihood(i), rows[i], rtol=1e-12)
+        expected = np.bincount([text[i] for text in texts], joint / joint.sum(), 4)
+        np.testing.assert_allclose(found.marginals(i), expected, atol=1e-12)
+    best = " ".join(E.words[w] for w in texts[int(joint.argmax())])
+    assert " ".join(tem.tokenize(str(found.viterbi()))) == best
+
+
+class Asked:
+    """The same reader, as a model that is asked prefix by prefix."""
+
+    def log_next(self, prefix: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.log(READER.frequencies)
+
+
+def test_models_of_ones_own_read_by_place() -> None:
+    channel = Channel.of(tem_of())
+    for released in RELEASES:
+        own, asked = (channel.decode(released, prior) for prior in (READER, Asked()))
+        assert own.log_evidence == pytest.approx(asked.log_evidence)
+        for i in range(len(own)):
+            np.testing.assert_allclose(own.marginals(i), asked.marginals(i), atol=1e-12)
+            np.testing.assert_allclose(own.likelihood(i), asked.likelihood(i), rtol=1e-12)
+
+
+def test_attackers_and_bits_of_texts() -> None:
+    tem = tem_of()
+    texts = PUBLIC * 20
+    found = sentence_attack(tem, texts, MODEL, stop_words=())
+    assert found.exact and found.bits is None
+    # Whoever knows the sentence knows more than who does not.
+    assert found.sentence.mean > found.alone.mean - 0.02
+    assert 0 < named_in_sentences(tem, texts, MODEL).mean < 1
+    bits = Channel.of(tem).text_bits(texts, MODEL)
+    assert 0 < bits.low < bits < bits.high and bits.sampled == len(texts)
+    with pytest.raises(fastdx.ParameterError, match="at least two"):
+        Channel.of(tem).text_bits(["w1"], MODEL)
+
+
+def test_what_needs_one_law_is_refused() -> None:
+    channel = Channel.of(tem_of())
+    calls: list[Callable[[], object]] = [
+        channel.bits, lambda: channel.capacity, lambda: channel.likelihood("w1"),
+        lambda: channel.posterior("w1"), channel.posterior_means, channel.distortion,
+        lambda: Estimator(channel).add(["w1 w2"]), lambda: channel.save("none"),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(fastdx.ParameterError, match='language must be "frequency"'):
+            call()
