@@ -7,7 +7,6 @@ use std::path::Path;
 use super::Channel;
 use super::bits::Survey;
 use super::source::Source;
-use crate::mechanism::WordMechanism;
 use crate::support::error::{Error, Result};
 use crate::support::file::{Kind, Sections, map, write_atomically, write_sections};
 use crate::support::parallel::Control;
@@ -23,9 +22,9 @@ fn key(source: &Source) -> Option<Vec<u64>> {
     match source {
         Source::Tem(tem) => Some(vec![
             tem.space().fingerprint(),
-            WordMechanism::epsilon(tem).to_bits(),
+            tem.nominal().to_bits(),
             tem.gamma().to_bits(),
-            tem.cover().map_or(0, |cover| cover.fingerprint()),
+            tem.outputs_fingerprint(),
         ]),
         Source::Remapped(inner, cover, _) => {
             let mut inner = key(inner)?;

@@ -521,6 +521,7 @@ class Channel:
         [2.7, 0.3, 1.0]
         """
         if isinstance(text, Mapping):
+            self._mechanism._check_one_law()
             if not isinstance(prior, NgramPrior):
                 raise InputTypeError("prior must be an NgramPrior for a bag, which has no order")
             prior = NgramPrior.of_frequencies(prior.space, prior.frequencies, unknown=prior.unknown)

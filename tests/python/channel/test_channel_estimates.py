@@ -173,6 +173,12 @@ class TestNormalizers:
         for tem in other:
             with pytest.raises(fastdx.ParameterError, match="normalizers"):
                 Channel.of(tem, normalizers=path)
+        # Base measures so much alike that the normalizers are, too.
+        measures = np.ones((2, 1500))
+        measures[:, 7] = 0.5, 0.5 + 1e-9
+        Channel.of(Tem(SPACE, 3.0, language=measures[0])).save(path)
+        with pytest.raises(fastdx.ParameterError, match="normalizers"):
+            Channel.of(Tem(SPACE, 3.0, language=measures[1]), normalizers=path)
         response = NeighborResponse(SPACE, 3.0, cover=4)
         with pytest.raises(fastdx.ParameterError, match="mechanism"):
             Channel.of(response).save(path)
