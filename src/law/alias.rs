@@ -15,8 +15,7 @@ use rand::Rng;
 use crate::law::Law;
 use crate::support::prefetch::prefetch;
 use crate::support::random::{continued, uniform_below, uniform_below_u128};
-#[cfg(target_arch = "x86_64")]
-use crate::support::simd::Avx512;
+use crate::support::simd::vectorised;
 
 /// The alias table of one law.
 #[derive(Debug)]
@@ -215,20 +214,9 @@ impl Fraction {
     }
 }
 
-/// Packs the thresholds above the second words, which take `bits` bits.
-fn pack<C: Packed>(thresholds: &Thresholds, bits: u32) -> Box<[C]> {
-    #[cfg(target_arch = "x86_64")]
-    if Avx512::detect().is_some() {
-        // SAFETY: the features were detected.
-        return unsafe { pack_avx512(thresholds, bits) };
-    }
-    pack_portable(thresholds, bits)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn pack_avx512<C: Packed>(thresholds: &Thresholds, bits: u32) -> Box<[C]> {
-    pack_portable(thresholds, bits)
+vectorised! {
+    /// Packs the thresholds above the second words, which take `bits` bits.
+    fn pack[C: Packed] = pack_portable(thresholds: &Thresholds, bits: u32) -> Box<[C]>
 }
 
 #[inline(always)]

@@ -8,6 +8,8 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Sub, SubAssign};
 
+use crate::support::simd::vectorised;
+
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
@@ -398,20 +400,9 @@ wide!(
     two_of_sixteen
 );
 
-/// The smallest of row · scale - v, for bounded costs and exact dual potentials.
-pub(super) fn least_scaled(row: &[f32], v: &[f64], scale: f64) -> f64 {
-    #[cfg(target_arch = "x86_64")]
-    if has_avx512() {
-        // SAFETY: the features were detected.
-        return unsafe { least_scaled_wide(row, v, scale) };
-    }
-    least_scaled_body(row, v, scale)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn least_scaled_wide(row: &[f32], v: &[f64], scale: f64) -> f64 {
-    least_scaled_body(row, v, scale)
+vectorised! {
+    /// The smallest of row · scale - v, for bounded costs and exact dual potentials.
+    pub(super) fn least_scaled = least_scaled_body(row: &[f32], v: &[f64], scale: f64) -> f64
 }
 
 #[inline(always)]

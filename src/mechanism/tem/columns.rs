@@ -9,8 +9,7 @@ use super::law::{FLOOR_EXPONENT, LOG2_FLOOR, LOG2_LARGEST};
 use crate::distance::neighbors::Grid;
 use crate::law::base::BaseMeasure;
 use crate::support::arithmetic::exp_minus;
-#[cfg(target_arch = "x86_64")]
-use crate::support::simd::{Avx2, Avx512};
+use crate::support::simd::vectorised;
 use crate::words::space::{MetricSpace, rows_together};
 
 /// Working memory for the laws of some words.
@@ -173,21 +172,10 @@ fn shortened_weight(exponent: f64, scale: f64, least: f64) -> f64 {
     (if scaled < ROUND { below } else { scaled }) / scale
 }
 
-/// Turns scores into weights relative to the largest. Returns their sum, and the sum of each weight
-/// times its exponent.
-fn weights(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if Avx512::detect().is_some() {
-            // SAFETY: the machine has the set, as the proof says.
-            return unsafe { weights_avx512(scores, eta, gamma) };
-        }
-        if Avx2::detect().is_some() {
-            // SAFETY: the machine has the set, as the proof says.
-            return unsafe { weights_avx2(scores, eta, gamma) };
-        }
-    }
-    weights_portable(scores, eta, gamma)
+vectorised! {
+    /// Turns scores into weights relative to the largest. Returns their sum, and the sum of each
+    /// weight times its exponent.
+    fn weights = weights_portable(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64)
 }
 
 /// The same with a base measure; `id` is the word of each score.
@@ -210,18 +198,6 @@ fn based_weights(
         spread += *score * (exponent + base.penalties()[id]);
     }
     (sum, spread)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn weights_avx512(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64) {
-    weights_portable(scores, eta, gamma)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn weights_avx2(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64) {
-    weights_portable(scores, eta, gamma)
 }
 
 #[inline(always)]

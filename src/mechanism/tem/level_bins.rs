@@ -5,8 +5,7 @@ use super::level_cuts::{Bins, LAST, MOST_ERROR};
 use super::rough_distances::{LANES, ROWS, RoughDistances};
 use crate::cover::Cover;
 use crate::law::base::BaseMeasure;
-#[cfg(target_arch = "x86_64")]
-use crate::support::simd::{Avx2, Avx512};
+use crate::support::simd::vectorised;
 use crate::words::space::MetricSpace;
 
 /// Outputs whose bins are turned together from rows of words into rows of outputs.
@@ -108,50 +107,16 @@ struct Scales {
     penalty: [f32; LANES],
 }
 
-/// Writes the bins of rows of distances, to which each row's penalty is added; adds zero times each
-/// distance to its lane of `zeros`.
-fn bin_all(
-    rows: &[f32],
-    scales: &Scales,
-    penalties: Option<&[f64]>,
-    zeros: &mut [f32; LANES],
-    columns: &mut [[u8; LANES]],
-) {
-    #[cfg(target_arch = "x86_64")]
-    if Avx512::detect().is_some() {
-        // SAFETY: the machine has the set, as the proof says.
-        return unsafe { bin_avx512(rows, scales, penalties, zeros, columns) };
-    }
-    #[cfg(target_arch = "x86_64")]
-    if Avx2::detect().is_some() {
-        // SAFETY: as above.
-        return unsafe { bin_avx2(rows, scales, penalties, zeros, columns) };
-    }
-    bin_portable(rows, scales, penalties, zeros, columns);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn bin_avx2(
-    rows: &[f32],
-    scales: &Scales,
-    penalties: Option<&[f64]>,
-    zeros: &mut [f32; LANES],
-    columns: &mut [[u8; LANES]],
-) {
-    bin_portable(rows, scales, penalties, zeros, columns);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn bin_avx512(
-    rows: &[f32],
-    scales: &Scales,
-    penalties: Option<&[f64]>,
-    zeros: &mut [f32; LANES],
-    columns: &mut [[u8; LANES]],
-) {
-    bin_portable(rows, scales, penalties, zeros, columns);
+vectorised! {
+    /// Writes the bins of rows of distances, to which each row's penalty is added; adds zero times
+    /// each distance to its lane of `zeros`.
+    fn bin_all = bin_portable(
+        rows: &[f32],
+        scales: &Scales,
+        penalties: Option<&[f64]>,
+        zeros: &mut [f32; LANES],
+        columns: &mut [[u8; LANES]]
+    )
 }
 
 #[inline(always)]
@@ -203,20 +168,14 @@ fn bin_each(
     *zeros = sums;
 }
 
-/// Writes each word's bins of all outputs. An output's bin is the least of those of its set.
-fn turn_all(cover: Option<&Cover>, columns: &[[u8; LANES]], outputs: usize, bins: &mut [u8]) {
-    #[cfg(target_arch = "x86_64")]
-    if Avx2::detect().is_some() {
-        // SAFETY: the machine has the set, as the proof says.
-        return unsafe { turn_avx2(cover, columns, outputs, bins) };
-    }
-    turn_portable(cover, columns, outputs, bins);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn turn_avx2(cover: Option<&Cover>, columns: &[[u8; LANES]], outputs: usize, bins: &mut [u8]) {
-    turn_portable(cover, columns, outputs, bins);
+vectorised! {
+    /// Writes each word's bins of all outputs. An output's bin is the least of those of its set.
+    fn turn_all = turn_portable(
+        cover: Option<&Cover>,
+        columns: &[[u8; LANES]],
+        outputs: usize,
+        bins: &mut [u8]
+    )
 }
 
 #[inline(always)]

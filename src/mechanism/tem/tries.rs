@@ -11,6 +11,7 @@ use super::rejection::ListTable;
 use super::terms::Terms;
 use crate::distance::metric::Limits;
 use crate::law::Law;
+use crate::support::simd::vectorised;
 
 /// `N` tries.
 struct Tries<const N: usize> {
@@ -51,26 +52,6 @@ impl<const N: usize> Tries<N> {
             far: [0.0; N],
             inside: 0,
         }
-    }
-
-    /// Computes where the tries fall.
-    fn fall(&mut self, share: u64, outputs: u32) {
-        #[cfg(target_arch = "x86_64")]
-        if crate::support::simd::Avx512::detect().is_some() {
-            // SAFETY: the features were detected.
-            return unsafe { self.fall_avx512(share, outputs) };
-        }
-        self.fall_portable(share, outputs);
-    }
-
-    /// Computes the limits of all tries.
-    fn limit(&mut self, outside: &Outside, terms: Terms) {
-        #[cfg(target_arch = "x86_64")]
-        if crate::support::simd::Avx512::detect().is_some() {
-            // SAFETY: the features were detected.
-            return unsafe { self.limit_avx512(outside, terms) };
-        }
-        self.limit_portable(outside, terms);
     }
 
     /// Handles rare cases: 64 bits do not decide whether a try is inside, or 32 bits would not be
@@ -114,40 +95,6 @@ impl<const N: usize> Tries<N> {
         placed
     }
 
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-    fn fall_avx512(&mut self, share: u64, outputs: u32) {
-        self.fall_portable(share, outputs);
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-    fn limit_avx512(&mut self, outside: &Outside, terms: Terms) {
-        self.limit_portable(outside, terms);
-    }
-
-    #[inline(always)]
-    #[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
-    fn fall_portable(&mut self, share: u64, outputs: u32) {
-        for i in 0..N {
-            let product = u64::from(self.index[i]) * u64::from(outputs);
-            self.outputs[i] = (product >> 32) as u32;
-            self.low[i] = product as u32;
-        }
-        let mut inside = 0;
-        for i in 0..N {
-            inside |= u64::from(self.land[i] < share) << i;
-        }
-        self.inside = inside;
-    }
-
-    #[inline(always)]
-    fn limit_portable(&mut self, outside: &Outside, terms: Terms) {
-        for i in 0..N {
-            (self.near[i], self.far[i]) = limits(terms, self.x[i], outside.exponent);
-        }
-    }
-
     /// The tries whose outputs are certainly not accepted, and those whose outputs certainly are, by
     /// bounds on distances. `left` outputs are to be drawn.
     #[inline]
@@ -158,12 +105,44 @@ impl<const N: usize> Tries<N> {
         left: usize,
         distances: &impl Distances,
     ) -> (u64, u64) {
-        self.limit(outside, terms);
+        limit(self, outside, terms);
         let (near, far, least) = (&self.near[..], &self.far[..], outside.least);
         let (limits, inside) = (Limits { far, near, least }, self.inside);
         let needed = Needed { inside, left };
         let proven = distances.compare_bounds(&self.outputs, &limits, needed);
         (proven.beyond, proven.within & proven.outside)
+    }
+}
+
+vectorised! {
+    /// Computes where the tries fall.
+    fn fall[const N: usize] = fall_portable(tries: &mut Tries<N>, share: u64, outputs: u32)
+}
+
+#[inline(always)]
+#[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
+fn fall_portable<const N: usize>(tries: &mut Tries<N>, share: u64, outputs: u32) {
+    for i in 0..N {
+        let product = u64::from(tries.index[i]) * u64::from(outputs);
+        tries.outputs[i] = (product >> 32) as u32;
+        tries.low[i] = product as u32;
+    }
+    let mut inside = 0;
+    for i in 0..N {
+        inside |= u64::from(tries.land[i] < share) << i;
+    }
+    tries.inside = inside;
+}
+
+vectorised! {
+    /// Computes the limits of all tries.
+    fn limit[const N: usize] = limit_portable(tries: &mut Tries<N>, outside: &Outside, terms: Terms)
+}
+
+#[inline(always)]
+fn limit_portable<const N: usize>(tries: &mut Tries<N>, outside: &Outside, terms: Terms) {
+    for i in 0..N {
+        (tries.near[i], tries.far[i]) = limits(terms, tries.x[i], outside.exponent);
     }
 }
 
@@ -183,7 +162,7 @@ impl ListTable {
         let mut made = 0;
         while left > 0 && made < most {
             let mut tries = Tries::<N>::new(rng);
-            tries.fall(share.first, terms.outputs);
+            fall(&mut tries, share.first, terms.outputs);
             tries.finish(share, terms, rng);
             for i in bits(tries.inside) {
                 self.prefetch_at(tries.x[i]);
@@ -274,10 +253,10 @@ mod tests {
                 *x = x.unbounded_shr(bits);
             }
             let mut portable = Tries { ..tries };
-            tries.fall(share, count);
-            tries.limit(&outside, terms);
-            portable.fall_portable(share, count);
-            portable.limit_portable(&outside, terms);
+            fall(&mut tries, share, count);
+            limit(&mut tries, &outside, terms);
+            fall_portable(&mut portable, share, count);
+            limit_portable(&mut portable, &outside, terms);
             let all = |tries: &Tries<16>| {
                 let bits = |each: [f64; 16]| each.map(f64::to_bits);
                 (tries.outputs, tries.low, tries.inside, bits(tries.near), bits(tries.far))
