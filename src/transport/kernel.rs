@@ -532,10 +532,7 @@ mod tests {
     /// Compares the passes with their definition, column by column, for both implementations. The
     /// numbers are integers, so that many are equal.
     fn every_width_does_the_same<T: Number>() {
-        let mut rng = crate::Randomness::new(Some(1))
-            .next_key()
-            .unwrap()
-            .stream(0);
+        let mut rng = crate::testing::rng(1);
         for columns in 1..70usize {
             for values in [3, 1000] {
                 let stride = columns.next_multiple_of(T::LANES);
@@ -599,10 +596,7 @@ mod tests {
 
     #[test]
     fn scaled_rows_are_passed_as_they_are_defined() {
-        let mut rng = crate::Randomness::new(Some(2))
-            .next_key()
-            .unwrap()
-            .stream(0);
+        let mut rng = crate::testing::rng(2);
         for columns in 1..70usize {
             let stride = columns.next_multiple_of(f32::LANES);
             let mut row: Vec<f32> = (0..columns).map(|_| rng.random()).collect();

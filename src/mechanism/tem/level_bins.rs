@@ -210,23 +210,14 @@ mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
-    use rand::RngExt;
 
     use super::super::levels::LevelTable;
     use super::super::{Tem, Truncation};
     use super::*;
     use crate::distance::neighbors::Grid;
     use crate::law::base::shortened;
-    use crate::testing::assert_law;
-    use crate::{Embedding, Mechanism, Metric, Randomness, Vocabulary};
-
-    fn embedding(count: usize, dim: usize, metric: Metric, scale: f32, seed: u64) -> Embedding {
-        let mut rng = Randomness::new(Some(seed)).next_key().unwrap().stream(0);
-        let words = Vocabulary::new((0..count).map(|i| i.to_string())).expect("distinct");
-        let number = |_| (rng.random::<f32>() - 0.5) * scale;
-        let vectors = (0..count * dim).map(number).collect();
-        Embedding::new(words, vectors, dim, metric).expect("points")
-    }
+    use crate::testing::{assert_law, embedding};
+    use crate::{Embedding, Mechanism, Metric, Randomness};
 
     fn cover_of(e: &Embedding, k: usize) -> Cover {
         let count = e.vocabulary().len() as u32;
@@ -245,21 +236,21 @@ mod tests {
         ) {
             let metric = [Metric::Euclidean, Metric::Angular, Metric::Poincare][metric];
             let scale = 1.9 / (dim as f32).sqrt();
-            let e = embedding(count, dim, metric, scale, seed);
+            let e = embedding(count, dim, scale / 2.0, metric, seed);
             let cover = (k > 0).then(|| cover_of(&e, k));
             let ids: Vec<u32> = (0..count.min(lanes) as u32).map(|i| i * 7919 % count as u32).collect();
             let weights: Vec<f64> = (0..count).map(|i| 1.0 / (1 + i * 31 % count) as f64).collect();
             let base = BaseMeasure::new(&weights).unwrap().filter(|_| k == 0 && seed % 2 == 0);
             let base = base.as_ref();
             let bins = |far: f64| Bins::new(eta, gamma, base, eta * far + 3.0);
-            let grid = Grid::of(&e);
+            let grid = Grid::of(&*e);
             let (mut row, mut scores) = (vec![0.0; count], Vec::new());
             let mut found = Vec::new();
             let mut builder = BinBuilder::default();
             // Twice, so that memory is used again.
             for _ in 0..2 {
                 found.clear();
-                let built = builder.build(&e, cover.as_ref(), base, eta, bins, &ids, |id, bins, each| {
+                let built = builder.build(&*e, cover.as_ref(), base, eta, bins, &ids, |id, bins, each| {
                     found.push(id);
                     e.distances(id, &mut row);
                     match &cover {
@@ -283,11 +274,11 @@ mod tests {
 
     #[test]
     fn extreme_scales_are_left_to_exact_distances() {
-        let e = embedding(300, 4, Metric::Euclidean, 1.0, 1);
+        let e = embedding(300, 4, 0.5, Metric::Euclidean, 1);
         for eta in [1e-30, 1e-300, 1e30] {
             let bins = |far: f64| Bins::new(eta, f64::INFINITY, None, eta * far);
             let mut builder = BinBuilder::default();
-            let built = builder.build(&e, None, None, eta, bins, &[1, 2], |_, _, _| ());
+            let built = builder.build(&*e, None, None, eta, bins, &[1, 2], |_, _, _| ());
             let exact = eta * bins(1.0).per_exponent;
             assert_eq!(built, (1e-15..1e15).contains(&exact), "η = {eta}");
         }
@@ -298,7 +289,7 @@ mod tests {
     #[test]
     fn draws_from_tables_made_together_have_the_law() {
         const WORDS: usize = 3000;
-        let e = Arc::new(embedding(WORDS, 6, Metric::Euclidean, 4.0, 2));
+        let e = embedding(WORDS, 6, 2.0, Metric::Euclidean, 2);
         for epsilon in [1.0, 5.0] {
             let plain = Tem::new(
                 e.clone(),

@@ -328,10 +328,7 @@ mod tests {
     /// beyond γ in the list and outside, and few tries with the rest drawn from the row.
     #[test]
     fn draws_from_a_list_have_the_law_of_the_row() {
-        let mut rng = crate::Randomness::new(Some(4))
-            .next_key()
-            .unwrap()
-            .stream(0);
+        let mut rng = crate::testing::rng(4);
         let words = 60usize;
         fn away(y: u32) -> f64 {
             f64::from(y * 37 % 60) * 0.1

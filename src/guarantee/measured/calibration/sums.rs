@@ -166,10 +166,7 @@ mod tests {
 
     #[test]
     fn smallest_sets_are_those_of_a_sort() {
-        let mut rng = crate::Randomness::new(Some(2))
-            .next_key()
-            .unwrap()
-            .stream(0);
+        let mut rng = crate::testing::rng(2);
         let mut sets = Sets::default();
         for count in [1usize, 2, 10, 1000] {
             for steep in [0.0, 1.0, 30.0] {
