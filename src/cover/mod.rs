@@ -517,6 +517,12 @@ impl Cover {
     }
 }
 
+/// The id of a rank, which without a cover it is itself.
+#[inline]
+pub(crate) fn word_of(cover: Option<&Cover>, rank: u32) -> u32 {
+    cover.map_or(rank, |cover| cover.id(rank))
+}
+
 vectorised! {
     /// Writes the minimum of the columns of each set: one row of `out` per lane, as many as fit.
     fn minima = minima_portable(cover: &Cover, columns: &[Column], out: &mut [f64])

@@ -6,6 +6,7 @@
 
 use super::Tem;
 use super::law::{FLOOR_EXPONENT, LOG2_FLOOR, LOG2_LARGEST};
+use crate::cover::word_of;
 use crate::distance::neighbors::Grid;
 use crate::law::base::BaseMeasure;
 use crate::support::arithmetic::exp_minus;
@@ -58,7 +59,7 @@ impl Tem {
                     let (total, spread) = match &self.base {
                         None => weights(scores, eta, self.gamma),
                         Some(base) => {
-                            let id = |rank| self.cover.as_ref().map_or(rank, |c| c.id(rank));
+                            let id = |rank| word_of(self.cover.as_deref(), rank);
                             based_weights(scores, eta, self.gamma, base, id)
                         }
                     };

@@ -2,7 +2,7 @@
 
 use rand::Rng;
 
-use crate::cover::Cover;
+use crate::cover::{Cover, word_of};
 use crate::distance::neighbors::Grid;
 use crate::law::base::{BaseMeasure, shortened};
 use crate::law::{FLOOR_EXPONENT, LOG2_LARGEST, weight};
@@ -61,7 +61,7 @@ impl Terms<'_> {
     /// Q of an output.
     #[inline]
     pub(super) fn share(&self, y: u32) -> u128 {
-        let share = |base: &BaseMeasure| base.weight(self.cover.map_or(y, |cover| cover.id(y)));
+        let share = |base: &BaseMeasure| base.weight(word_of(self.cover, y));
         self.base.map_or(1, share).into()
     }
 
