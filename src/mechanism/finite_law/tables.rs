@@ -1,12 +1,9 @@
 //! The tables of words that are drawn often.
 //!
-//! A row costs time each time it is read, a table once. The time that a word's rows have cost is
-//! added up. Once it would have paid for the word's table, the table is built and kept. So no word
-//! costs more than about twice the best choice in hindsight, whether its row takes microseconds or
-//! milliseconds.
+//! A row costs time each time it is read, a table once. Once a word's rows have cost as much time as
+//! its table, this is built and kept, whether a row takes microseconds or milliseconds.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rand::Rng;
@@ -14,7 +11,7 @@ use rand::Rng;
 use super::integers::Scale;
 use crate::law::Law;
 use crate::law::alias::AliasTable;
-use crate::law::word_cache::{CacheBudget, WordCache};
+use crate::law::word_cache::{CacheBudget, Spent, WordCache};
 
 /// From this many draws of a word in a call on, its table is built at once if there is room.
 pub(super) const MIN_TABLE_DRAWS: usize = 64;
@@ -100,9 +97,8 @@ fn positive(law: &Law) -> Law {
 pub(super) struct Tables {
     words: usize,
     kept: WordCache<DrawTable>,
-    /// Nanoseconds that each word's rows and draws have cost so far. The system supplies zeroed
-    /// pages on first use.
-    spent: Box<[AtomicU32]>,
+    /// Nanoseconds that each word's rows and draws have cost.
+    spent: Spent,
 }
 
 impl Tables {
@@ -111,7 +107,7 @@ impl Tables {
         Tables {
             words,
             kept: WordCache::new(words, budget, share),
-            spent: bytemuck::zeroed_slice_box(words),
+            spent: Spent::new(words),
         }
     }
 
@@ -130,10 +126,8 @@ impl Tables {
             // It is built for this call alone.
             return draws >= price;
         }
-        // At most a quarter of what fits, so that the sum does not overflow before it is enough.
-        let now = (row.as_nanos() as usize).saturating_add(draws).min(1 << 30);
-        let before = self.spent[id as usize].fetch_add(now as u32, Ordering::Relaxed);
-        count >= MIN_TABLE_DRAWS || before as usize + now >= price
+        let now = (row.as_nanos() as usize).saturating_add(draws);
+        self.spent.add(id, now) >= price || count >= MIN_TABLE_DRAWS
     }
 
     /// Keeps a table; gives it back if there is no room.
