@@ -110,11 +110,6 @@ impl Isa {
 }
 
 impl QuantisedBounds {
-    /// Bytes that the rows of `words` words take.
-    pub(crate) fn bytes(words: usize, dim: usize) -> usize {
-        words.saturating_mul((dim + ROW_SUMS).next_multiple_of(64))
-    }
-
     /// Quantises row-major vectors; `None` if one byte per coordinate cannot represent them.
     pub(crate) fn new(vectors: &[f32], dim: usize) -> Option<Self> {
         let count = vectors.len() / dim.max(1);
@@ -413,8 +408,7 @@ mod tests {
             n in 1usize..140, count in 1usize..=64, exponent in -40i32..40, offset in -3f32..3.0,
             duplicates: bool, seed: u64
         ) {
-            let key = crate::Randomness::new(Some(seed)).next_key().unwrap();
-            let mut rng = key.stream(0);
+            let mut rng = crate::testing::rng(seed);
             let scale = 2f32.powi(exponent);
             let mut vectors: Vec<f32> = (0..n * count)
                 .map(|_| scale * (offset + rng.random_range(-1f32..1.0)))
@@ -458,10 +452,7 @@ mod tests {
     /// The bounds are useful: they prove that words a little farther than the limit are beyond it.
     #[test]
     fn bounds_prove_that_far_words_are_beyond() {
-        let mut rng = crate::Randomness::new(Some(1))
-            .next_key()
-            .unwrap()
-            .stream(0);
+        let mut rng = crate::testing::rng(1);
         let n = 50;
         let vectors: Vec<f32> = (0..40 * n).map(|_| (rng.next_u32() >> 8) as f32).collect();
         let bounds = QuantisedBounds::new(&vectors, n).unwrap();
