@@ -36,8 +36,6 @@ sets! {
     Avx512: "avx512f", "avx512dq", "avx512vl";
     /// 512 bits with products of 8-bit integers.
     Avx512Vnni: "avx512f", "avx512vnni";
-    /// 512 bits with products of 8-bit integers and byte masks.
-    Avx512VnniBytes: "avx512f", "avx512bw", "avx512vnni";
 }
 
 /// Defines a function that calls another, which is compiled for the widest vectors of this machine:
@@ -166,7 +164,7 @@ mod tests {
             .filter(|line| line.ends_with("\";"))
             .map(quoted)
             .collect();
-        assert_eq!(sets.len(), 7);
+        assert_eq!(sets.len(), 6);
         let mut compiled = 0;
         for (path, text) in others {
             assert!(

@@ -11,10 +11,6 @@ mod avx2;
 pub(crate) mod block;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod bounded;
-mod limits;
-pub(crate) mod quantised;
-
-pub use limits::{Limits, Proven};
 
 use std::fmt;
 

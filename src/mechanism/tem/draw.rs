@@ -9,7 +9,7 @@ use super::level_bins::BinBuilder;
 use super::level_cuts::Bins;
 use super::levels::LevelTable;
 use super::neighborhoods::Row;
-use super::output_distances::OutputDistances;
+use super::output_distances::output_distances;
 use super::rejection::{self, ListLaw, ListTable};
 use super::rough_distances::LANES;
 use super::row_table::{RowLaw, RowTable};
@@ -324,7 +324,6 @@ impl Tem {
     pub(super) fn terms<'a>(&'a self, cover: Option<&'a Cover>, grid: Grid) -> Terms<'a> {
         Terms {
             eta: self.epsilon / 2.0,
-            per_eta: 2.0 / self.epsilon,
             gamma: self.gamma,
             grid,
             cover,
@@ -352,7 +351,9 @@ impl Tem {
     ) {
         let space = &*self.space;
         let terms = self.terms(cover, grid);
-        let distances = OutputDistances { space, id, cover };
+        let distances = |outputs: &[u32], out: &mut [f64]| {
+            output_distances(space, id, cover, outputs, out);
+        };
         let most = self.cache.tries_per_row();
         let (mut tries, mut left) = (0, count);
         let mut from_table = |table: &ListTable| {

@@ -26,11 +26,11 @@ const LIST_EIGHTHS: usize = 3;
 /// The cost of a try outside the list, in sixteenths of the unit of [`LawCache::row_price`].
 const TRY_COST: u32 = 16;
 /// A row with its table, made alone, costs about as much as one try per this many words. Measured at
-/// n = 50: 170 µs.
-const WORDS_PER_TRY: usize = 6;
+/// n = 50: 170 µs, beside tries that wait for memory.
+const WORDS_PER_TRY: usize = 16;
 /// The same behind a cover. A try and a row both look at each word of a set. Measured with sets of 40
-/// words: 230 ns and 600 µs.
-const WORDS_PER_TRY_BY_SETS: usize = 8;
+/// words: 480 ns and 600 µs.
+const WORDS_PER_TRY_BY_SETS: usize = 16;
 /// A row that is made with those of other words counts as this part of a row. Measured, it costs a
 /// half or, behind a cover, a fifth. The lower price there was the best from a million words on.
 const ROWS_TOGETHER: u32 = 2;

@@ -16,8 +16,6 @@ use crate::cover::Cover;
 use crate::distance::metric::Metric;
 #[cfg(target_arch = "x86_64")]
 use crate::distance::metric::bounded::BoundedRows;
-use crate::distance::metric::quantised::QuantisedBounds;
-use crate::distance::metric::{Limits, Proven};
 use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::distance::search::exact::Scratch;
 use crate::distance::search::hnsw::{HnswScratch, Rows};
@@ -48,8 +46,6 @@ pub struct Embedding {
 struct Derived {
     search: Arc<Once<ExactSearch>>,
     fingerprint: Arc<Once<u64>>,
-    /// Fast bounds on distances.
-    quantised: Arc<Once<Option<QuantisedBounds>>>,
     /// Cached, because every Tem needs it and it takes all distances of a word.
     farthest: Arc<Once<f64>>,
     /// What bounded distances need of each word, where the machine has them.
@@ -293,14 +289,6 @@ impl Embedding {
             .get_or_init(|| ExactSearch::new(&self.vectors, self.dim, self.metric))
     }
 
-    /// Bounds from vectors quantised to one byte per coordinate; built on first use and shared by
-    /// clones.
-    #[inline]
-    fn quantised(&self) -> Option<&QuantisedBounds> {
-        let made = || QuantisedBounds::new(&self.vectors, self.dim);
-        self.derived.quantised.get_or_init(made).as_ref()
-    }
-
     /// Finds the exact `k` nearest words of each of the row-major `queries`. Returns ids and
     /// distances, `k` per query, nearest first, ties by id.
     ///
@@ -419,22 +407,6 @@ impl WordMetric for Embedding {
 impl MetricSpace for Embedding {
     fn pairs(&self, a: &[u32], b: &[u32], out: &mut [f64]) {
         self.metric.pairs(&self.vectors, self.dim, a, b, out);
-    }
-
-    #[inline]
-    fn compare_bounds(&self, a: u32, b: &[u32], limits: &Limits) -> Proven {
-        if self.metric != Metric::Euclidean {
-            return Proven::default();
-        }
-        let bounds = self.quantised();
-        bounds.map_or_else(Proven::default, |bounds| bounds.compare(a, b, limits))
-    }
-
-    #[inline]
-    fn nearest_bounds(&self, a: u32, b: &[u32]) -> Option<(f64, f64)> {
-        let euclidean = self.metric == Metric::Euclidean;
-        let bounds = euclidean.then(|| self.quantised()).flatten();
-        bounds.map(|bounds| bounds.nearest(a, b))
     }
 
     fn distances_to(&self, a: u32, b: &[u32], out: &mut [f64]) {
