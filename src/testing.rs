@@ -1,6 +1,13 @@
-//! The χ² test of draws against a law, for the tests here and in tests/it.
+//! What the tests here and in tests/it have in common: the χ² test of draws against a law, random
+//! numbers, small spaces.
 
+use std::sync::Arc;
+
+use rand::RngExt;
+use rand::rngs::ChaCha12Rng;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
+
+use super::{Embedding, Metric, Randomness, Vocabulary};
 
 /// False-alarm rate of a test.
 pub const ALPHA: f64 = 1e-7;
@@ -44,4 +51,33 @@ pub fn assert_law<C: Copy + TryInto<u64>>(counts: &[C], law: &[f64], what: &str)
         let p = ChiSquared::new((cells - 1) as f64).unwrap().sf(chi2);
         assert!(p > ALPHA, "{what}: χ² = {chi2} on {cells} cells, p = {p}");
     }
+}
+
+/// The random numbers of a seed.
+pub fn rng(seed: u64) -> ChaCha12Rng {
+    Randomness::new(Some(seed)).next_key().unwrap().stream(0)
+}
+
+/// A random embedding with words "w0", "w1", …
+pub fn embedding(
+    words: usize,
+    dim: usize,
+    scale: f32,
+    metric: Metric,
+    seed: u64,
+) -> Arc<Embedding> {
+    let mut rng = rng(seed);
+    let vectors = (0..words * dim)
+        .map(|_| scale * (rng.random::<f32>() * 2.0 - 1.0))
+        .collect();
+    from_vectors(vectors, dim, metric)
+}
+
+/// An embedding of the given row-major vectors.
+pub fn from_vectors(vectors: Vec<f32>, dim: usize, metric: Metric) -> Arc<Embedding> {
+    let names: Vec<String> = (0..vectors.len() / dim).map(|i| format!("w{i}")).collect();
+    let vocabulary = Vocabulary::new(names).unwrap();
+    Embedding::new(vocabulary, vectors, dim, metric)
+        .unwrap()
+        .into()
 }

@@ -84,8 +84,7 @@ fn policies() {
 #[test]
 fn without_epsilon_the_recommended_policy_is_taken() {
     let folder = tempfile::tempdir().unwrap();
-    let text =
-        "[policies.a]\noov = \"mask\"\n[policies.b]\nepsilon = 2.6\nlanguage = \"rank\"\n";
+    let text = "[policies.a]\noov = \"mask\"\n[policies.b]\nepsilon = 2.6\nlanguage = \"rank\"\n";
     let file = write(&folder.path().join("policies.toml"), text);
     let (status, out, log) = ended(&["--config", &file, "--check"]);
     assert!(status.success(), "{log}");

@@ -1,6 +1,5 @@
 //! Builds covers from a space: each word's k nearest outputs, optionally balanced by frequency.
 
-
 use rayon::prelude::*;
 
 use super::Cover;
@@ -484,7 +483,6 @@ pub(crate) fn finish(
 mod tests {
     use super::*;
     use crate::distance::metric::Metric;
-    use crate::support::random::Randomness;
     use crate::words::embedding::Embedding;
     use crate::words::vocabulary::Vocabulary;
     use rand::RngExt;
@@ -492,8 +490,7 @@ mod tests {
     /// Words of which every fifth has the vector of the one before.
     fn embedding(words: usize, metric: Metric) -> Embedding {
         const DIMENSIONS: usize = 24;
-        let key = Randomness::new(Some(3)).next_key().expect("a key");
-        let mut rng = key.stream(0);
+        let mut rng = crate::testing::rng(3);
         let mut vectors: Vec<f32> = Vec::new();
         for i in 0..words {
             match i % 5 {

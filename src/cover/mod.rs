@@ -20,8 +20,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use crate::law::base::BaseMeasure;
 use crate::support::error::{Error, Result};
 use crate::support::prefetch::prefetch;
-#[cfg(target_arch = "x86_64")]
-use crate::support::simd::{Avx2, Avx512Foundation};
+use crate::support::simd::vectorised;
 use crate::words::space::MetricSpace;
 
 pub(crate) use build::{Allowed, each_block, finish};
@@ -502,56 +501,7 @@ impl Cover {
                     column.0[lane] = d;
                 }
             }
-            self.minima(&columns, out);
-        }
-    }
-
-    /// Writes the minimum of the columns of each set: one row of `out` per lane, as many as fit.
-    fn minima(&self, columns: &[Column], out: &mut [f64]) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if Avx512Foundation::detect().is_some() {
-                // SAFETY: the machine has the set, as the proof says.
-                return unsafe { self.minima_avx512(columns, out) };
-            }
-            if Avx2::detect().is_some() {
-                // SAFETY: the machine has the set, as the proof says.
-                return unsafe { self.minima_avx2(columns, out) };
-            }
-        }
-        self.minima_portable(columns, out);
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f")]
-    fn minima_avx512(&self, columns: &[Column], out: &mut [f64]) {
-        self.minima_portable(columns, out);
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn minima_avx2(&self, columns: &[Column], out: &mut [f64]) {
-        self.minima_portable(columns, out);
-    }
-
-    #[inline(always)]
-    fn minima_portable(&self, columns: &[Column], out: &mut [f64]) {
-        let ranks = self.released.len();
-        for (set, rank) in self.set_starts.windows(2).zip(0..) {
-            let mut least = [f64::INFINITY; LANES];
-            for &a in &self.set_words[set[0] as usize..set[1] as usize] {
-                let Column(column) = &columns[a as usize];
-                for lane in 0..LANES {
-                    // Like `f64::min` for non-NaN numbers, in a form that the vectoriser
-                    // recognises.
-                    if column[lane] < least[lane] {
-                        least[lane] = column[lane];
-                    }
-                }
-            }
-            for (lane, least) in least.into_iter().take(out.len() / ranks).enumerate() {
-                out[lane * ranks + rank] = least;
-            }
+            minima(self, &columns, out);
         }
     }
 
@@ -561,5 +511,37 @@ impl Cover {
             rng,
             self.released.len() as u32,
         ))
+    }
+}
+
+/// The id of a rank, which without a cover it is itself.
+#[inline]
+pub(crate) fn word_of(cover: Option<&Cover>, rank: u32) -> u32 {
+    cover.map_or(rank, |cover| cover.id(rank))
+}
+
+vectorised! {
+    /// Writes the minimum of the columns of each set: one row of `out` per lane, as many as fit.
+    fn minima = minima_portable(cover: &Cover, columns: &[Column], out: &mut [f64])
+}
+
+#[inline(always)]
+fn minima_portable(cover: &Cover, columns: &[Column], out: &mut [f64]) {
+    let ranks = cover.released.len();
+    for (set, rank) in cover.set_starts.windows(2).zip(0..) {
+        let mut least = [f64::INFINITY; LANES];
+        for &a in &cover.set_words[set[0] as usize..set[1] as usize] {
+            let Column(column) = &columns[a as usize];
+            for lane in 0..LANES {
+                // Like `f64::min` for non-NaN numbers, in a form that the vectoriser
+                // recognises.
+                if column[lane] < least[lane] {
+                    least[lane] = column[lane];
+                }
+            }
+        }
+        for (lane, least) in least.into_iter().take(out.len() / ranks).enumerate() {
+            out[lane * ranks + rank] = least;
+        }
     }
 }

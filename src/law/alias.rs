@@ -15,8 +15,7 @@ use rand::Rng;
 use crate::law::Law;
 use crate::support::prefetch::prefetch;
 use crate::support::random::{continued, uniform_below, uniform_below_u128};
-#[cfg(target_arch = "x86_64")]
-use crate::support::simd::Avx512;
+use crate::support::simd::vectorised;
 
 /// The alias table of one law.
 #[derive(Debug)]
@@ -215,20 +214,9 @@ impl Fraction {
     }
 }
 
-/// Packs the thresholds above the second words, which take `bits` bits.
-fn pack<C: Packed>(thresholds: &Thresholds, bits: u32) -> Box<[C]> {
-    #[cfg(target_arch = "x86_64")]
-    if Avx512::detect().is_some() {
-        // SAFETY: the features were detected.
-        return unsafe { pack_avx512(thresholds, bits) };
-    }
-    pack_portable(thresholds, bits)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn pack_avx512<C: Packed>(thresholds: &Thresholds, bits: u32) -> Box<[C]> {
-    pack_portable(thresholds, bits)
+vectorised! {
+    /// Packs the thresholds above the second words, which take `bits` bits.
+    fn pack[C: Packed] = pack_portable(thresholds: &Thresholds, bits: u32) -> Box<[C]>
 }
 
 #[inline(always)]
@@ -413,7 +401,6 @@ impl AliasTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Randomness;
     use crate::testing::assert_law;
 
     fn law_of(weights: &[f64]) -> Law {
@@ -430,7 +417,7 @@ mod tests {
             law_of(&[0.3, 0.7, 1e-5, 1.0, 1.0, 0.1]),
             law_of(&vec![1.0; 1000]),
         ];
-        let mut rng = Randomness::new(Some(5)).next_key().unwrap().stream(0);
+        let mut rng = crate::testing::rng(5);
         for count in [2usize, 3, 7, 64, 1000] {
             let draw = |_| (-f64::from(rng.next_u32() % 4000) * 0.01).exp();
             all.push(law_of(&(0..count).map(draw).collect::<Vec<f64>>()));
@@ -544,7 +531,7 @@ mod tests {
     /// A draw that the first 64 bits decide does not depend on further bits.
     #[test]
     fn early_decisions_do_not_depend_on_further_bits() {
-        let mut rng = Randomness::new(Some(6)).next_key().unwrap().stream(0);
+        let mut rng = crate::testing::rng(6);
         let (mut open, mut decided, mut open_anywhere) = (0, 0, 0);
         let wide = law_of(&vec![0.5; MAX_NARROW_WORDS + 1]);
         for law in laws().into_iter().chain([wide]) {
@@ -586,7 +573,7 @@ mod tests {
     fn the_finish_has_the_law_of_what_is_left() {
         let law = law_of(&[0.3, 0.7, 1e-5, 1.0, 1.0, 0.1]);
         let exact = Thresholds::of(&law);
-        let mut rng = Randomness::new(Some(7)).next_key().unwrap().stream(0);
+        let mut rng = crate::testing::rng(7);
         let count = law.len() as u128;
         let mut open = 0;
         for column in 0..law.len() {
@@ -618,7 +605,7 @@ mod tests {
 
     #[test]
     fn draws_follow_the_law() {
-        let mut rng = Randomness::new(Some(8)).next_key().unwrap().stream(0);
+        let mut rng = crate::testing::rng(8);
         for law in laws() {
             let table = AliasTable::new(&law);
             let draws = 400_000;

@@ -208,7 +208,6 @@ pub(crate) fn shortened(weight: u128, shift: u32) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Randomness;
     use crate::testing::assert_law;
 
     #[test]
@@ -261,7 +260,7 @@ mod tests {
     #[test]
     fn words_are_drawn_by_their_weights() {
         let base = BaseMeasure::new(&[1.0, 2.0, 0.001, 4.0]).unwrap().unwrap();
-        let mut rng = Randomness::new(Some(5)).next_key().unwrap().stream(0);
+        let mut rng = crate::testing::rng(5);
         let mut counts = [0u32; 4];
         (0..400_000).for_each(|_| counts[base.draw(&mut rng) as usize] += 1);
         let total = base.total() as f64;

@@ -28,8 +28,7 @@ use rand::Rng;
 
 use crate::support::arithmetic::exp_minus;
 use crate::support::random::{continued, uniform_below_u128};
-#[cfg(target_arch = "x86_64")]
-use crate::support::simd::{Avx2, Avx512};
+use crate::support::simd::vectorised;
 
 /// Maximum size of a vocabulary: sums of weights stay below 2¹²⁷.
 pub const MOST_WORDS: usize = 1 << 27;
@@ -67,45 +66,14 @@ fn joined((low, high): (u64, u64)) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// Appends the running sums of the weights of `items`; `exponent` gives their η·min(d,γ) ≥ 0.
-/// Returns the last sum.
-pub(crate) fn accumulate<T: Copy>(
-    items: &[T],
-    exponent: impl Fn(T) -> f64,
-    cumulative: &mut Vec<u128>,
-) -> u128 {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if Avx512::detect().is_some() {
-            // SAFETY: the features were detected.
-            return unsafe { accumulate_avx512(items, exponent, cumulative) };
-        }
-        if Avx2::detect().is_some() {
-            // SAFETY: the feature was detected.
-            return unsafe { accumulate_avx2(items, exponent, cumulative) };
-        }
-    }
-    accumulate_portable(items, exponent, cumulative)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn accumulate_avx512<T: Copy>(
-    items: &[T],
-    exponent: impl Fn(T) -> f64,
-    cumulative: &mut Vec<u128>,
-) -> u128 {
-    accumulate_portable(items, exponent, cumulative)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn accumulate_avx2<T: Copy>(
-    items: &[T],
-    exponent: impl Fn(T) -> f64,
-    cumulative: &mut Vec<u128>,
-) -> u128 {
-    accumulate_portable(items, exponent, cumulative)
+vectorised! {
+    /// Appends the running sums of the weights of `items`; `exponent` gives their η·min(d,γ) ≥ 0.
+    /// Returns the last sum.
+    pub(crate) fn accumulate[T: Copy] = accumulate_portable(
+        items: &[T],
+        exponent: impl Fn(T) -> f64,
+        cumulative: &mut Vec<u128>
+    ) -> u128
 }
 
 #[inline(always)]
@@ -139,21 +107,10 @@ fn accumulate_portable<T: Copy>(
     sum
 }
 
-/// Turns distances into weights exp(-η·min(d, γ)) in 64-bit floating point, relative to the largest
-/// and none below the floor. Returns their sum.
-pub(crate) fn weights(distances: &mut [f64], eta: f64, gamma: f64) -> f64 {
-    #[cfg(target_arch = "x86_64")]
-    if Avx512::detect().is_some() {
-        // SAFETY: the features were detected.
-        return unsafe { weights_avx512(distances, eta, gamma) };
-    }
-    weights_portable(distances, eta, gamma)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn weights_avx512(distances: &mut [f64], eta: f64, gamma: f64) -> f64 {
-    weights_portable(distances, eta, gamma)
+vectorised! {
+    /// Turns distances into weights exp(-η·min(d, γ)) in 64-bit floating point, relative to the
+    /// largest and none below the floor. Returns their sum.
+    pub(crate) fn weights = weights_portable(distances: &mut [f64], eta: f64, gamma: f64) -> f64
 }
 
 #[inline(always)]

@@ -7,7 +7,7 @@
 use std::marker::PhantomData;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use crate::support::error::{Error, Result as Outcome};
 use crate::support::fork::Once;
@@ -260,6 +260,48 @@ impl<T> WordCache<T> {
                 spare
             }
         }
+    }
+}
+
+/// Number of counters of what words have cost. Two words that share a counter share the decision to
+/// keep a law, which then comes too early.
+const COUNTERS: usize = 1 << 17;
+
+/// What the draws of each word have cost so far. A cache that keeps a word's law once they have cost
+/// as much never costs more than about twice the best choice in hindsight.
+pub(crate) struct Spent {
+    words: usize,
+    /// The system supplies zeroed pages on first use: a mechanism that is only configured costs
+    /// nothing.
+    each: Once<Box<[AtomicU32]>>,
+}
+
+impl Spent {
+    pub(crate) fn new(words: usize) -> Self {
+        let each = Once::new();
+        Spent { words, each }
+    }
+
+    fn slot(&self, id: u32) -> &AtomicU32 {
+        let count = self.words.next_power_of_two().min(COUNTERS);
+        let made = || bytemuck::zeroed_slice_box(count);
+        &self.each.get_or_init(made)[id as usize & (count - 1)]
+    }
+
+    /// The cost of a word so far.
+    pub(crate) fn on(&self, id: u32) -> usize {
+        self.slot(id).load(Ordering::Relaxed) as usize
+    }
+
+    /// Adds a cost, limited so that no sum overflows before it is enough; returns the sum.
+    pub(crate) fn add(&self, id: u32, cost: usize) -> usize {
+        let cost = cost.min(1 << 30);
+        self.slot(id).fetch_add(cost as u32, Ordering::Relaxed) as usize + cost
+    }
+
+    /// Begins anew, because the word's law is kept.
+    pub(crate) fn settle(&self, id: u32) {
+        self.slot(id).store(0, Ordering::Relaxed);
     }
 }
 

@@ -288,6 +288,8 @@ fn cholesky(matrix: &[f64], n: usize, shift: f64) -> Option<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Metric;
+    use crate::testing::from_vectors;
     use proptest::prelude::*;
 
     proptest! {
@@ -326,11 +328,8 @@ mod tests {
 
     /// 40 words that spread ten times as far in one direction.
     fn spread() -> Arc<Embedding> {
-        let words = (0..40).map(|i| format!("w{i}"));
         let vectors = (0..40).flat_map(|i| [i as f32, (i % 7) as f32 * 0.3, (i % 3) as f32]);
-        let vocabulary = crate::Vocabulary::new(words).expect("distinct words");
-        let metric = crate::Metric::Euclidean;
-        Arc::new(Embedding::new(vocabulary, vectors.collect(), 3, metric).expect("points"))
+        from_vectors(vectors.collect(), 3, Metric::Euclidean)
     }
 
     /// ‖L⁻¹z‖ ~ Gamma(n, 1/e) by Kolmogorov and Smirnov, and E zzᵀ ∝ A.
@@ -382,11 +381,8 @@ mod tests {
     #[test]
     fn equal_words_have_plain_noise() {
         for words in 1..12 {
-            let names = (0..words).map(|i| format!("w{i}"));
             let vectors = [0.1f32, 0.7, -0.3].repeat(words);
-            let vocabulary = crate::Vocabulary::new(names).expect("distinct words");
-            let metric = crate::Metric::Euclidean;
-            let e = Embedding::new(vocabulary, vectors, 3, metric).expect("points");
+            let e = from_vectors(vectors, 3, Metric::Euclidean);
             let noise = EllipticalNoise::around(&e, 2.0, 0.9, &Control::new()).expect("noise");
             assert_eq!(
                 noise.ellipse.factor,
@@ -396,9 +392,6 @@ mod tests {
     }
 
     fn m_rng() -> ChaCha12Rng {
-        Randomness::new(Some(2))
-            .next_key()
-            .expect("a key")
-            .stream(0)
+        crate::testing::rng(2)
     }
 }

@@ -5,23 +5,41 @@
 
 use std::sync::Arc;
 
-use crate::distance::neighbors::Order;
-use crate::mechanism::finite_law::{Alike, LawByRank, Rows};
+use crate::distance::neighbors;
+use crate::mechanism::finite_law::Rows;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
 use crate::words::space::MetricSpace;
 
-/// The word itself has one probability, every other output another ([`Alike`]).
+/// The word itself has one probability, every other output another.
 pub fn alike(own: f64, other: f64) -> Arc<dyn Rows> {
-    Arc::new(Alike { own, other })
+    Arc::new(move |word: u32, row: &mut [f64]| {
+        row.fill(other);
+        row[word as usize] = own;
+        Ok(())
+    })
 }
 
-/// The output of rank r has the probability `weights[r]` ([`LawByRank`]).
+/// The output of rank r has the probability `weights[r]`: rank 0 is the word itself, rank 1 its
+/// nearest word, and so on, ties by id.
 ///
 /// # Errors
 /// [`Error::Parameter`] if there is not one weight for every word.
 pub fn by_rank(space: Arc<dyn MetricSpace>, weights: Vec<f64>) -> Result<Arc<dyn Rows>> {
-    Ok(Arc::new(LawByRank::new(space, weights)?))
+    let words = space.vocabulary().len();
+    if weights.len() != words {
+        let got = format!("{} of {words}", weights.len());
+        return Err(Error::parameter("weights", "one for every word", got));
+    }
+    Ok(Arc::new(move |word: u32, row: &mut [f64]| {
+        // The row serves for the distances, until their order is known.
+        space.distances(word, row);
+        let ranked = neighbors::nearest(word, words, row, 0..words as u32);
+        for (id, &weight) in ranked.into_iter().zip(&weights) {
+            row[id as usize] = weight;
+        }
+        Ok(())
+    }))
 }
 
 /// A line of all words.
@@ -164,7 +182,7 @@ pub fn in_sets(
             Outputs::Nearest(k) => {
                 // The row serves for the distances.
                 space.distances(word, out);
-                nearest = Order::nearest(word, *k, out, 0..words as u32);
+                nearest = neighbors::nearest(word, *k, out, 0..words as u32);
                 distances.extend(nearest.iter().map(|&id| out[id as usize]));
                 &nearest
             }
@@ -207,7 +225,7 @@ pub fn partition(space: &dyn MetricSpace, k: usize, control: &Control) -> Result
         control.check()?;
         space.distances(word, &mut distances);
         let free = (0..words as u32).filter(|&id| sets[id as usize] == NONE);
-        for id in Order::nearest(word, k, &distances, free) {
+        for id in neighbors::nearest(word, k, &distances, free) {
             sets[id as usize] = number;
         }
         number += 1;
@@ -220,18 +238,16 @@ pub fn nearest(space: &dyn MetricSpace, word: u32, k: usize) -> Vec<u32> {
     let words = space.vocabulary().len();
     let mut distances = vec![0.0; words];
     space.distances(word, &mut distances);
-    Order::nearest(word, k, &distances, 0..words as u32)
+    neighbors::nearest(word, k, &distances, 0..words as u32)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Embedding, Metric, Vocabulary};
+    use crate::{Embedding, Metric};
 
     fn space(places: &[f32]) -> Arc<Embedding> {
-        let names: Vec<String> = (0..places.len()).map(|i| format!("w{i}")).collect();
-        let vocabulary = Vocabulary::new(names).unwrap();
-        Arc::new(Embedding::new(vocabulary, places.to_vec(), 1, Metric::Euclidean).unwrap())
+        crate::testing::from_vectors(places.to_vec(), 1, Metric::Euclidean)
     }
 
     fn row(rows: &dyn Rows, words: usize, word: u32) -> Vec<f64> {

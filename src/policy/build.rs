@@ -494,7 +494,9 @@ impl Maker<'_> {
             }
             None => Cover::nearest(&*space, k, &build, self.control),
         };
-        cover.map(Arc::new).map_err(|e| e.renamed("k", name).renamed("weight", "balance"))
+        cover
+            .map(Arc::new)
+            .map_err(|e| e.renamed("k", name).renamed("weight", "balance"))
     }
 
     fn stored_cover(&self, name: &'static str, reference: &Reference) -> Result<Arc<Cover>> {

@@ -188,28 +188,11 @@ impl BoundedMatching {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{from_vectors, rng};
     use crate::transport::bags::{Bag, BagSolver};
     use crate::transport::kernel::has_avx512;
-    use crate::{Embedding, Metric, Vocabulary};
-    use rand::{Rng, RngExt};
-
-    fn stream(seed: u64) -> impl Rng {
-        crate::Randomness::new(Some(seed))
-            .next_key()
-            .unwrap()
-            .stream(0)
-    }
-
-    fn embedding(vectors: Vec<f32>, dim: usize) -> Embedding {
-        let words = (0..vectors.len() / dim).map(|i| i.to_string());
-        Embedding::new(
-            Vocabulary::new(words).unwrap(),
-            vectors,
-            dim,
-            Metric::Euclidean,
-        )
-        .unwrap()
-    }
+    use crate::{Embedding, Metric};
+    use rand::RngExt;
 
     /// The cost from exact distances of all pairs.
     fn by_all_pairs(space: &Embedding, a: &Bag, b: &Bag) -> f64 {
@@ -223,7 +206,7 @@ mod tests {
     /// Vectors of many kinds: the distance is the same, whether bounded distances suffice or not.
     #[test]
     fn matchings_equal_those_of_exact_distances() {
-        let mut rng = stream(4);
+        let mut rng = rng(4);
         let mut solver = BagSolver::default();
         for case in 0..600 {
             let dim = [1, 2, 3, 7, 16, 33, 50][case % 7];
@@ -249,7 +232,7 @@ mod tests {
                     other.iter_mut().zip(apart).for_each(|(y, x)| *y = x);
                 }
             }
-            let space = embedding(vectors, dim);
+            let space = from_vectors(vectors, dim, Metric::Euclidean);
             let mut bag = || {
                 // Words that occur twice become equal rows.
                 let twice = if kind == 3 { 2 } else { 1 };
@@ -258,7 +241,7 @@ mod tests {
                 Bag::new(words.chain(again)).unwrap()
             };
             let (a, b) = (bag(), bag());
-            let found = solver.between(&space, &a, &b, &Control::new()).unwrap();
+            let found = solver.between(&*space, &a, &b, &Control::new()).unwrap();
             let exact = by_all_pairs(&space, &a, &b);
             assert!(
                 (found - exact).abs() <= 1e-12 * exact,
@@ -271,20 +254,20 @@ mod tests {
     /// several times. Every bound that they prove holds.
     #[test]
     fn bounded_distances_nearly_always_suffice() {
-        let mut rng = stream(5);
+        let mut rng = rng(5);
         let mut solver = BoundedMatching::default();
         let (mut enough, mut cases) = (0, 0);
         for case in 0..200 {
             let (n, dim) = (rng.random_range(2..120u32), 40);
             let vectors = (0..2 * n as usize * dim).map(|_| rng.random::<f32>() - 0.5);
-            let space = embedding(vectors.collect(), dim);
+            let space = from_vectors(vectors.collect(), dim, Metric::Euclidean);
             let mut a: Vec<u32> = (0..n).collect();
             let b: Vec<u32> = (n..2 * n).collect();
             if case % 2 == 1 {
                 // A few words occur twice.
                 (0..n as usize / 8).for_each(|i| a[i] = n - 1 - i as u32);
             }
-            let found = solver.solve(&space, &a, &b, &Control::new()).unwrap();
+            let found = solver.solve(&*space, &a, &b, &Control::new()).unwrap();
             cases += 1;
             if let Some((cost, gap)) = found {
                 enough += 1;

@@ -109,7 +109,7 @@ mod tests {
             m in 1usize..9, n in 1usize..9, skew in 0u64..40, seed: u64
         ) {
             use rand::RngExt;
-            let mut rng = crate::Randomness::new(Some(seed)).next_key().unwrap().stream(0);
+            let mut rng = crate::testing::rng(seed);
             let costs: Vec<f64> = (0..m * n).map(|_| rng.random::<f64>().powi(3)).collect();
             // Masses of equal sums; with unequal masses the first or the second bound is the best.
             let mut supply: Vec<u64> = (0..m).map(|_| 1 + rng.random::<u64>() % (1 + skew)).collect();
@@ -132,10 +132,7 @@ mod tests {
     #[test]
     fn each_of_the_three_counts() {
         use rand::RngExt;
-        let mut rng = crate::Randomness::new(Some(1))
-            .next_key()
-            .unwrap()
-            .stream(0);
+        let mut rng = crate::testing::rng(1);
         let mut best_alone = [0; 3];
         for _ in 0..2000 {
             let (m, n) = (

@@ -8,6 +8,8 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Sub, SubAssign};
 
+use crate::support::simd::vectorised;
+
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
@@ -398,20 +400,9 @@ wide!(
     two_of_sixteen
 );
 
-/// The smallest of row · scale - v, for bounded costs and exact dual potentials.
-pub(super) fn least_scaled(row: &[f32], v: &[f64], scale: f64) -> f64 {
-    #[cfg(target_arch = "x86_64")]
-    if has_avx512() {
-        // SAFETY: the features were detected.
-        return unsafe { least_scaled_wide(row, v, scale) };
-    }
-    least_scaled_body(row, v, scale)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn least_scaled_wide(row: &[f32], v: &[f64], scale: f64) -> f64 {
-    least_scaled_body(row, v, scale)
+vectorised! {
+    /// The smallest of row · scale - v, for bounded costs and exact dual potentials.
+    pub(super) fn least_scaled = least_scaled_body(row: &[f32], v: &[f64], scale: f64) -> f64
 }
 
 #[inline(always)]
@@ -541,10 +532,7 @@ mod tests {
     /// Compares the passes with their definition, column by column, for both implementations. The
     /// numbers are integers, so that many are equal.
     fn every_width_does_the_same<T: Number>() {
-        let mut rng = crate::Randomness::new(Some(1))
-            .next_key()
-            .unwrap()
-            .stream(0);
+        let mut rng = crate::testing::rng(1);
         for columns in 1..70usize {
             for values in [3, 1000] {
                 let stride = columns.next_multiple_of(T::LANES);
@@ -608,10 +596,7 @@ mod tests {
 
     #[test]
     fn scaled_rows_are_passed_as_they_are_defined() {
-        let mut rng = crate::Randomness::new(Some(2))
-            .next_key()
-            .unwrap()
-            .stream(0);
+        let mut rng = crate::testing::rng(2);
         for columns in 1..70usize {
             let stride = columns.next_multiple_of(f32::LANES);
             let mut row: Vec<f32> = (0..columns).map(|_| rng.random()).collect();

@@ -1,40 +1,13 @@
 //! Helpers of the statistical tests: small spaces, fixed seeds, and exact error rates.
 #![allow(dead_code)] // each test file uses its part
 
-use std::sync::Arc;
-
 use fastdx::{Embedding, Guarantee, Mechanism, Metric, Randomness, Vocabulary};
-use rand::RngExt;
 use statrs::distribution::{Beta, ContinuousCDF};
 
 #[path = "../../src/testing.rs"]
 mod testing;
 
-pub use testing::{ALPHA, assert_law};
-
-/// A random embedding with words "w0", "w1", …
-pub fn embedding(
-    words: usize,
-    dim: usize,
-    scale: f32,
-    metric: Metric,
-    seed: u64,
-) -> Arc<Embedding> {
-    let mut rng = Randomness::new(Some(seed)).next_key().unwrap().stream(0);
-    let vectors = (0..words * dim)
-        .map(|_| scale * (rng.random::<f32>() * 2.0 - 1.0))
-        .collect();
-    from_vectors(vectors, dim, metric)
-}
-
-/// An embedding of the given row-major vectors.
-pub fn from_vectors(vectors: Vec<f32>, dim: usize, metric: Metric) -> Arc<Embedding> {
-    let names: Vec<String> = (0..vectors.len() / dim).map(|i| format!("w{i}")).collect();
-    let vocabulary = Vocabulary::new(names).unwrap();
-    Embedding::new(vocabulary, vectors, dim, metric)
-        .unwrap()
-        .into()
-}
+pub use testing::{ALPHA, assert_law, embedding, from_vectors, rng};
 
 /// How often each of `words` ids was drawn.
 pub fn counts(drawn: &[u32], words: usize) -> Vec<u64> {

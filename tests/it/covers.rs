@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{assert_law, counts, embedding, from_vectors};
+use crate::common::{assert_law, counts, embedding, from_vectors, rng};
 use fastdx::cover::{Balance, Build};
 use fastdx::mechanism::tem::{Sampler, Truncation};
 use fastdx::words::embedding::format::native;
@@ -35,7 +35,7 @@ fn law(e: &Embedding, cover: &Cover, w: u32, epsilon: f64, gamma: f64) -> Vec<f6
 
 /// Sets of every kind: empty ones, singletons, large overlapping ones, and one of all words.
 fn random_sets(words: usize, seed: u64) -> Vec<Vec<u32>> {
-    let mut rng = Randomness::new(Some(seed)).next_key().unwrap().stream(0);
+    let mut rng = rng(seed);
     let word = |rng: &mut _| rand::RngExt::random_range(rng, 0..words as u32);
     (0..words)
         .map(|y| match y % 7 {
@@ -144,7 +144,7 @@ fn lists_much_shorter_than_the_vocabulary_change_nothing() {
 fn excluding_words_leaves_the_law_of_the_others() {
     // Words 0 to 499 lie at one position, the others anywhere.
     let mut vectors = vec![0.1f32; 500 * 3];
-    let mut rng = Randomness::new(Some(3)).next_key().unwrap().stream(0);
+    let mut rng = rng(3);
     vectors.extend((0..2500 * 3).map(|_| rng.random::<f32>() * 2.0 - 1.0));
     let e = from_vectors(vectors, 3, Metric::Euclidean);
     let truncation = Truncation::Gamma(f64::INFINITY);
@@ -359,7 +359,7 @@ fn unknown_words_become_what_is_released() {
         .weighted(|y| if y == 10 { 900.0 } else { 1.0 })
         .unwrap();
     let tem = tem(&e, 2.0, Truncation::default(), cover.clone());
-    let mut rng = Randomness::new(Some(1)).next_key().unwrap().stream(0);
+    let mut rng = rng(1);
     let drawn: Vec<u32> = (0..200_000).map(|_| tem.draw_unknown(&mut rng)).collect();
     let total: f64 = (0..46).map(|rank| cover.weight(rank)).sum();
     let mut expected = vec![0.0; 50];

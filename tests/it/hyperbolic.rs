@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{assert_distribution, counts, from_vectors, interval};
+use crate::common::{assert_distribution, counts, from_vectors, interval, rng};
 use fastdx::mechanism::hyperbolic_laplace::NoiseSampler;
 use fastdx::noise::hyperbolic::noise::{Base, HyperbolicLaplace as Noise};
 use fastdx::noise::hyperbolic::walk::Walk;
@@ -14,10 +14,6 @@ use fastdx::{
 };
 use proptest::prelude::*;
 use statrs::distribution::{Beta, ContinuousCDF};
-
-fn rng(seed: u64) -> impl rand::Rng {
-    Randomness::new(Some(seed)).next_key().unwrap().stream(0)
-}
 
 #[test]
 fn the_volume_law_is_its_beta() {

@@ -1,7 +1,7 @@
 //! The mechanisms' draws, compared with closed forms and independent computations.
 
 use crate::common::{
-    allowed, assert_distribution, assert_law, counts, embedding, from_vectors, refuted,
+    allowed, assert_distribution, assert_law, counts, embedding, from_vectors, refuted, rng,
 };
 use fastdx::law;
 use fastdx::mechanism::tem::{Sampler, Truncation, gumbel};
@@ -116,7 +116,7 @@ fn far_words_keep_a_positive_weight_that_gumbels_lose() {
     let smallest = -(-(2f64.powi(-54)).ln()).ln();
     assert!(largest - smallest < 41.0);
     let reference = gumbel::Gumbel::new(2.0, f64::INFINITY, &[0.0, 41.25, 60.0]);
-    let mut rng = Randomness::new(Some(1)).next_key().unwrap().stream(0);
+    let mut rng = rng(1);
     assert!((0..100_000).all(|_| reference.sample(&mut rng) == 0));
 }
 
@@ -204,7 +204,7 @@ fn madlib_in_space_equals_an_independent_simulation() {
     let e = embedding(words, n, 1.0, Metric::Euclidean, 11);
     let madlib = MultivariateLaplace::new(e.clone(), epsilon, Randomness::new(Some(12))).unwrap();
     let drawn = counts(&madlib.sample("w7", draws).unwrap(), words);
-    let mut rng = Randomness::new(Some(13)).next_key().unwrap().stream(0);
+    let mut rng = rng(13);
     let mut other = vec![0u64; words];
     for _ in 0..draws {
         // Gamma(n) as a sum of n exponentials.

@@ -1,5 +1,6 @@
 //! Exact transport: compared with brute force and with its own dual, and at extremes.
 
+use crate::common::rng;
 use fastdx::transport::bags::{Bag, distance};
 use fastdx::transport::documents::{Centroids, nearest, pairwise};
 use fastdx::transport::{CostMatrix, Transport, optimal_transport};
@@ -108,16 +109,9 @@ proptest! {
     }
 }
 
-fn stream(seed: u64) -> impl Rng {
-    fastdx::Randomness::new(Some(seed))
-        .next_key()
-        .unwrap()
-        .stream(0)
-}
-
 #[test]
 fn large_and_tied_problems_are_proved() {
-    let mut rng = stream(3);
+    let mut rng = rng(3);
     for (n, values) in [(500, 1 << 30), (300, 3), (700, 100), (64, 1), (257, 2)] {
         let costs: Vec<f64> = (0..n * n)
             .map(|_| f64::from(rng.random_range(0..values)))
@@ -140,7 +134,7 @@ fn large_and_tied_problems_are_proved() {
 /// Costs so large that no plan uses them must not reduce the accuracy of small ones.
 #[test]
 fn forbidden_pairs_leave_the_other_costs_exact() {
-    let mut rng = stream(6);
+    let mut rng = rng(6);
     for forbidden in [1e6, 1e9, 1e12] {
         for n in [2, 3, 5, 6] {
             let allowed: Vec<bool> = (0..n * n)
@@ -200,7 +194,7 @@ fn bags_of_every_metric_and_size() {
     for metric in Metric::ALL {
         let scale = if metric == Metric::Poincare { 0.3 } else { 1.0 };
         let embedding = crate::common::embedding(60, 7, scale, metric, 5);
-        let mut rng = stream(8);
+        let mut rng = rng(8);
         for _ in 0..60 {
             let (x, y) = (rng.random_range(1..15), rng.random_range(1..15));
             let (a, b) = (
@@ -222,7 +216,7 @@ fn bags_of_every_metric_and_size() {
 
 #[test]
 fn bags_of_words_are_bags_of_counts() {
-    let mut rng = stream(12);
+    let mut rng = rng(12);
     for size in 1..60 {
         let words: Vec<u32> = (0..size).map(|_| rng.random_range(0..200)).collect();
         let counted = Bag::new(words.iter().map(|&id| (id, 1))).unwrap();
@@ -235,7 +229,7 @@ fn bags_of_words_are_bags_of_counts() {
 #[test]
 fn distances_in_turn_do_not_disturb_each_other() {
     let embedding = crate::common::embedding(600, 12, 1.0, Metric::Euclidean, 9);
-    let mut rng = stream(13);
+    let mut rng = rng(13);
     for _ in 0..12 {
         for size in [50, 3, 150, 64, 1, 17] {
             let [a, b] = [0, 300].map(|from| {
@@ -259,7 +253,7 @@ fn distances_in_turn_do_not_disturb_each_other() {
 #[test]
 fn the_distance_is_a_metric_on_bags_of_one_size() {
     let embedding = crate::common::embedding(40, 5, 1.0, Metric::Euclidean, 6);
-    let mut rng = stream(9);
+    let mut rng = rng(9);
     let bag = |rng: &mut _| random_bag(rng, 40, 8, 1);
     for _ in 0..300 {
         let [a, b, c] = [bag(&mut rng), bag(&mut rng), bag(&mut rng)];
@@ -273,7 +267,7 @@ fn the_distance_is_a_metric_on_bags_of_one_size() {
 fn many_documents_agree_with_one_pair_each() {
     for metric in [Metric::Euclidean, Metric::Manhattan, Metric::Angular] {
         let embedding = crate::common::embedding(200, 10, 1.0, metric, 4);
-        let mut rng = stream(1);
+        let mut rng = rng(1);
         let mut bags = |count: usize| -> Vec<Bag> {
             (0..count)
                 .map(|_| {

@@ -7,11 +7,10 @@
 //! and sixteen lanes are added in four levels. The error is at most γ·Σ|aᵢbᵢ| ≤ γ·‖a‖‖b‖ ≤
 //! γ·(‖a‖² + ‖b‖²)/2, with γ = (s + 4)u/(1 - (s + 4)u).
 //!
-//! **Euclidean.** A squared norm is four chains of ⌈s/4⌉ fused steps in each of sixteen lanes,
-//! added in six levels. All terms are positive, so its relative error is about (⌈s/4⌉ + 6)u. The
-//! sum of two norms is rounded once. ‖a‖² + ‖b‖² - 2⟨a, b⟩, at most about twice that sum, is
-//! rounded once: together about 3u(‖a‖² + ‖b‖²). So the error of a square is at most E·(‖a‖² +
-//! ‖b‖²), with E = (s + ⌈s/4⌉ + 14)u·(1 + 2⁻¹⁰). If the square is at least a quarter of that sum,
+//! **Euclidean.** A squared norm is computed in f64 and rounded once. The sum of two norms is
+//! rounded once. ‖a‖² + ‖b‖² - 2⟨a, b⟩, at most about twice that sum, is rounded once: together
+//! about 4u(‖a‖² + ‖b‖²). So the error of a square is at most E·(‖a‖² + ‖b‖²), with
+//! E = (s + 9)u·(1 + 2⁻¹⁰). If the square is at least a quarter of that sum,
 //! its relative error is at most 4E/(1 - 4E). The root's relative error is about half of that, plus
 //! u for its own rounding. All other distances, those of near vectors, are computed exactly and
 //! rounded once.
@@ -22,41 +21,31 @@
 //! times that of the square, attained at 1/2: 2.1γ + 13u.
 //!
 //! **Poincaré.** d = 2 arsinh(s) with s² = ‖a - b‖²/((1-‖a‖²)(1-‖b‖²)). The numerator is the
-//! Euclidean square with squared norms from f64, rounded once: E = (s + 9)u·(1 + 2⁻¹⁰); near pairs
-//! are computed exactly. Two factors rounded once and two products add 4u. The root halves the
+//! Euclidean square; near pairs are computed exactly. Two factors rounded once and two products add 4u. The root halves the
 //! relative error, and arsinh's relative change is at most its argument's.
 //!
 //! asin and arsinh are series with a remainder below u and fewer than 16 roundings of u each.
 
-#[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::Metric;
-#[cfg(target_arch = "x86_64")]
+use super::{Metric, norm2};
+use crate::support::parallel::split;
 use crate::support::prefetch::prefetch;
+use crate::support::simd::Avx512;
 
 /// Range of squared norms for which products, and the sums of their errors, stay far from both ends
 /// of f32.
-#[cfg(target_arch = "x86_64")]
 const NORMS: std::ops::Range<f64> = 1e-16..1e30;
 /// The largest squared norm on the ball: closer to the boundary, 1 - ‖v‖² loses too many digits.
-#[cfg(target_arch = "x86_64")]
 const INNER: f64 = 1.0 - 1e-7;
 /// Maximum dimension: higher-order terms of the error bound stay small.
-#[cfg(target_arch = "x86_64")]
 const MAX_DIM: usize = 1 << 16;
 
-/// The largest relative error of [`distances`] in `n` dimensions.
-#[cfg(target_arch = "x86_64")]
+/// The largest relative error of [`BoundedRows::distances`] in `n` dimensions.
 fn error(metric: Metric, n: usize) -> f64 {
     let unit = f64::from(f32::EPSILON) / 2.0;
     let steps = n.div_ceil(16) as f64;
-    let norms = match metric {
-        Metric::Poincare => 1.0,
-        _ => (steps / 4.0).ceil() + 6.0,
-    };
-    let square = (steps + norms + 8.0) * unit * (1.0 + 1.0 / 1024.0);
+    let square = (steps + 9.0) * unit * (1.0 + 1.0 / 1024.0);
     // Half of the relative error of a square that is 4 times as large, with higher-order terms.
     let root = 2.0 * square * (1.0 + 16.0 * square);
     match metric {
@@ -66,203 +55,95 @@ fn error(metric: Metric, n: usize) -> f64 {
     }
 }
 
-/// Whether bounded distances of a metric are available on this machine.
-pub(crate) fn available(metric: Metric) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return matches!(
-        metric,
-        Metric::Euclidean | Metric::Angular | Metric::Poincare
-    ) && crate::support::simd::Avx512::detect().is_some();
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        let _ = metric;
-        false
-    }
-}
-
-/// Squared norms in f32 of the rows computed before, 0 for the others: saves a pass over the
-/// vectors.
+/// The rows of a table of vectors, for bounded distances between them: each one's squared norm ‖v‖²,
+/// NaN if it is out of range, and 1/‖v‖ for angles, 1/(1-‖v‖²) on the ball.
 #[derive(Debug)]
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-pub(crate) struct Norms(Box<[AtomicU32]>);
-
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-impl Norms {
-    pub(crate) fn new(rows: usize) -> Self {
-        Norms((0..rows).map(|_| AtomicU32::new(0)).collect())
-    }
-
-    fn get(&self, row: u32) -> f32 {
-        f32::from_bits(self.0[row as usize].load(Ordering::Relaxed))
-    }
-
-    /// Every thread computes the same number, so threads need not wait for each other.
-    fn put(&self, row: u32, norm: f32) {
-        self.0[row as usize].store(norm.to_bits(), Ordering::Relaxed);
-    }
-}
-
-/// Vectors of one length. If they are rows of a table with cached norms, also their row numbers.
-#[derive(Clone, Copy)]
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-pub(crate) struct Vectors<'a> {
-    pub(crate) vectors: &'a [&'a [f32]],
-    pub(crate) rows: Option<(&'a Norms, &'a [u32])>,
-}
-
-/// Writes the distances between every vector of `a` and every vector of `b`. Row i of `out` starts
-/// at i · `stride`, a multiple of 16 that is at least `b.len()`. A row is padded with +∞ to a
-/// multiple of 16; the rest is not touched. Returns the largest relative error, or `None` if the
-/// machine, the metric or the vectors do not allow it.
-pub(crate) fn distances(
+pub(crate) struct BoundedRows {
     metric: Metric,
-    a: Vectors<'_>,
-    b: Vectors<'_>,
-    out: &mut [f32],
-    stride: usize,
-) -> Option<f64> {
-    #[cfg(target_arch = "x86_64")]
-    if available(metric) {
-        let (rows, columns) = (a.vectors.len(), b.vectors.len());
-        let n = a.vectors.first()?.len();
-        assert!(stride.is_multiple_of(16) && stride >= columns && out.len() >= rows * stride);
-        assert!(a.vectors.iter().chain(b.vectors).all(|v| v.len() == n));
-        if n > MAX_DIM {
+    rows: Vec<[f32; 2]>,
+    /// The proof that the machine has the instructions.
+    _avx512: Avx512,
+}
+
+impl BoundedRows {
+    /// Looks at row-major vectors; `None` if the machine or the metric has no bounded distances.
+    pub(crate) fn new(metric: Metric, vectors: &[f32], dim: usize) -> Option<Self> {
+        let avx512 = Avx512::detect()?;
+        if matches!(metric, Metric::Manhattan | Metric::Chebyshev) || dim > MAX_DIM {
             return None;
         }
-        // SAFETY: the features were detected; lengths were checked.
-        unsafe {
-            let (a, b) = (Side::of(metric, a)?, Side::of(metric, b)?);
-            distances_avx512(metric, &a, &b, out, stride);
-        }
-        return Some(error(metric, n));
+        let mut rows = vec![[0.0; 2]; vectors.len() / dim.max(1)];
+        const ROWS_PER_TASK: usize = 1024;
+        let vectors = vectors.chunks(ROWS_PER_TASK * dim.max(1));
+        let tasks = rows.chunks_mut(ROWS_PER_TASK).zip(vectors);
+        split(tasks.collect(), |(rows, vectors)| {
+            for (row, vector) in rows.iter_mut().zip(vectors.chunks_exact(dim)) {
+                let norm = norm2(vector);
+                // A zero vector has exact products.
+                let zero = norm == 0.0 && vector.iter().all(|&x| x == 0.0);
+                let (usable, factor) = match metric {
+                    Metric::Angular => (NORMS.contains(&norm), norm.sqrt().recip()),
+                    Metric::Poincare => (
+                        (norm >= NORMS.start || zero) && norm <= INNER,
+                        (1.0 - norm).recip(),
+                    ),
+                    _ => (NORMS.contains(&norm) || zero, 1.0),
+                };
+                *row = [if usable { norm as f32 } else { f32::NAN }, factor as f32];
+            }
+        });
+        Some(BoundedRows {
+            metric,
+            rows,
+            _avx512: avx512,
+        })
     }
-    let _ = (metric, a, b, out, stride);
-    None
+
+    /// Writes the distances between every row of `a` and every row of `b` of the table's `vectors`.
+    /// Row i of `out` starts at i · `stride`, a multiple of 16 that is at least `b.len()`. A row is
+    /// padded with +∞ to a multiple of 16; the rest is not touched. Returns the largest relative
+    /// error, or `None` if a vector is out of range.
+    pub(crate) fn distances(
+        &self,
+        vectors: &[f32],
+        a: &[u32],
+        b: &[u32],
+        out: &mut [f32],
+        stride: usize,
+    ) -> Option<f64> {
+        assert!(stride.is_multiple_of(16) && stride >= b.len() && out.len() >= a.len() * stride);
+        let dim = vectors.len() / self.rows.len();
+        let (a, b) = (self.side(vectors, dim, a)?, self.side(vectors, dim, b)?);
+        // SAFETY: the features were detected; all vectors have one length.
+        unsafe { distances_avx512(self.metric, &a, &b, out, stride) };
+        Some(error(self.metric, dim))
+    }
+
+    fn side<'v>(&self, vectors: &'v [f32], dim: usize, ids: &[u32]) -> Option<Side<'v>> {
+        let padded = ids.len().next_multiple_of(16);
+        let mut side = Side {
+            vectors: Vec::with_capacity(ids.len()),
+            norms: vec![1.0; padded],
+            factors: vec![1.0; padded],
+        };
+        let slots = side.norms.iter_mut().zip(&mut side.factors);
+        for (&id, slot) in ids.iter().zip(slots) {
+            let at = id as usize;
+            side.vectors.push(&vectors[at * dim..][..dim]);
+            (*slot.0, *slot.1) = self.rows[at].into();
+        }
+        (!side.norms.iter().any(|norm| norm.is_nan())).then_some(side)
+    }
 }
 
 /// Vectors and the values that products with them need, padded to a multiple of sixteen.
-#[cfg(target_arch = "x86_64")]
 struct Side<'a> {
-    vectors: &'a [&'a [f32]],
-    /// The squared norms ‖v‖².
+    vectors: Vec<&'a [f32]>,
     norms: Vec<f32>,
-    /// 1/‖v‖ for angles, 1/(1-‖v‖²) on the ball, otherwise empty.
     factors: Vec<f32>,
 }
 
-#[cfg(target_arch = "x86_64")]
-impl<'a> Side<'a> {
-    /// Returns `None` if a vector is out of range.
-    ///
-    /// # Safety
-    /// The vectors have one length.
-    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-    unsafe fn of(metric: Metric, given: Vectors<'a>) -> Option<Self> {
-        let vectors = given.vectors;
-        let padded = vectors.len().next_multiple_of(16);
-        let mut norms = Vec::with_capacity(padded);
-        let mut factors = Vec::new();
-        // A zero vector has exact products.
-        let zero = |norm: f64, v: &[f32]| norm == 0.0 && v.iter().all(|&x| x == 0.0);
-        if metric == Metric::Euclidean {
-            let mut groups = vectors.chunks(4).enumerate().peekable();
-            while let Some((k, four)) = groups.next() {
-                let rows = given
-                    .rows
-                    .map(|(norms, rows)| (norms, &rows[4 * k..][..four.len()]));
-                let mut found = [0.0; 4];
-                if let Some((norms, rows)) = rows {
-                    found
-                        .iter_mut()
-                        .zip(rows)
-                        .for_each(|(f, &row)| *f = norms.get(row));
-                }
-                if found[..four.len()].contains(&0.0) {
-                    let next = groups.peek().map_or(four, |next| next.1);
-                    // SAFETY: guaranteed by the caller.
-                    found = unsafe { squared_norms(four, next) };
-                    if let Some((norms, rows)) = rows {
-                        rows.iter()
-                            .zip(found)
-                            .for_each(|(&row, norm)| norms.put(row, norm));
-                    }
-                }
-                for (&norm, vector) in found.iter().zip(four) {
-                    let wide = f64::from(norm);
-                    if !(NORMS.contains(&wide) || zero(wide, vector)) {
-                        return None;
-                    }
-                    norms.push(norm);
-                }
-            }
-        } else {
-            factors.reserve(padded);
-            for vector in vectors {
-                let norm = squared_norm(vector);
-                let usable = match metric {
-                    Metric::Angular => NORMS.contains(&norm),
-                    _ => (norm >= NORMS.start || zero(norm, vector)) && norm <= INNER,
-                };
-                if !usable {
-                    return None;
-                }
-                norms.push(norm as f32);
-                factors.push(match metric {
-                    Metric::Angular => norm.sqrt().recip() as f32,
-                    _ => (1.0 - norm).recip() as f32,
-                });
-            }
-            factors.resize(padded, 1.0);
-        }
-        norms.resize(padded, 1.0);
-        Some(Side {
-            vectors,
-            norms,
-            factors,
-        })
-    }
-}
-
-/// Computes ‖v‖² of up to four vectors of one length in f32, and prefetches the `next` ones.
-///
-/// # Safety
-/// The vectors have one length; there is at least one vector, and at least one in `next`.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-unsafe fn squared_norms(vectors: &[&[f32]], next: &[&[f32]]) -> [f32; 4] {
-    let n = vectors[0].len();
-    // The last vector replaces those beyond the end.
-    let [of, next] = [vectors, next].map(|vectors| -> [*const f32; 4] {
-        std::array::from_fn(|t| vectors[t.min(vectors.len() - 1)].as_ptr())
-    });
-    let mut chains = [[_mm512_setzero_ps(); 4]; 4];
-    for first in (0..n).step_by(4 * 16) {
-        for c in 0..4 {
-            let at = first + 16 * c;
-            let mask = lanes(n.saturating_sub(at));
-            if mask == 0 {
-                break;
-            }
-            for ((chains, of), next) in chains.iter_mut().zip(of).zip(next) {
-                prefetch(next.wrapping_add(at));
-                // SAFETY: the lanes in the mask lie within the vector, which has n numbers.
-                let x = unsafe { _mm512_maskz_loadu_ps(mask, of.add(at)) };
-                chains[c] = _mm512_fmadd_ps(x, x, chains[c]);
-            }
-        }
-    }
-    let mut parts = [0.0f32; 16];
-    // SAFETY: the array has 16 numbers.
-    unsafe { _mm512_storeu_ps(parts.as_mut_ptr(), sums(chains.as_flattened())) };
-    std::array::from_fn(|t| {
-        (parts[4 * t] + parts[4 * t + 1]) + (parts[4 * t + 2] + parts[4 * t + 3])
-    })
-}
-
 /// A mask of the first lanes of sixteen.
-#[cfg(target_arch = "x86_64")]
 #[inline]
 fn lanes(count: usize) -> u16 {
     match count {
@@ -271,40 +152,12 @@ fn lanes(count: usize) -> u16 {
     }
 }
 
-/// Computes ‖v‖² with an error below f32 precision.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn squared_norm(vector: &[f32]) -> f64 {
-    // Four chains, to hide the latency of an addition.
-    let mut sums = [_mm512_setzero_pd(); 4];
-    let (chunks, rest) = vector.as_chunks::<32>();
-    for chunk in chunks {
-        for (sum, eight) in sums.iter_mut().zip(chunk.as_chunks::<8>().0) {
-            // SAFETY: there are eight numbers.
-            let x = _mm512_cvtps_pd(unsafe { _mm256_loadu_ps(eight.as_ptr()) });
-            *sum = _mm512_fmadd_pd(x, x, *sum);
-        }
-    }
-    let (chunks, rest) = rest.as_chunks::<8>();
-    for (sum, eight) in sums.iter_mut().zip(chunks) {
-        // SAFETY: as above.
-        let x = _mm512_cvtps_pd(unsafe { _mm256_loadu_ps(eight.as_ptr()) });
-        *sum = _mm512_fmadd_pd(x, x, *sum);
-    }
-    let rest: f64 = rest.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
-    let [a, b, c, d] = sums;
-    _mm512_reduce_add_pd(_mm512_add_pd(_mm512_add_pd(a, b), _mm512_add_pd(c, d))) + rest
-}
-
 /// Vectors of each side in a tile: 25 sums, and 10 loads for 25 multiplications.
-#[cfg(target_arch = "x86_64")]
 const TILE: usize = 5;
 /// Rows that stay in the first-level cache while the columns pass: whole tiles.
-#[cfg(target_arch = "x86_64")]
 const ROWS: usize = 5 * TILE;
 
 /// The lane sums of up to sixteen vectors, in order; 0 for missing vectors.
-#[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 fn sums(vectors: &[__m512]) -> __m512 {
@@ -335,7 +188,6 @@ fn sums(vectors: &[__m512]) -> __m512 {
 }
 
 /// 2 asin(√c/2) for 1/2 ≤ c ≤ 7/2; for c above 2 computed as π - 2 asin(√(4 - c)/2).
-#[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 fn angle(squares: __m512) -> __m512 {
@@ -355,7 +207,6 @@ fn angle(squares: __m512) -> __m512 {
 
 /// The coefficients (2k)!/(4^k·k!²·(2k + 1)) of asin, highest first; the remainder is below 2⁻²⁵
 /// for x² ≤ 1/2.
-#[cfg(target_arch = "x86_64")]
 const ASIN: [f32; 19] = {
     let mut series = [0.0; 19];
     let (mut k, mut c) = (0, 1.0f64);
@@ -368,7 +219,6 @@ const ASIN: [f32; 19] = {
 };
 
 /// 2 arsinh(√q).
-#[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 fn ball(q: __m512) -> __m512 {
@@ -394,11 +244,10 @@ fn ball(q: __m512) -> __m512 {
     _mm512_mul_ps(two, ln)
 }
 
-/// Computes [`distances`].
+/// Computes [`BoundedRows::distances`].
 ///
 /// # Safety
 /// The vectors of both sides have one length.
-#[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 unsafe fn distances_avx512(
     metric: Metric,
@@ -407,7 +256,7 @@ unsafe fn distances_avx512(
     out: &mut [f32],
     stride: usize,
 ) {
-    let (a, b) = (side_a.vectors, side_b.vectors);
+    let (a, b) = (&side_a.vectors[..], &side_b.vectors[..]);
     for first in (0..a.len()).step_by(ROWS) {
         let rows = first..a.len().min(first + ROWS);
         for j in (0..b.len()).step_by(TILE) {
@@ -438,7 +287,6 @@ unsafe fn distances_avx512(
 ///
 /// # Safety
 /// The vectors of `a` and `b` have one length.
-#[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 unsafe fn products<const R: usize>(
@@ -494,7 +342,6 @@ unsafe fn products<const R: usize>(
 }
 
 /// A separate function, so that whole tiles are copied by instructions instead of a call.
-#[cfg(target_arch = "x86_64")]
 #[cold]
 #[inline(never)]
 fn copy_part(out: &mut [f32], found: &[f32; TILE]) {
@@ -503,11 +350,10 @@ fn copy_part(out: &mut [f32], found: &[f32; TILE]) {
 
 /// Turns the products of row i, which are in `out`, into distances, padded with +∞ to a multiple of
 /// sixteen.
-#[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 fn finish(metric: Metric, side_a: &Side<'_>, i: usize, side_b: &Side<'_>, out: &mut [f32]) {
-    let (a, b) = (side_a.vectors[i], side_b.vectors);
+    let (a, b) = (side_a.vectors[i], &side_b.vectors);
     let norm_a = _mm512_set1_ps(side_a.norms[i]);
     for (j, out) in (0..b.len()).step_by(16).zip(out.as_chunks_mut::<16>().0) {
         let valid = lanes(b.len() - j);
@@ -566,7 +412,7 @@ mod tests {
             scale in -20i32..4, common in 0.0f32..1.0, seed: u64
         ) {
             use rand::RngExt;
-            let mut rng = crate::Randomness::new(Some(seed)).next_key().unwrap().stream(0);
+            let mut rng = crate::testing::rng(seed);
             let scale = 2f32.powi(scale);
             let mut vector = || -> Vec<f32> {
                 (0..n).map(|_| (rng.random::<f32>() - 0.5 + common) * scale).collect()
@@ -579,9 +425,7 @@ mod tests {
             }
             let stride = columns.next_multiple_of(16);
             let mut out = vec![0.0; rows * stride];
-            let [a, b] = [&a, &b].map(|v| v.iter().map(|v| &v[..]).collect::<Vec<_>>());
-            // Norms of table rows, first unknown and then cached, must equal those of vectors.
-            let norms = Norms::new(rows + columns);
+            let table = [a.concat(), b.concat()].concat();
             let ids: Vec<u32> = (0..(rows + columns) as u32).collect();
             let (ids_a, ids_b) = ids.split_at(rows);
             for metric in [Metric::Euclidean, Metric::Angular, Metric::Poincare] {
@@ -589,19 +433,11 @@ mod tests {
                 if !inside {
                     continue;
                 }
-                let plain = |vectors| Vectors { vectors, rows: None };
-                let found = distances(metric, plain(&a), plain(&b), &mut out, stride);
-                for _ in 0..2 {
-                    let a = Vectors { vectors: &a, rows: Some((&norms, ids_a)) };
-                    let b = Vectors { vectors: &b, rows: Some((&norms, ids_b)) };
-                    let mut again = vec![0.0; out.len()];
-                    let error = distances(metric, a, b, &mut again, stride);
-                    prop_assert_eq!(error, found);
-                    prop_assert!(error.is_none() || again == out);
-                }
+                let found = BoundedRows::new(metric, &table, n)
+                    .and_then(|all| all.distances(&table, ids_a, ids_b, &mut out, stride));
                 let Some(error) = found else { continue };
                 prop_assert!(error < 1e-5);
-                for (i, &a) in a.iter().enumerate() {
+                for (i, a) in a.iter().enumerate() {
                     for (j, b) in b.iter().enumerate() {
                         let exact = metric.distance(a, b);
                         let found = f64::from(out[i * stride + j]);
@@ -617,23 +453,17 @@ mod tests {
 
     #[test]
     fn numbers_beyond_f32_are_refused() {
-        let (one, tiny, huge) = ([1.0f32; 3], [1e-12f32; 3], [1e18f32; 3]);
-        let mut out = [0.0; 16];
-        let mut in_range = |a: &[f32], b: &[f32]| {
-            let (a, b) = ([a], [b]);
-            let plain = |vectors| Vectors {
-                vectors,
-                rows: None,
-            };
-            distances(
-                Metric::Euclidean,
-                plain(&a[..]),
-                plain(&b[..]),
-                &mut out,
-                16,
-            )
-            .is_some()
+        if Avx512::detect().is_none() {
+            return;
+        }
+        let table = [[1.0f32; 3], [1e-12; 3], [1e18; 3], [0.0; 3]].concat();
+        let rows = BoundedRows::new(Metric::Euclidean, &table, 3).unwrap();
+        let in_range = |a, b| {
+            rows.distances(&table, &[a], &[b], &mut [0.0; 16], 16)
+                .is_some()
         };
-        assert!(!in_range(&one, &tiny) && !in_range(&huge, &one));
+        assert!(in_range(0, 3) && !in_range(0, 1) && !in_range(2, 0));
+        let none = |metric| BoundedRows::new(metric, &table, 3).is_none();
+        assert!(none(Metric::Manhattan) && none(Metric::Chebyshev));
     }
 }

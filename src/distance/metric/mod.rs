@@ -9,19 +9,17 @@ use std::arch::x86_64::*;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 pub(crate) mod block;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod bounded;
-mod limits;
-pub(crate) mod quantised;
-
-pub use limits::{Limits, Proven};
 
 use std::fmt;
 
 use crate::support::names::named;
 #[cfg(target_arch = "x86_64")]
 use crate::support::prefetch::prefetch;
+use crate::support::simd::vectorised;
 #[cfg(target_arch = "x86_64")]
-use crate::support::simd::{Avx2, Avx512, Avx512Foundation};
+use crate::support::simd::{Avx2, Avx512};
 
 /// A metric on ℝⁿ (or a subset of it).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -435,93 +433,20 @@ pub(crate) fn poincare(apart2: f64, inside: f64) -> f64 {
     2.0 * (apart2 / inside).sqrt().asinh()
 }
 
-/// Compares distances from `a` to up to 64 rows with limits, in f32; sets the bits that are certain
-/// despite rounding.
-///
-/// A sum of n squared differences has a relative error of at most (n + 4)·2⁻²⁴, and 2⁻¹²⁶ per term
-/// where squares are subnormal. 2⁻¹² covers this up to n = 4000.
-pub(crate) fn compare_f32(a: &[f32], rows: &[f32], ids: &[u32], limits: &Limits) -> Proven {
-    #[cfg(target_arch = "x86_64")]
-    if Avx512Foundation::detect().is_some() {
-        // SAFETY: the feature was detected.
-        return unsafe { compare_avx512(a, rows, ids, limits) };
-    }
-    compare_by(a, rows, ids, limits, squared_f32_portable)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn compare_avx512(a: &[f32], rows: &[f32], ids: &[u32], limits: &Limits) -> Proven {
-    // Prefetch the start of every row: the rows then wait for memory together, and the machine
-    // fetches the rest.
-    for &id in ids {
-        prefetch(rows[id as usize * a.len()..].as_ptr());
-    }
-    compare_by(a, rows, ids, limits, |a, b| squared_f32_avx512(a, b))
+vectorised! {
+    /// ‖a - b‖₂² in f32.
+    pub(crate) fn squared_f32 = squared_f32_portable(a: &[f32], b: &[f32]) -> f32
 }
 
 #[inline(always)]
-fn compare_by(
-    a: &[f32],
-    rows: &[f32],
-    ids: &[u32],
-    limits: &Limits,
-    squared: impl Fn(&[f32], &[f32]) -> f32,
-) -> Proven {
-    let mut proven = Proven::default();
-    for (i, (&id, &far)) in ids.iter().zip(limits.far).enumerate() {
-        let row = &rows[id as usize * a.len()..][..a.len()];
-        let limit2 = squared_limit(a.len(), far);
-        let beyond = limit2.is_some_and(|limit2| squared(a, row) > limit2);
-        proven.beyond |= u64::from(beyond) << i;
-    }
-    proven
-}
-
-/// The squared limit that a sum in f32 must exceed; `None` if f32 cannot decide.
-#[inline]
-fn squared_limit(n: usize, limit: f64) -> Option<f32> {
-    let limit2 = (limit * limit * (1.0 + 1.0 / 4096.0)) as f32 + 1e-30;
-    (n <= 4000 && limit2.is_finite()).then_some(limit2)
-}
-
-/// ‖a - b‖₂² in f32.
-#[inline]
-pub(crate) fn squared_f32(a: &[f32], b: &[f32]) -> f32 {
-    #[cfg(target_arch = "x86_64")]
-    if Avx512Foundation::detect().is_some() {
-        // SAFETY: the feature was detected.
-        return unsafe { squared_f32_avx512(a, b) };
-    }
-    squared_f32_portable(a, b)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn squared_f32_avx512(a: &[f32], b: &[f32]) -> f32 {
-    let n = a.len().min(b.len());
-    let mut acc = _mm512_setzero_ps();
-    for at in (0..n).step_by(16) {
-        let mask = u16::MAX >> (16 - (n - at).min(16));
-        // SAFETY: the lanes in the mask lie within a and b.
-        let (x, y) = unsafe {
-            (
-                _mm512_maskz_loadu_ps(mask, a.as_ptr().add(at)),
-                _mm512_maskz_loadu_ps(mask, b.as_ptr().add(at)),
-            )
-        };
-        let d = _mm512_sub_ps(x, y);
-        acc = _mm512_fmadd_ps(d, d, acc);
-    }
-    _mm512_reduce_add_ps(acc)
-}
-
+#[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
 fn squared_f32_portable(a: &[f32], b: &[f32]) -> f32 {
-    let mut acc = [0.0f32; 8];
-    let (a, a_rest) = a.as_chunks::<8>();
-    let (b, b_rest) = b.as_chunks::<8>();
+    const LANES: usize = 16;
+    let mut acc = [0.0f32; LANES];
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks::<LANES>();
     for (x, y) in a.iter().zip(b) {
-        for l in 0..8 {
+        for l in 0..LANES {
             acc[l] += (x[l] - y[l]) * (x[l] - y[l]);
         }
     }

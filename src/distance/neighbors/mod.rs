@@ -9,11 +9,7 @@
 //! bits, the word's id in the low bits. Sorting entries sorts by distance, with ties by id. A word
 //! is in a list exactly if its entry is at most the list's last entry.
 
-mod order;
-
 use crate::support::buffer::Buffer;
-
-pub(crate) use order::Order;
 
 /// Distances rounded to multiples of a power of two, so that distance and id fit in 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -178,4 +174,58 @@ pub(crate) fn smallest(grid: Grid, distances: &[f64], k: usize, row: &mut Vec<u6
         row.truncate(k);
     }
     row.sort_unstable();
+}
+
+/// The `k` nearest of the words `among` by exact distances, nearest first, ties by id, with `word`
+/// before all others, which is one of them.
+pub(crate) fn nearest(
+    word: u32,
+    k: usize,
+    distances: &[f64],
+    among: impl Iterator<Item = u32>,
+) -> Vec<u32> {
+    // The bits of numbers that are not negative sort like these. The sum turns -0 into 0.
+    let bits = |id: u32| (distances[id as usize] + 0.0).to_bits();
+    let others = among.filter(|&id| id != word);
+    let mut others: Vec<(u64, u32)> = others.map(|id| (bits(id), id)).collect();
+    let wanted = k.saturating_sub(1);
+    if wanted == 0 {
+        others.clear();
+    } else if wanted < others.len() {
+        others.select_nth_unstable(wanted - 1);
+        others.truncate(wanted);
+    }
+    others.sort_unstable();
+    let others = others.into_iter().map(|(_, id)| id);
+    std::iter::once(word).chain(others).take(k).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn the_nearest_are_those_of_a_slow_sort(
+            distances in proptest::collection::vec(0f64..2.0, 1..400), tied in 0usize..50, word: proptest::sample::Index
+        ) {
+            let mut distances = distances;
+            for i in 0..tied.min(distances.len()) {
+                // Ties, also of 0 and -0.
+                distances[i] = (distances[i] * 4.0).floor();
+                distances[i] = if distances[i] == 0.0 && i % 2 == 0 { -0.0 } else { distances[i] };
+            }
+            let word = word.index(distances.len()) as u32;
+            let mut expected: Vec<u32> = (0..distances.len() as u32).collect();
+            expected.sort_by(|&a, &b| {
+                let by = |id: u32| distances[id as usize];
+                let near = by(a).partial_cmp(&by(b)).unwrap();
+                (a != word).cmp(&(b != word)).then(near).then(a.cmp(&b))
+            });
+            for k in [0, 1, 2, 24, distances.len(), distances.len() + 3] {
+                let found = nearest(word, k, &distances, 0..distances.len() as u32);
+                proptest::prop_assert_eq!(&found[..], &expected[..k.min(expected.len())]);
+            }
+        }
+    }
 }

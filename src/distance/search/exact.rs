@@ -174,8 +174,9 @@ pub(crate) struct Scratch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::rng;
     use proptest::prelude::*;
-    use rand::{Rng, RngExt};
+    use rand::RngExt;
 
     fn by_distance(a: &(f64, u32), b: &(f64, u32)) -> std::cmp::Ordering {
         a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
@@ -207,13 +208,6 @@ mod tests {
                 assert_eq!(got, expected, "{isa:?}, query {i}");
             }
         }
-    }
-
-    fn rng(seed: u64) -> impl Rng {
-        crate::Randomness::new(Some(seed))
-            .next_key()
-            .unwrap()
-            .stream(0)
     }
 
     proptest! {

@@ -8,8 +8,7 @@ use rand::Rng;
 
 use crate::law::Law;
 use crate::support::random::uniform_below_u128;
-#[cfg(target_arch = "x86_64")]
-use crate::support::simd::{Avx2, Avx512};
+use crate::support::simd::vectorised;
 
 /// Outputs of a block. More of them make the pass over the row faster, and each draw slower.
 pub(super) const BLOCK: usize = 64;
@@ -19,40 +18,6 @@ const WHOLE: f64 = (1u64 << 52) as f64;
 /// An integer is low + 2⁴⁸ · high, with low below 2⁴⁸ and high below 2⁵².
 const LOW_BITS: u32 = 48;
 const LOW: f64 = (1u64 << LOW_BITS) as f64;
-
-/// Calls a function that is compiled for the widest vectors of this machine.
-macro_rules! vectorised {
-    ($portable:ident, $avx2:ident, $avx512:ident, ($($name:ident: $kind:ty),*) -> $result:ty) => {
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-        fn $avx512($($name: $kind),*) -> $result {
-            $portable($($name),*)
-        }
-
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2")]
-        fn $avx2($($name: $kind),*) -> $result {
-            $portable($($name),*)
-        }
-    };
-}
-
-macro_rules! call {
-    ($portable:ident, $avx2:ident, $avx512:ident, ($($argument:expr),*)) => {{
-        #[cfg(target_arch = "x86_64")]
-        {
-            if Avx512::detect().is_some() {
-                // SAFETY: the features were detected.
-                return unsafe { $avx512($($argument),*) };
-            }
-            if Avx2::detect().is_some() {
-                // SAFETY: the feature was detected.
-                return unsafe { $avx2($($argument),*) };
-            }
-        }
-        $portable($($argument),*)
-    }};
-}
 
 /// One look at a row as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,12 +29,10 @@ pub(super) struct Seen {
     pub(super) most: u64,
 }
 
-/// Looks at all numbers of a row.
-pub(super) fn see(row: &[f64]) -> Seen {
-    call!(see_portable, see_avx2, see_avx512, (row))
+vectorised! {
+    /// Looks at all numbers of a row.
+    pub(super) fn see = see_portable(row: &[f64]) -> Seen
 }
-
-vectorised!(see_portable, see_avx2, see_avx512, (row: &[f64]) -> Seen);
 
 #[inline(always)]
 #[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
@@ -172,7 +135,7 @@ pub(super) struct Sums {
 impl Sums {
     /// Adds up the integers of a row.
     pub(super) fn fill(&mut self, row: &[f64], scale: Scale) {
-        call!(fill_portable, fill_avx2, fill_avx512, (self, row, scale));
+        fill(self, row, scale);
     }
 
     /// Draws one output of the row, with probability integer / total exactly.
@@ -191,7 +154,7 @@ impl Sums {
     }
 }
 
-vectorised!(fill_portable, fill_avx2, fill_avx512, (sums: &mut Sums, row: &[f64], scale: Scale) -> ());
+vectorised! { fn fill = fill_portable(sums: &mut Sums, row: &[f64], scale: Scale) }
 
 #[inline(always)]
 #[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
@@ -229,17 +192,10 @@ fn fill_portable(sums: &mut Sums, row: &[f64], scale: Scale) {
     sums.positive = positive.iter().sum::<u64>() as usize;
 }
 
-/// The place in a block of the output at `u`, a number below the block's sum.
-fn within(outputs: &[f64], scale: Scale, u: u128) -> u32 {
-    call!(
-        within_portable,
-        within_avx2,
-        within_avx512,
-        (outputs, scale, u)
-    )
+vectorised! {
+    /// The place in a block of the output at `u`, a number below the block's sum.
+    fn within = within_portable(outputs: &[f64], scale: Scale, u: u128) -> u32
 }
-
-vectorised!(within_portable, within_avx2, within_avx512, (outputs: &[f64], scale: Scale, u: u128) -> u32);
 
 #[inline(always)]
 fn within_portable(outputs: &[f64], scale: Scale, u: u128) -> u32 {

@@ -9,8 +9,6 @@
 //! ([`largest_loss`](crate::guarantee::proved::audit::largest_loss)) and passed to [`FiniteLaw::with_loss`]. A paper's
 //! claim about a mechanism is not accepted as a proof.
 
-mod alike;
-mod by_rank;
 mod integers;
 mod tables;
 
@@ -32,10 +30,6 @@ use crate::support::parallel::{Control, install};
 use crate::support::random::{Key, Randomness, uniform_below};
 use crate::words::space::MetricSpace;
 
-pub use alike::Alike;
-use alike::AlikeLaw;
-use by_rank::Ranked;
-pub use by_rank::{LawByRank, Ranks};
 use integers::{Scale, Seen, Sums, see};
 use tables::{DrawTable, MIN_TABLE_DRAWS, Tables};
 
@@ -46,18 +40,6 @@ pub trait Rows: Send + Sync {
     /// # Errors
     /// Those of a function that the caller has passed.
     fn write(&self, word: u32, row: &mut [f64]) -> Result<()>;
-
-    /// The law of ranks, if a word's row is this law in the order of its distances. Then draws need
-    /// no row.
-    fn by_rank(&self) -> Option<Ranks<'_>> {
-        None
-    }
-
-    /// The probabilities of the word itself and of any other output, if these are the same for all
-    /// words. Then draws need no row.
-    fn alike(&self) -> Option<Alike> {
-        None
-    }
 }
 
 impl<F: Fn(u32, &mut [f64]) -> Result<()> + Send + Sync> Rows for F {
@@ -218,7 +200,7 @@ impl FiniteLaw {
 
     fn draw_word(
         &self,
-        Scratch { row, sums, ranked }: &mut Scratch,
+        Scratch { row, sums }: &mut Scratch,
         id: u32,
         count: usize,
         rng: &mut impl Rng,
@@ -228,19 +210,6 @@ impl FiniteLaw {
             let scale = self.read(id, row)?;
             sums.fill(row, scale);
             (0..count).for_each(|_| drawn(sums.sample(row, scale, rng)));
-            return Ok(());
-        }
-        if let Some(alike) = self.rows.alike()
-            && self.excluded.is_empty()
-            && let Some(law) = AlikeLaw::of(alike, self.vocabulary().len() as u32)
-        {
-            (0..count).for_each(|_| drawn(law.sample(id, rng)));
-            return Ok(());
-        }
-        if let Some(ranks) = self.rows.by_rank()
-            && self.excluded.is_empty()
-        {
-            ranked.draw(ranks, &self.tables, id, count, rng, drawn);
             return Ok(());
         }
         // A row that was read once without error is read again without error.
@@ -374,12 +343,11 @@ impl Mechanism for FiniteLaw {
     }
 }
 
-/// A row of one word, and its sums or its order.
+/// A row of one word, and its sums.
 #[derive(Default)]
 pub(super) struct Scratch {
     row: Vec<f64>,
     sums: Sums,
-    ranked: Ranked,
 }
 
 impl WordDraws for FiniteLaw {
@@ -404,14 +372,11 @@ impl WordDraws for FiniteLaw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::assert_law;
-    use crate::{Embedding, Metric, Vocabulary};
+    use crate::testing::{assert_law, from_vectors};
+    use crate::{Embedding, Metric};
 
     fn space(words: usize) -> Arc<Embedding> {
-        let names: Vec<String> = (0..words).map(|i| format!("w{i}")).collect();
-        let vectors = (0..words).map(|i| i as f32).collect();
-        let vocabulary = Vocabulary::new(names).unwrap();
-        Arc::new(Embedding::new(vocabulary, vectors, 1, Metric::Euclidean).unwrap())
+        from_vectors((0..words).map(|i| i as f32).collect(), 1, Metric::Euclidean)
     }
 
     fn mechanism(rows: Vec<Vec<f64>>, randomness: Randomness) -> FiniteLaw {

@@ -1,12 +1,9 @@
 //! The tables of words that are drawn often.
 //!
-//! A row costs time each time it is read, a table once. The time that a word's rows have cost is
-//! added up. Once it would have paid for the word's table, the table is built and kept. So no word
-//! costs more than about twice the best choice in hindsight, whether its row takes microseconds or
-//! milliseconds.
+//! A row costs time each time it is read, a table once. Once a word's rows have cost as much time as
+//! its table, this is built and kept, whether a row takes microseconds or milliseconds.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rand::Rng;
@@ -14,15 +11,13 @@ use rand::Rng;
 use super::integers::Scale;
 use crate::law::Law;
 use crate::law::alias::AliasTable;
-use crate::law::word_cache::{CacheBudget, WordCache};
+use crate::law::word_cache::{CacheBudget, Spent, WordCache};
 
 /// From this many draws of a word in a call on, its table is built at once if there is room.
 pub(super) const MIN_TABLE_DRAWS: usize = 64;
 /// A table costs about this many nanoseconds for each possible output: an estimate from rows of
 /// 20,000 outputs. It decides when a table is made, and no output.
 const NANOS_PER_OUTPUT: usize = 13;
-/// An order costs about this many nanoseconds for each word.
-const NANOS_PER_WORD: usize = 8;
 /// A draw without a table costs about this many nanoseconds more than one with it.
 const NANOS_PER_DRAW: usize = 100;
 
@@ -98,57 +93,12 @@ fn positive(law: &Law) -> Law {
     Law::of_weights(law.weights().filter(|weight| *weight > 0))
 }
 
-/// All words in the order of their distances from a word.
-#[derive(Debug)]
-pub(super) enum WordOrder {
-    /// For up to 2¹⁶ words.
-    Short(Box<[u16]>),
-    Long(Box<[u32]>),
-}
-
-impl WordOrder {
-    /// The order of so many words, given from the first.
-    pub(super) fn of(words: usize, ids: impl Iterator<Item = u32>) -> Self {
-        match Self::is_short(words) {
-            true => WordOrder::Short(ids.map(|id| id as u16).collect()),
-            false => WordOrder::Long(ids.collect()),
-        }
-    }
-
-    /// The word of a rank.
-    ///
-    /// # Panics
-    /// Panics if there are not so many words.
-    #[inline]
-    pub(super) fn at(&self, rank: u32) -> u32 {
-        match self {
-            WordOrder::Short(ids) => ids[rank as usize].into(),
-            WordOrder::Long(ids) => ids[rank as usize],
-        }
-    }
-
-    fn is_short(words: usize) -> bool {
-        words <= 1 << u16::BITS
-    }
-
-    /// The bytes of the order of so many words.
-    fn bytes(words: usize) -> usize {
-        let each = match Self::is_short(words) {
-            true => size_of::<u16>(),
-            false => size_of::<u32>(),
-        };
-        size_of::<Self>() + words * each
-    }
-}
-
 /// The tables that are kept, and what the rows of other words have cost.
 pub(super) struct Tables {
     words: usize,
     kept: WordCache<DrawTable>,
-    orders: WordCache<WordOrder>,
-    /// Nanoseconds that each word's rows and draws have cost so far. The system supplies zeroed
-    /// pages on first use.
-    spent: Box<[AtomicU32]>,
+    /// Nanoseconds that each word's rows and draws have cost.
+    spent: Spent,
 }
 
 impl Tables {
@@ -156,9 +106,8 @@ impl Tables {
         let share = budget.limit();
         Tables {
             words,
-            kept: WordCache::new(words, budget.clone(), share),
-            orders: WordCache::new(words, budget, share),
-            spent: bytemuck::zeroed_slice_box(words),
+            kept: WordCache::new(words, budget, share),
+            spent: Spent::new(words),
         }
     }
 
@@ -177,34 +126,8 @@ impl Tables {
             // It is built for this call alone.
             return draws >= price;
         }
-        // At most a quarter of what fits, so that the sum does not overflow before it is enough.
-        let now = (row.as_nanos() as usize).saturating_add(draws).min(1 << 30);
-        let before = self.spent[id as usize].fetch_add(now as u32, Ordering::Relaxed);
-        count >= MIN_TABLE_DRAWS || before as usize + now >= price
-    }
-
-    /// The words in the order of their distances from a word, if it is kept.
-    #[inline]
-    pub(super) fn order(&self, id: u32) -> Option<&WordOrder> {
-        self.orders.get(id)
-    }
-
-    /// Whether a word's order pays now: its distances took `row`, and `count` words of it are looked
-    /// up.
-    pub(super) fn order_pays(&self, id: u32, count: usize, row: Duration) -> bool {
-        if self.orders.room(WordOrder::bytes(self.words)) == 0 {
-            return false;
-        }
-        let price = self.words * NANOS_PER_WORD;
-        let looks = count.saturating_mul(price / 4);
-        let now = (row.as_nanos() as usize).saturating_add(looks).min(1 << 30);
-        let before = self.spent[id as usize].fetch_add(now as u32, Ordering::Relaxed);
-        before as usize + now >= price
-    }
-
-    /// Keeps a word's order, if there is room.
-    pub(super) fn keep_order(&self, id: u32, order: WordOrder) {
-        let _ = self.orders.keep(id, order, WordOrder::bytes(self.words));
+        let now = (row.as_nanos() as usize).saturating_add(draws);
+        self.spent.add(id, now) >= price || count >= MIN_TABLE_DRAWS
     }
 
     /// Keeps a table; gives it back if there is no room.

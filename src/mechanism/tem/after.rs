@@ -6,8 +6,7 @@ use rand::Rng;
 
 use super::draw::DrawScratch;
 use super::neighborhoods::Row;
-use super::output_distances::OutputDistances;
-use super::outside::Distances;
+use super::output_distances::output_distances;
 use super::{Sampler, Tem};
 use crate::cover::Cover;
 use crate::distance::neighbors::Grid;
@@ -72,16 +71,11 @@ impl Tem {
     ) {
         const SOME: usize = 64;
         let terms = self.terms(self.cover.as_deref(), grid);
-        let (far, mut apart) = ([f64::INFINITY; SOME], [0.0; SOME]);
+        let mut apart = [0.0; SOME];
         factors.clear();
         for ranks in ranks.chunks(SOME) {
             let apart = &mut apart[..ranks.len()];
-            let distances = OutputDistances {
-                space: &*self.space,
-                id,
-                cover: self.cover.as_deref(),
-            };
-            distances.distances(ranks, &far[..ranks.len()], apart);
+            output_distances(&*self.space, id, self.cover.as_deref(), ranks, apart);
             factors.extend(apart.iter().map(|d| terms.factor(grid.round(*d))));
         }
     }

@@ -6,6 +6,7 @@ use rand::rngs::ChaCha12Rng;
 use super::draw::DrawScratch;
 use super::row_table::{RowLaw, RowTable};
 use super::{Sampler, Tem};
+use crate::cover::word_of;
 use crate::mechanism::grouped::{Chunk, WordDraws};
 use crate::support::error::Result;
 
@@ -101,7 +102,7 @@ impl Tem {
         };
         for (slot, &x) in out.iter_mut().zip(xs) {
             let y = table.sample_by(x, rng, &mut law);
-            *slot = cover.map_or(y, |cover| cover.id(y));
+            *slot = word_of(cover, y);
             if excluding.is_some_and(|cover| cover.rank(*slot).is_none()) {
                 self.draw_word(id, 1, rng, scratch, |y| *slot = y);
             }
@@ -136,21 +137,16 @@ impl WordDraws for Tem {
 mod tests {
     use std::sync::Arc;
 
-    use rand::RngExt;
-
     use super::super::Truncation;
     use super::*;
     use crate::cover::Cover;
     use crate::testing::assert_law;
-    use crate::{Embedding, Metric, Randomness, Vocabulary};
+    use crate::{Embedding, Metric, Randomness};
 
     const WORDS: u32 = 60;
 
     fn embedding() -> Arc<Embedding> {
-        let mut rng = Randomness::new(Some(3)).next_key().unwrap().stream(0);
-        let words = Vocabulary::new((0..WORDS).map(|i| i.to_string())).expect("distinct");
-        let vectors = (0..WORDS * 4).map(|_| rng.random::<f32>()).collect();
-        Arc::new(Embedding::new(words, vectors, 4, Metric::Euclidean).expect("points"))
+        crate::testing::embedding(WORDS as usize, 4, 0.5, Metric::Euclidean, 3)
     }
 
     /// A Tem that keeps the tables of all words.
@@ -173,7 +169,7 @@ mod tests {
         let covered = plain.with_cover(Some(Arc::new(cover))).unwrap();
         let excluding = plain.excluding(&[0, 5, 9]).unwrap();
         for tem in [plain, covered, excluding].map(with_tables) {
-            let mut rng = Randomness::new(Some(8)).next_key().unwrap().stream(0);
+            let mut rng = crate::testing::rng(8);
             let mut scratch = DrawScratch::default();
             let counts = [1, 3, 15, 2, 16, 7];
             let chunk = |i: usize| Chunk {

@@ -6,11 +6,11 @@
 
 use super::Tem;
 use super::law::{FLOOR_EXPONENT, LOG2_FLOOR, LOG2_LARGEST};
+use crate::cover::word_of;
 use crate::distance::neighbors::Grid;
 use crate::law::base::BaseMeasure;
 use crate::support::arithmetic::exp_minus;
-#[cfg(target_arch = "x86_64")]
-use crate::support::simd::{Avx2, Avx512};
+use crate::support::simd::vectorised;
 use crate::words::space::{MetricSpace, rows_together};
 
 /// Working memory for the laws of some words.
@@ -59,7 +59,7 @@ impl Tem {
                     let (total, spread) = match &self.base {
                         None => weights(scores, eta, self.gamma),
                         Some(base) => {
-                            let id = |rank| self.cover.as_ref().map_or(rank, |c| c.id(rank));
+                            let id = |rank| word_of(self.cover.as_deref(), rank);
                             based_weights(scores, eta, self.gamma, base, id)
                         }
                     };
@@ -173,21 +173,10 @@ fn shortened_weight(exponent: f64, scale: f64, least: f64) -> f64 {
     (if scaled < ROUND { below } else { scaled }) / scale
 }
 
-/// Turns scores into weights relative to the largest. Returns their sum, and the sum of each weight
-/// times its exponent.
-fn weights(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if Avx512::detect().is_some() {
-            // SAFETY: the machine has the set, as the proof says.
-            return unsafe { weights_avx512(scores, eta, gamma) };
-        }
-        if Avx2::detect().is_some() {
-            // SAFETY: the machine has the set, as the proof says.
-            return unsafe { weights_avx2(scores, eta, gamma) };
-        }
-    }
-    weights_portable(scores, eta, gamma)
+vectorised! {
+    /// Turns scores into weights relative to the largest. Returns their sum, and the sum of each
+    /// weight times its exponent.
+    fn weights = weights_portable(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64)
 }
 
 /// The same with a base measure; `id` is the word of each score.
@@ -216,47 +205,15 @@ fn based_weights(
     (sum, spread)
 }
 
-/// Turns scores into weights of at most `scale` as [`shortened_weight`] does; writes their exponents.
-fn shortened_weights(
-    scores: &mut [f64],
-    exponents: &mut [f64],
-    law: (f64, f64),
-    integers: (f64, f64),
-) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if Avx512::detect().is_some() {
-            // SAFETY: the machine has the set, as the proof says.
-            return unsafe { shortened_avx512(scores, exponents, law, integers) };
-        }
-        if Avx2::detect().is_some() {
-            // SAFETY: the machine has the set, as the proof says.
-            return unsafe { shortened_avx2(scores, exponents, law, integers) };
-        }
-    }
-    shortened_portable(scores, exponents, law, integers);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn shortened_avx512(
-    scores: &mut [f64],
-    exponents: &mut [f64],
-    law: (f64, f64),
-    integers: (f64, f64),
-) {
-    shortened_portable(scores, exponents, law, integers);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn shortened_avx2(
-    scores: &mut [f64],
-    exponents: &mut [f64],
-    law: (f64, f64),
-    integers: (f64, f64),
-) {
-    shortened_portable(scores, exponents, law, integers);
+vectorised! {
+    /// Turns scores into weights of at most `scale` as [`shortened_weight`] does; writes their
+    /// exponents.
+    fn shortened_weights = shortened_portable(
+        scores: &mut [f64],
+        exponents: &mut [f64],
+        law: (f64, f64),
+        integers: (f64, f64)
+    )
 }
 
 #[inline(always)]
@@ -272,18 +229,6 @@ fn shortened_portable(
         *exponent = if x < floor { x } else { floor };
         *score = shortened_weight(*exponent, scale, least);
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn weights_avx512(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64) {
-    weights_portable(scores, eta, gamma)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn weights_avx2(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64) {
-    weights_portable(scores, eta, gamma)
 }
 
 #[inline(always)]

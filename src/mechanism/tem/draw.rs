@@ -9,14 +9,14 @@ use super::level_bins::BinBuilder;
 use super::level_cuts::Bins;
 use super::levels::LevelTable;
 use super::neighborhoods::Row;
-use super::output_distances::OutputDistances;
+use super::output_distances::output_distances;
 use super::rejection::{self, ListLaw, ListTable};
 use super::rough_distances::LANES;
 use super::row_table::{RowLaw, RowTable};
 use super::shells::ShellLaw;
 use super::terms::Terms;
 use super::{Sampler, Tem, gumbel};
-use crate::cover::Cover;
+use crate::cover::{Cover, word_of};
 use crate::distance::neighbors::Grid;
 use crate::law::Law;
 use crate::law::alias::{AliasTable, Thresholds};
@@ -111,8 +111,7 @@ impl Tem {
         let cover = self.cover.as_deref();
         self.fill_law(cover, id, row, whole);
         for _ in 0..count {
-            let rank = whole.sample(rng);
-            drawn(cover.map_or(rank, |cover| cover.id(rank)));
+            drawn(word_of(cover, whole.sample(rng)));
         }
     }
 
@@ -153,8 +152,7 @@ impl Tem {
     ) {
         if self.sampler == Sampler::Gumbel {
             let gumbel = self.gumbel(cover, id, &mut scratch.row);
-            let released = |rank| cover.map_or(rank, |cover| cover.id(rank));
-            return (0..count).for_each(|_| drawn(released(gumbel.sample(rng))));
+            return (0..count).for_each(|_| drawn(word_of(cover, gumbel.sample(rng))));
         }
         if let (Some(around), true) = (
             self.space.shells(id),
@@ -183,7 +181,7 @@ impl Tem {
             return gumbel::Gumbel::new(self.epsilon, self.gamma, scores);
         };
         for (score, rank) in scores.iter_mut().zip(0..) {
-            let id = cover.map_or(rank, |cover| cover.id(rank));
+            let id = word_of(cover, rank);
             let penalty = base.penalties()[id as usize];
             *score = self.epsilon / 2.0 * score.min(self.gamma) + penalty;
         }
@@ -205,13 +203,7 @@ impl Tem {
             cover,
             id,
         };
-        // Two loops: without a cover, the drawn rank is the word itself.
-        match cover {
-            None => table.sample_many(count, rng, &mut law, drawn),
-            Some(cover) => {
-                table.sample_many(count, rng, &mut law, |rank| drawn(cover.id(rank)));
-            }
-        }
+        table.sample_many(count, rng, &mut law, |rank| drawn(word_of(cover, rank)));
     }
 
     /// Draws from the word's whole law and keeps its table.
@@ -230,8 +222,7 @@ impl Tem {
         if !fits && count < outputs / 4 {
             let DrawScratch { row, whole, .. } = scratch;
             self.fill_law(cover, id, row, whole);
-            let released = |rank| cover.map_or(rank, |cover| cover.id(rank));
-            return (0..count).for_each(|_| drawn(released(whole.sample(rng))));
+            return (0..count).for_each(|_| drawn(word_of(cover, whole.sample(rng))));
         }
         let table = self.row_table(cover, id, scratch);
         // Another thread may have kept a row meanwhile: it has the same law.
@@ -270,7 +261,7 @@ impl Tem {
         match base {
             None => each.extend(scores.iter().map(|d| bins.bin(eta * d, 0.0))),
             Some(base) => each.extend((0u32..).zip(scores).map(|(rank, d)| {
-                let id = cover.map_or(rank, |cover| cover.id(rank));
+                let id = word_of(cover, rank);
                 bins.bin(eta * *d, base.penalties()[id as usize])
             })),
         }
@@ -333,7 +324,6 @@ impl Tem {
     pub(super) fn terms<'a>(&'a self, cover: Option<&'a Cover>, grid: Grid) -> Terms<'a> {
         Terms {
             eta: self.epsilon / 2.0,
-            per_eta: 2.0 / self.epsilon,
             gamma: self.gamma,
             grid,
             cover,
@@ -361,15 +351,16 @@ impl Tem {
     ) {
         let space = &*self.space;
         let terms = self.terms(cover, grid);
-        let distances = OutputDistances { space, id, cover };
+        let distances = |outputs: &[u32], out: &mut [f64]| {
+            output_distances(space, id, cover, outputs, out);
+        };
         let most = self.cache.tries_per_row();
         let (mut tries, mut left) = (0, count);
-        let released = |y| cover.map_or(y, |cover| cover.id(y));
         let mut from_table = |table: &ListTable| {
             let again = || self.list_again(id, terms);
             let counts = (left, most);
             (left, tries) = table.sample(again, terms, rng, counts, &distances, |y| {
-                drawn(released(y))
+                drawn(word_of(cover, y))
             });
         };
         match self.cache.lists.get(id) {
@@ -403,7 +394,7 @@ impl Tem {
                         let (y, made) = list_law.sample(list, terms, rng, most - tries, &distances);
                         tries += made;
                         if let Some(y) = y {
-                            drawn(released(y));
+                            drawn(word_of(cover, y));
                             left -= 1;
                         }
                     }

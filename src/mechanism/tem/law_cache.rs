@@ -7,14 +7,12 @@
 //! four times.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::rejection::ListTable;
 use super::row_table::RowTable;
 use super::shells::ShellLaw;
 use crate::cover::Cover;
-use crate::law::word_cache::{CacheBudget, WordCache};
-use crate::support::fork::Once;
+use crate::law::word_cache::{CacheBudget, Spent, WordCache};
 use crate::support::prefetch::prefetch;
 use crate::words::space::MetricSpace;
 
@@ -28,19 +26,15 @@ const LIST_EIGHTHS: usize = 3;
 /// The cost of a try outside the list, in sixteenths of the unit of [`LawCache::row_price`].
 const TRY_COST: u32 = 16;
 /// A row with its table, made alone, costs about as much as one try per this many words. Measured at
-/// n = 50: 170 µs.
-const WORDS_PER_TRY: usize = 6;
+/// n = 50: 170 µs, beside tries that wait for memory.
+const WORDS_PER_TRY: usize = 16;
 /// The same behind a cover. A try and a row both look at each word of a set. Measured with sets of 40
-/// words: 230 ns and 600 µs.
-const WORDS_PER_TRY_BY_SETS: usize = 8;
+/// words: 480 ns and 600 µs.
+const WORDS_PER_TRY_BY_SETS: usize = 16;
 /// A row that is made with those of other words counts as this part of a row. Measured, it costs a
 /// half or, behind a cover, a fifth. The lower price there was the best from a million words on.
 const ROWS_TOGETHER: u32 = 2;
 const ROWS_TOGETHER_BY_SETS: u32 = 16;
-
-/// Number of counters of a word's cost. Two words that share a counter share the decision to keep a
-/// law, which then comes too early.
-const COUNTERS: usize = 1 << 17;
 
 /// The cached laws of one Tem.
 pub(super) struct LawCache {
@@ -51,9 +45,7 @@ pub(super) struct LawCache {
     pub(super) rows: WordCache<RowTable>,
     pub(super) lists: WordCache<ListTable>,
     pub(super) shells: WordCache<ShellLaw>,
-    /// The cost of each word so far. The system supplies zeroed pages on first use, so a Tem at
-    /// another ε costs nothing at first.
-    spent: Once<Box<[AtomicU32]>>,
+    spent: Spent,
 }
 
 impl LawCache {
@@ -82,7 +74,7 @@ impl LawCache {
             rows: WordCache::new(words, budget.clone(), eighths(row_eighths)),
             lists: WordCache::new(words, budget.clone(), eighths(LIST_EIGHTHS)),
             shells: WordCache::new(words, budget.clone(), eighths(8)),
-            spent: Once::new(),
+            spent: Spent::new(words),
         }
     }
 
@@ -100,15 +92,9 @@ impl LawCache {
         }
     }
 
-    fn spent_slot(&self, id: u32) -> &AtomicU32 {
-        let count = self.words.next_power_of_two().min(COUNTERS);
-        let made = || bytemuck::zeroed_slice_box(count);
-        &self.spent.get_or_init(made)[id as usize & (count - 1)]
-    }
-
     /// Whether a word has been drawn before.
     pub(super) fn was_drawn(&self, id: u32) -> bool {
-        self.spent_slot(id).load(Ordering::Relaxed) > 0
+        self.spent.on(id) > 0
     }
 
     /// Whether it pays to draw `count` more outputs of a word from its whole row, made for this draw.
@@ -126,7 +112,7 @@ impl LawCache {
         let now = count.saturating_mul(3 * TRY_COST as usize);
         let before = match self.rows.free_bytes() > self.row_bytes {
             // Earlier draws count only if there is room to keep the row.
-            true => self.spent_slot(id).load(Ordering::Relaxed) as usize,
+            true => self.spent.on(id),
             false => 0,
         };
         before.saturating_add(now) >= price as usize
@@ -144,12 +130,11 @@ impl LawCache {
 
     /// Charges a word with one call and its tries.
     pub(super) fn charge(&self, id: u32, tries: u32) {
-        let price = tries.saturating_mul(TRY_COST).min(1 << 30) + 1;
-        self.spent_slot(id).fetch_add(price, Ordering::Relaxed);
+        self.spent.add(id, tries as usize * TRY_COST as usize + 1);
     }
 
     /// Records that a word's row is kept.
     pub(super) fn settle(&self, id: u32) {
-        self.spent_slot(id).store(0, Ordering::Relaxed);
+        self.spent.settle(id);
     }
 }

@@ -5,8 +5,7 @@ use super::level_cuts::{Bins, LAST, MOST_ERROR};
 use super::rough_distances::{LANES, ROWS, RoughDistances};
 use crate::cover::Cover;
 use crate::law::base::BaseMeasure;
-#[cfg(target_arch = "x86_64")]
-use crate::support::simd::{Avx2, Avx512};
+use crate::support::simd::vectorised;
 use crate::words::space::MetricSpace;
 
 /// Outputs whose bins are turned together from rows of words into rows of outputs.
@@ -108,50 +107,16 @@ struct Scales {
     penalty: [f32; LANES],
 }
 
-/// Writes the bins of rows of distances, to which each row's penalty is added; adds zero times each
-/// distance to its lane of `zeros`.
-fn bin_all(
-    rows: &[f32],
-    scales: &Scales,
-    penalties: Option<&[f64]>,
-    zeros: &mut [f32; LANES],
-    columns: &mut [[u8; LANES]],
-) {
-    #[cfg(target_arch = "x86_64")]
-    if Avx512::detect().is_some() {
-        // SAFETY: the machine has the set, as the proof says.
-        return unsafe { bin_avx512(rows, scales, penalties, zeros, columns) };
-    }
-    #[cfg(target_arch = "x86_64")]
-    if Avx2::detect().is_some() {
-        // SAFETY: as above.
-        return unsafe { bin_avx2(rows, scales, penalties, zeros, columns) };
-    }
-    bin_portable(rows, scales, penalties, zeros, columns);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn bin_avx2(
-    rows: &[f32],
-    scales: &Scales,
-    penalties: Option<&[f64]>,
-    zeros: &mut [f32; LANES],
-    columns: &mut [[u8; LANES]],
-) {
-    bin_portable(rows, scales, penalties, zeros, columns);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn bin_avx512(
-    rows: &[f32],
-    scales: &Scales,
-    penalties: Option<&[f64]>,
-    zeros: &mut [f32; LANES],
-    columns: &mut [[u8; LANES]],
-) {
-    bin_portable(rows, scales, penalties, zeros, columns);
+vectorised! {
+    /// Writes the bins of rows of distances, to which each row's penalty is added; adds zero times
+    /// each distance to its lane of `zeros`.
+    fn bin_all = bin_portable(
+        rows: &[f32],
+        scales: &Scales,
+        penalties: Option<&[f64]>,
+        zeros: &mut [f32; LANES],
+        columns: &mut [[u8; LANES]]
+    )
 }
 
 #[inline(always)]
@@ -203,20 +168,14 @@ fn bin_each(
     *zeros = sums;
 }
 
-/// Writes each word's bins of all outputs. An output's bin is the least of those of its set.
-fn turn_all(cover: Option<&Cover>, columns: &[[u8; LANES]], outputs: usize, bins: &mut [u8]) {
-    #[cfg(target_arch = "x86_64")]
-    if Avx2::detect().is_some() {
-        // SAFETY: the machine has the set, as the proof says.
-        return unsafe { turn_avx2(cover, columns, outputs, bins) };
-    }
-    turn_portable(cover, columns, outputs, bins);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn turn_avx2(cover: Option<&Cover>, columns: &[[u8; LANES]], outputs: usize, bins: &mut [u8]) {
-    turn_portable(cover, columns, outputs, bins);
+vectorised! {
+    /// Writes each word's bins of all outputs. An output's bin is the least of those of its set.
+    fn turn_all = turn_portable(
+        cover: Option<&Cover>,
+        columns: &[[u8; LANES]],
+        outputs: usize,
+        bins: &mut [u8]
+    )
 }
 
 #[inline(always)]
@@ -251,23 +210,14 @@ mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
-    use rand::RngExt;
 
     use super::super::levels::LevelTable;
     use super::super::{Tem, Truncation};
     use super::*;
     use crate::distance::neighbors::Grid;
     use crate::law::base::shortened;
-    use crate::testing::assert_law;
-    use crate::{Embedding, Mechanism, Metric, Randomness, Vocabulary};
-
-    fn embedding(count: usize, dim: usize, metric: Metric, scale: f32, seed: u64) -> Embedding {
-        let mut rng = Randomness::new(Some(seed)).next_key().unwrap().stream(0);
-        let words = Vocabulary::new((0..count).map(|i| i.to_string())).expect("distinct");
-        let number = |_| (rng.random::<f32>() - 0.5) * scale;
-        let vectors = (0..count * dim).map(number).collect();
-        Embedding::new(words, vectors, dim, metric).expect("points")
-    }
+    use crate::testing::{assert_law, embedding};
+    use crate::{Embedding, Mechanism, Metric, Randomness};
 
     fn cover_of(e: &Embedding, k: usize) -> Cover {
         let count = e.vocabulary().len() as u32;
@@ -286,21 +236,21 @@ mod tests {
         ) {
             let metric = [Metric::Euclidean, Metric::Angular, Metric::Poincare][metric];
             let scale = 1.9 / (dim as f32).sqrt();
-            let e = embedding(count, dim, metric, scale, seed);
+            let e = embedding(count, dim, scale / 2.0, metric, seed);
             let cover = (k > 0).then(|| cover_of(&e, k));
             let ids: Vec<u32> = (0..count.min(lanes) as u32).map(|i| i * 7919 % count as u32).collect();
             let weights: Vec<f64> = (0..count).map(|i| 1.0 / (1 + i * 31 % count) as f64).collect();
             let base = BaseMeasure::new(&weights).unwrap().filter(|_| k == 0 && seed % 2 == 0);
             let base = base.as_ref();
             let bins = |far: f64| Bins::new(eta, gamma, base, eta * far + 3.0);
-            let grid = Grid::of(&e);
+            let grid = Grid::of(&*e);
             let (mut row, mut scores) = (vec![0.0; count], Vec::new());
             let mut found = Vec::new();
             let mut builder = BinBuilder::default();
             // Twice, so that memory is used again.
             for _ in 0..2 {
                 found.clear();
-                let built = builder.build(&e, cover.as_ref(), base, eta, bins, &ids, |id, bins, each| {
+                let built = builder.build(&*e, cover.as_ref(), base, eta, bins, &ids, |id, bins, each| {
                     found.push(id);
                     e.distances(id, &mut row);
                     match &cover {
@@ -324,11 +274,11 @@ mod tests {
 
     #[test]
     fn extreme_scales_are_left_to_exact_distances() {
-        let e = embedding(300, 4, Metric::Euclidean, 1.0, 1);
+        let e = embedding(300, 4, 0.5, Metric::Euclidean, 1);
         for eta in [1e-30, 1e-300, 1e30] {
             let bins = |far: f64| Bins::new(eta, f64::INFINITY, None, eta * far);
             let mut builder = BinBuilder::default();
-            let built = builder.build(&e, None, None, eta, bins, &[1, 2], |_, _, _| ());
+            let built = builder.build(&*e, None, None, eta, bins, &[1, 2], |_, _, _| ());
             let exact = eta * bins(1.0).per_exponent;
             assert_eq!(built, (1e-15..1e15).contains(&exact), "η = {eta}");
         }
@@ -339,7 +289,7 @@ mod tests {
     #[test]
     fn draws_from_tables_made_together_have_the_law() {
         const WORDS: usize = 3000;
-        let e = Arc::new(embedding(WORDS, 6, Metric::Euclidean, 4.0, 2));
+        let e = embedding(WORDS, 6, 2.0, Metric::Euclidean, 2);
         for epsilon in [1.0, 5.0] {
             let plain = Tem::new(
                 e.clone(),

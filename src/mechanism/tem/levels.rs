@@ -344,7 +344,6 @@ pub(super) mod tests {
 
     use super::super::level_cuts::MOST_ERROR;
     use super::*;
-    use crate::Randomness;
     use crate::law::base::{BaseMeasure, shortened};
     use crate::law::weight;
     use crate::testing::assert_law;
@@ -457,7 +456,7 @@ pub(super) mod tests {
     }
 
     fn random(count: usize, seed: u64) -> Vec<f64> {
-        let mut rng = Randomness::new(Some(seed)).next_key().unwrap().stream(0);
+        let mut rng = crate::testing::rng(seed);
         (0..count)
             .map(|_| 2.0 + 3.0 * rng.random::<f64>().sqrt())
             .collect()
@@ -493,7 +492,7 @@ pub(super) mod tests {
     /// χ² of draws in batches and one by one, with open draws of every kind.
     #[test]
     fn draws_follow_the_law() {
-        let mut rng = Randomness::new(Some(8)).next_key().unwrap().stream(0);
+        let mut rng = crate::testing::rng(8);
         let mut near = random(2000, 3);
         near[7] = 0.0;
         let cases = [
@@ -534,7 +533,7 @@ pub(super) mod tests {
     /// An open draw is accepted as often as the bits behind its first 16 bits of u say.
     #[test]
     fn open_draws_are_accepted_in_proportion() {
-        let mut rng = Randomness::new(Some(9)).next_key().unwrap().stream(0);
+        let mut rng = crate::testing::rng(9);
         let distances = random(3000, 5);
         let exact = |y: u32| weight(2.0 * distances[y as usize]);
         let table = table(2.0, f64::INFINITY, &distances, |_| 0.0);

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use rand::rngs::ChaCha12Rng;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::cover::Cover;
+use crate::cover::{Cover, word_of};
 use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::guarantee::{Certificate, Guarantee, Unchanged};
 use crate::law::base::{BaseMeasure, shortened};
@@ -450,7 +450,7 @@ impl Tem {
         law.fill(self.epsilon / 2.0, self.gamma, scores);
         if let Some(base) = &self.base {
             law.change(|rank, weight| {
-                let id = cover.map_or(rank as u32, |cover| cover.id(rank as u32));
+                let id = word_of(cover, rank as u32);
                 shortened(weight, base.shift()) * u128::from(base.weight(id))
             });
         }
@@ -482,7 +482,7 @@ impl Tem {
         let base = self.base.as_deref()?;
         let mut sum = 0.0;
         for (weight, rank) in weights.iter_mut().zip(0..) {
-            let id = self.cover.as_ref().map_or(rank, |cover| cover.id(rank));
+            let id = word_of(self.cover.as_deref(), rank);
             *weight *= base.shares()[id as usize];
             sum += *weight;
         }

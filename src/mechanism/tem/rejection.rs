@@ -16,7 +16,7 @@
 use rand::Rng;
 
 use super::neighborhoods::List;
-use super::outside::{Distances, Outside, Share};
+use super::outside::{Outside, Share};
 use super::terms::Terms;
 use crate::law::alias::AliasTable;
 use crate::law::base::shortened;
@@ -147,7 +147,7 @@ impl ListLaw {
         terms: Terms,
         rng: &mut impl Rng,
         most: u32,
-        distances: &impl Distances,
+        distances: &impl Fn(&[u32], &mut [f64]),
     ) -> (Option<u32>, u32) {
         let falling = self.envelopes.total();
         let inside = falling + self.flat_sum;
@@ -217,7 +217,7 @@ impl ListTable {
         terms: Terms,
         rng: &mut impl Rng,
         (mut left, most): (usize, u32),
-        distances: &impl Distances,
+        distances: &impl Fn(&[u32], &mut [f64]),
         mut drawn: impl FnMut(u32),
     ) -> (usize, u32) {
         let share = &self.share;
@@ -273,10 +273,8 @@ impl ListTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::distance::metric::{Limits, Proven};
     use crate::distance::neighbors::Grid;
     use crate::law::base::BaseMeasure;
-    use crate::mechanism::tem::outside::Needed;
     use crate::testing::assert_law;
     use proptest::prelude::*;
 
@@ -298,7 +296,7 @@ mod tests {
                 distances.iter().zip(0..).map(|(&d, id)| grid.entry(d, id)).collect();
             entries.sort_unstable();
             let list = List { entries: &entries[..k], end: entries[k - 1] + 1 };
-            let terms = Terms { eta, per_eta: eta.recip(), gamma, grid, cover: None, base: None, mass: words as u64, outputs: words as u32 };
+            let terms = Terms { eta, gamma, grid, cover: None, base: None, mass: words as u64, outputs: words as u32 };
             let mut law = ListLaw::default();
             law.fill(list, terms);
             let of = |entry: u64| weight(eta * grid.distance(entry).min(gamma));
@@ -328,44 +326,16 @@ mod tests {
     /// beyond γ in the list and outside, and few tries with the rest drawn from the row.
     #[test]
     fn draws_from_a_list_have_the_law_of_the_row() {
-        let mut rng = crate::Randomness::new(Some(4))
-            .next_key()
-            .unwrap()
-            .stream(0);
+        let mut rng = crate::testing::rng(4);
         let words = 60usize;
         fn away(y: u32) -> f64 {
             f64::from(y * 37 % 60) * 0.1
         }
-        struct Away;
-        impl Distances for Away {
-            fn compare_bounds(&self, outputs: &[u32], limits: &Limits, needed: Needed) -> Proven {
-                let (mut proven, mut certain) = (Proven::default(), 0);
-                for (i, &y) in outputs.iter().enumerate() {
-                    let inside = needed.inside >> i & 1 == 1;
-                    if inside || certain == needed.left {
-                        // What is said of these is false, which the law would show.
-                        certain += usize::from(inside && certain < needed.left);
-                        proven.beyond |= u64::from(y % 2 == 0) << i;
-                        proven.within |= u64::from(y % 2 == 1) << i;
-                        proven.outside |= 1 << i;
-                        continue;
-                    }
-                    // The bounds decide nothing for every third output.
-                    let is_certain = away(y) <= limits.near[i] && away(y) > limits.least;
-                    certain += usize::from(y % 3 != 0 && is_certain);
-                    let bit = |is: bool| u64::from(is && y % 3 != 0) << i;
-                    proven.beyond |= bit(away(y) > limits.far[i]);
-                    proven.within |= bit(away(y) <= limits.near[i]);
-                    proven.outside |= bit(away(y) > limits.least);
-                }
-                proven
-            }
-            fn distances(&self, outputs: &[u32], _: &[f64], out: &mut [f64]) {
-                out.iter_mut()
-                    .zip(outputs)
-                    .for_each(|(out, &y)| *out = away(y));
-            }
-        }
+        let distances = |outputs: &[u32], out: &mut [f64]| {
+            out.iter_mut()
+                .zip(outputs)
+                .for_each(|(out, &y)| *out = away(y));
+        };
         let grid = Grid::new(words, 40.0);
         let mut entries: Vec<u64> = (0..60).map(|y| grid.entry(away(y), y)).collect();
         entries.sort_unstable();
@@ -389,7 +359,7 @@ mod tests {
             };
             let terms = Terms {
                 eta,
-                per_eta: eta.recip(),
+
                 gamma,
                 grid,
                 cover: None,
@@ -426,10 +396,11 @@ mod tests {
                         let (left, tries) = match &table {
                             Some(table) => {
                                 let counts = (wanted, most);
-                                table.sample(again, terms, &mut rng, counts, &Away, &mut count)
+                                table.sample(again, terms, &mut rng, counts, &distances, &mut count)
                             }
                             None => {
-                                let (y, tries) = law.sample(list, terms, &mut rng, most, &Away);
+                                let (y, tries) =
+                                    law.sample(list, terms, &mut rng, most, &distances);
                                 y.into_iter().for_each(&mut count);
                                 (wanted - usize::from(y.is_some()), tries)
                             }

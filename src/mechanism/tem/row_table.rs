@@ -4,8 +4,7 @@ use rand::Rng;
 
 use super::Tem;
 use super::levels::{Asked, LevelTable, Weights};
-use super::output_distances::OutputDistances;
-use super::outside::Distances;
+use super::output_distances::output_distances;
 use crate::cover::Cover;
 use crate::law::Law;
 use crate::law::alias::AliasTable;
@@ -98,25 +97,16 @@ impl RowLaw<'_> {
         let grid = self.tem.grid();
         // The rounding is not the grid's where there is none.
         let terms = self.tem.terms(self.cover, self.tem.neighborhoods.grid());
-        let distances = OutputDistances {
-            space: &*self.tem.space,
-            id: self.id,
-            cover: self.cover,
-        };
-        let (mut outputs, mut far, mut apart) = ([0; SOME], [f64::INFINITY; SOME], [0.0; SOME]);
-        let count = asked.len();
-        for (each, (output, far)) in asked.iter().zip(outputs.iter_mut().zip(&mut far)) {
+        let (mut outputs, mut apart) = ([0; SOME], [0.0; SOME]);
+        let outputs = &mut outputs[..asked.len()];
+        for (each, output) in asked.iter().zip(&mut *outputs) {
             *output = each.output;
-            // A set's distance is cheaper where it need not be known beyond a limit.
-            if let (Some(_), Some(_)) = (self.cover, grid) {
-                let most = each.number / (u128::from(each.times) * terms.share(each.output));
-                (_, *far) = terms.limits(terms.exponent(most.max(1)));
-            }
         }
         // At once: they wait for memory together.
-        distances.distances(&outputs[..count], &far[..count], &mut apart[..count]);
+        let (space, apart) = (&*self.tem.space, &mut apart[..asked.len()]);
+        output_distances(space, self.id, self.cover, outputs, apart);
         let mut enough = 0;
-        for (i, (each, apart)) in asked.iter().zip(apart).enumerate() {
+        for (i, (each, &mut apart)) in asked.iter().zip(apart).enumerate() {
             let apart = grid.map_or(apart, |grid| grid.round(apart));
             let weight = terms.share(each.output) * terms.factor(apart);
             // At most 2¹²⁷.

@@ -2,10 +2,10 @@
 
 use rand::Rng;
 
-use crate::cover::Cover;
+use crate::cover::{Cover, word_of};
 use crate::distance::neighbors::Grid;
 use crate::law::base::{BaseMeasure, shortened};
-use crate::law::{FLOOR_EXPONENT, LOG2_LARGEST, weight};
+use crate::law::{FLOOR_EXPONENT, weight};
 use crate::support::random::uniform_below;
 
 /// The parameters of a law: η = ε/2, 1/η, γ, the grid, the cover, the base measure, and the number
@@ -13,7 +13,6 @@ use crate::support::random::uniform_below;
 #[derive(Clone, Copy)]
 pub(super) struct Terms<'a> {
     pub(super) eta: f64,
-    pub(super) per_eta: f64,
     pub(super) gamma: f64,
     pub(super) grid: Grid,
     pub(super) cover: Option<&'a Cover>,
@@ -61,7 +60,7 @@ impl Terms<'_> {
     /// Q of an output.
     #[inline]
     pub(super) fn share(&self, y: u32) -> u128 {
-        let share = |base: &BaseMeasure| base.weight(self.cover.map_or(y, |cover| cover.id(y)));
+        let share = |base: &BaseMeasure| base.weight(word_of(self.cover, y));
         self.base.map_or(1, share).into()
     }
 
@@ -78,30 +77,5 @@ impl Terms<'_> {
                 }
             },
         }
-    }
-
-    /// About -ln of F, relative to the largest, slightly rounded up.
-    pub(super) fn exponent(&self, factor: u128) -> f64 {
-        let largest = f64::from(LOG2_LARGEST - self.shift());
-        (largest - (factor as f64).log2()) * std::f64::consts::LN_2 + 1e-7
-    }
-
-    /// Returns two distances. Up to the first, an output's exponent is certainly less than
-    /// `exponent`; beyond the second, it certainly is more.
-    #[inline(always)]
-    pub(super) fn limits(&self, exponent: f64) -> (f64, f64) {
-        // Covers the rounding of the logarithms and the exponential, together less than 10⁻⁶.
-        const ROUNDING: f64 = 1e-6;
-        let limit = exponent * self.per_eta;
-        let more = ROUNDING * self.per_eta + self.grid.step();
-        // A NaN, from a tiny ε, means no limit.
-        let no_limit = |d: f64| if d >= self.gamma { f64::INFINITY } else { d };
-        let (near, far) = (no_limit(limit - more), no_limit(limit + more));
-        // Every F is at least the floor.
-        let floor = exponent > floor_exponent(self.shift()) - 1e-3;
-        (
-            if floor { -1.0 } else { near },
-            if floor { f64::INFINITY } else { far },
-        )
     }
 }

@@ -6,11 +6,11 @@
 
 use rand::Rng;
 
-use super::outside::{Distances, Needed, Outside, Share, Try, limits};
+use super::outside::{Share, Try};
 use super::rejection::ListTable;
 use super::terms::Terms;
-use crate::distance::metric::Limits;
 use crate::law::Law;
+use crate::support::simd::vectorised;
 
 /// `N` tries.
 struct Tries<const N: usize> {
@@ -23,8 +23,6 @@ struct Tries<const N: usize> {
     outputs: [u32; N],
     /// The low product bits, which reveal a possible bias.
     low: [u32; N],
-    near: [f64; N],
-    far: [f64; N],
     /// Bit i is set if try i falls into the list.
     inside: u64,
 }
@@ -47,30 +45,8 @@ impl<const N: usize> Tries<N> {
             index,
             outputs: [0; N],
             low: [0; N],
-            near: [0.0; N],
-            far: [0.0; N],
             inside: 0,
         }
-    }
-
-    /// Computes where the tries fall.
-    fn fall(&mut self, share: u64, outputs: u32) {
-        #[cfg(target_arch = "x86_64")]
-        if crate::support::simd::Avx512::detect().is_some() {
-            // SAFETY: the features were detected.
-            return unsafe { self.fall_avx512(share, outputs) };
-        }
-        self.fall_portable(share, outputs);
-    }
-
-    /// Computes the limits of all tries.
-    fn limit(&mut self, outside: &Outside, terms: Terms) {
-        #[cfg(target_arch = "x86_64")]
-        if crate::support::simd::Avx512::detect().is_some() {
-            // SAFETY: the features were detected.
-            return unsafe { self.limit_avx512(outside, terms) };
-        }
-        self.limit_portable(outside, terms);
     }
 
     /// Handles rare cases: 64 bits do not decide whether a try is inside, or 32 bits would not be
@@ -92,79 +68,40 @@ impl<const N: usize> Tries<N> {
 
     /// Measures the distances of the selected tries, each at its index.
     #[inline]
-    fn measure(
-        &self,
-        which: u64,
-        outside: &Outside,
-        terms: Terms,
-        distances: &impl Distances,
-    ) -> [f64; N] {
-        let (mut outputs, mut far, mut apart) = ([0; N], [0.0; N], [0.0; N]);
+    fn measure(&self, which: u64, distances: &impl Fn(&[u32], &mut [f64])) -> [f64; N] {
+        let (mut outputs, mut apart) = ([0; N], [0.0; N]);
         let mut count = 0;
         for i in bits(which) {
             outputs[count] = self.outputs[i];
-            (_, far[count]) = limits(terms, self.x[i], outside.exponent);
             count += 1;
         }
-        distances.distances(&outputs[..count], &far[..count], &mut apart[..count]);
+        distances(&outputs[..count], &mut apart[..count]);
         let mut placed = [f64::NAN; N];
         for (i, apart) in bits(which).zip(apart) {
             placed[i] = apart;
         }
         placed
     }
+}
 
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-    fn fall_avx512(&mut self, share: u64, outputs: u32) {
-        self.fall_portable(share, outputs);
-    }
+vectorised! {
+    /// Computes where the tries fall.
+    fn fall[const N: usize] = fall_portable(tries: &mut Tries<N>, share: u64, outputs: u32)
+}
 
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-    fn limit_avx512(&mut self, outside: &Outside, terms: Terms) {
-        self.limit_portable(outside, terms);
+#[inline(always)]
+#[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
+fn fall_portable<const N: usize>(tries: &mut Tries<N>, share: u64, outputs: u32) {
+    for i in 0..N {
+        let product = u64::from(tries.index[i]) * u64::from(outputs);
+        tries.outputs[i] = (product >> 32) as u32;
+        tries.low[i] = product as u32;
     }
-
-    #[inline(always)]
-    #[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
-    fn fall_portable(&mut self, share: u64, outputs: u32) {
-        for i in 0..N {
-            let product = u64::from(self.index[i]) * u64::from(outputs);
-            self.outputs[i] = (product >> 32) as u32;
-            self.low[i] = product as u32;
-        }
-        let mut inside = 0;
-        for i in 0..N {
-            inside |= u64::from(self.land[i] < share) << i;
-        }
-        self.inside = inside;
+    let mut inside = 0;
+    for i in 0..N {
+        inside |= u64::from(tries.land[i] < share) << i;
     }
-
-    #[inline(always)]
-    fn limit_portable(&mut self, outside: &Outside, terms: Terms) {
-        for i in 0..N {
-            (self.near[i], self.far[i]) = limits(terms, self.x[i], outside.exponent);
-        }
-    }
-
-    /// The tries whose outputs are certainly not accepted, and those whose outputs certainly are, by
-    /// bounds on distances. `left` outputs are to be drawn.
-    #[inline]
-    fn decide(
-        &mut self,
-        outside: &Outside,
-        terms: Terms,
-        left: usize,
-        distances: &impl Distances,
-    ) -> (u64, u64) {
-        self.limit(outside, terms);
-        let (near, far, least) = (&self.near[..], &self.far[..], outside.least);
-        let (limits, inside) = (Limits { far, near, least }, self.inside);
-        let needed = Needed { inside, left };
-        let proven = distances.compare_bounds(&self.outputs, &limits, needed);
-        (proven.beyond, proven.within & proven.outside)
-    }
+    tries.inside = inside;
 }
 
 impl ListTable {
@@ -176,32 +113,27 @@ impl ListTable {
         terms: Terms,
         rng: &mut R,
         (mut left, most): (usize, u32),
-        distances: &impl Distances,
+        distances: &impl Fn(&[u32], &mut [f64]),
         mut drawn: impl FnMut(u32),
     ) -> (usize, u32) {
         let (outside, share) = (&self.outside, &self.share);
         let mut made = 0;
         while left > 0 && made < most {
             let mut tries = Tries::<N>::new(rng);
-            tries.fall(share.first, terms.outputs);
+            fall(&mut tries, share.first, terms.outputs);
             tries.finish(share, terms, rng);
             for i in bits(tries.inside) {
                 self.prefetch_at(tries.x[i]);
             }
-            let (beyond, accepted) = tries.decide(outside, terms, left, distances);
-            let certain = tries.inside | accepted;
             let every = u64::MAX >> (64 - N);
             let fell_outside = !tries.inside & every;
-            let open = (tries.inside | !beyond) & every;
-            let exact = {
-                let which = first_of(open, certain, left) & !certain;
-                tries.measure(which, outside, terms, distances)
-            };
+            let needed = up_to(tries.inside, left) & every;
+            let exact = tries.measure(needed & fell_outside, distances);
             // A caller that switches to the row after failed tries must not have drawn where the
             // next try would fall. So everything after the last try that counts is treated as not
             // made.
             let mut end = every;
-            for i in bits(open) {
+            for i in bits(needed) {
                 let before = fell_outside & ((1 << i) - 1);
                 if made + before.count_ones() >= most {
                     break;
@@ -213,7 +145,7 @@ impl ListTable {
                         x: tries.x[i],
                         output: tries.outputs[i],
                     };
-                    if certain >> i & 1 == 0 && !outside.accepts(&tried, exact[i], terms, rng) {
+                    if !outside.accepts(&tried, exact[i], terms, rng) {
                         continue;
                     }
                     drawn(tried.output);
@@ -239,11 +171,10 @@ fn bits(mut set: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The bits of `open` up to the one at which `left` of the bits are `certain`; later tries are not
-/// needed.
-fn first_of(open: u64, certain: u64, left: usize) -> u64 {
-    let last = bits(open & certain).nth(left.saturating_sub(1));
-    open & last.map_or(u64::MAX, |last| u64::MAX >> (63 - last))
+/// The bits up to the one at which `left` of them are `certain`; later tries are not needed.
+fn up_to(certain: u64, left: usize) -> u64 {
+    let last = bits(certain).nth(left.saturating_sub(1));
+    last.map_or(u64::MAX, |last| u64::MAX >> (63 - last))
 }
 
 #[cfg(test)]
@@ -251,51 +182,28 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::distance::neighbors::Grid;
-    use crate::law::{FLOOR_EXPONENT, LOG2_FLOOR, weight};
 
     proptest! {
         /// Bits decide alike, however the lanes are computed.
         #[test]
-        fn tries_fall_alike_on_every_machine(
-            log in 0f64..1.0, eta in prop_oneof![1e-3..1.0f64, 1.0..60.0f64], share: u64,
-            gamma in prop_oneof![Just(f64::INFINITY), 0.0..10.0f64], seed: u64, count in 1u32..1 << 20,
-            bits in proptest::array::uniform16(0u32..65)
-        ) {
-            let grid = Grid::new(100, 40.0);
-            let terms = Terms { eta, per_eta: eta.recip(), gamma, grid, cover: None, base: None, mass: 100, outputs: count };
-            let envelope = weight(log * (FLOOR_EXPONENT + 1.0)).max(1 << LOG2_FLOOR);
-            let mut outside = Outside::default();
-            outside.fill(0, Some(envelope), terms);
-            let key = crate::Randomness::new(Some(seed)).next_key().unwrap();
-            let mut tries = Tries::<16>::new(&mut key.stream(0));
-            // Include small numbers and zeros.
-            for (x, bits) in tries.x.iter_mut().zip(bits) {
-                *x = x.unbounded_shr(bits);
-            }
+        fn tries_fall_alike_on_every_machine(share: u64, seed: u64, count in 1u32..1 << 20) {
+            let mut tries = Tries::<16>::new(&mut crate::testing::rng(seed));
             let mut portable = Tries { ..tries };
-            tries.fall(share, count);
-            tries.limit(&outside, terms);
-            portable.fall_portable(share, count);
-            portable.limit_portable(&outside, terms);
-            let all = |tries: &Tries<16>| {
-                let bits = |each: [f64; 16]| each.map(f64::to_bits);
-                (tries.outputs, tries.low, tries.inside, bits(tries.near), bits(tries.far))
-            };
+            fall(&mut tries, share, count);
+            fall_portable(&mut portable, share, count);
+            let all = |tries: &Tries<16>| (tries.outputs, tries.low, tries.inside);
             prop_assert_eq!(all(&tries), all(&portable));
             for i in 0..16 {
-                let limits = limits(terms, tries.x[i], outside.exponent);
-                prop_assert_eq!((tries.near[i], tries.far[i]), limits);
                 prop_assert!(tries.outputs[i] < count);
                 prop_assert_eq!(tries.inside >> i & 1 == 1, tries.land[i] < share);
             }
         }
 
         #[test]
-        fn no_more_are_looked_at_than_can_count(open: u64, certain: u64, left in 1usize..70) {
-            let some = first_of(open, certain, left);
+        fn no_more_are_looked_at_than_can_count(certain: u64, left in 1usize..70) {
+            let some = up_to(certain, left);
             let (mut expected, mut found) = (0, 0);
-            for i in (0..64).filter(|i| open >> i & 1 == 1) {
+            for i in 0..64 {
                 if found < left {
                     expected |= 1 << i;
                 }

@@ -321,10 +321,7 @@ mod tests {
 
     #[test]
     fn the_ball_sampler_accepts_at_every_n_and_epsilon() {
-        let mut rng = crate::Randomness::new(Some(1))
-            .next_key()
-            .unwrap()
-            .stream(0);
+        let mut rng = crate::testing::rng(1);
         for n in [1, 2, 3, 5, 20, 100, 300, 3000] {
             for epsilon in [1e-300, 1e-3, 0.125, 1.0, 8.0, 60.0, 1e4, 1e17, 1e20, 1e100] {
                 let law = LogConcave::new(n, epsilon);

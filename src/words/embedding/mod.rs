@@ -14,9 +14,8 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::cover::Cover;
 use crate::distance::metric::Metric;
-use crate::distance::metric::bounded::{self, Norms, Vectors};
-use crate::distance::metric::quantised::QuantisedBounds;
-use crate::distance::metric::{Limits, Proven};
+#[cfg(target_arch = "x86_64")]
+use crate::distance::metric::bounded::BoundedRows;
 use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::distance::search::exact::Scratch;
 use crate::distance::search::hnsw::{HnswScratch, Rows};
@@ -28,9 +27,6 @@ use crate::support::fork::Once;
 use crate::support::parallel::Control;
 use crate::words::space::{MetricSpace, WordMetric};
 use crate::words::vocabulary::Vocabulary;
-
-/// Maximum bytes of a quantised copy of the vectors ([`QuantisedBounds`]).
-const MAX_QUANTISED_BYTES: usize = 64 << 20;
 
 /// Words with their vectors (float32, one row per word) and a metric on them.
 ///
@@ -50,12 +46,11 @@ pub struct Embedding {
 struct Derived {
     search: Arc<Once<ExactSearch>>,
     fingerprint: Arc<Once<u64>>,
-    /// Fast bounds on distances, if they are small enough.
-    quantised: Arc<Once<Option<QuantisedBounds>>>,
     /// Cached, because every Tem needs it and it takes all distances of a word.
     farthest: Arc<Once<f64>>,
-    /// The squared norms of words whose bounded distances were computed.
-    norms: Arc<Once<Norms>>,
+    /// What bounded distances need of each word, where the machine has them.
+    #[cfg(target_arch = "x86_64")]
+    bounded: Arc<Once<Option<BoundedRows>>>,
     lists: Option<NeighborLists>,
     hnsw: Option<Arc<Hnsw>>,
     certificates: Vec<Certificate>,
@@ -294,19 +289,6 @@ impl Embedding {
             .get_or_init(|| ExactSearch::new(&self.vectors, self.dim, self.metric))
     }
 
-    /// Bounds from vectors quantised to one byte per coordinate; built on first use and shared by
-    /// clones.
-    #[inline]
-    fn quantised(&self) -> Option<&QuantisedBounds> {
-        let made = || {
-            let small = QuantisedBounds::bytes(self.len(), self.dim) <= MAX_QUANTISED_BYTES;
-            small
-                .then(|| QuantisedBounds::new(&self.vectors, self.dim))
-                .flatten()
-        };
-        self.derived.quantised.get_or_init(made).as_ref()
-    }
-
     /// Finds the exact `k` nearest words of each of the row-major `queries`. Returns ids and
     /// distances, `k` per query, nearest first, ties by id.
     ///
@@ -427,24 +409,6 @@ impl MetricSpace for Embedding {
         self.metric.pairs(&self.vectors, self.dim, a, b, out);
     }
 
-    #[inline]
-    fn compare_bounds(&self, a: u32, b: &[u32], limits: &Limits) -> Proven {
-        if self.metric != Metric::Euclidean {
-            return Proven::default();
-        }
-        match self.quantised() {
-            Some(bounds) => bounds.compare(a, b, limits),
-            None => crate::distance::metric::compare_f32(self.vector(a), &self.vectors, b, limits),
-        }
-    }
-
-    #[inline]
-    fn nearest_bounds(&self, a: u32, b: &[u32]) -> Option<(f64, f64)> {
-        let euclidean = self.metric == Metric::Euclidean;
-        let bounds = euclidean.then(|| self.quantised()).flatten();
-        bounds.map(|bounds| bounds.nearest(a, b))
-    }
-
     fn distances_to(&self, a: u32, b: &[u32], out: &mut [f64]) {
         let vectors = &self.vectors;
         self.metric.distances_to(self.vector(a), vectors, b, out);
@@ -498,6 +462,7 @@ impl MetricSpace for Embedding {
         crate::distance::metric::block::distances(self.metric, &a, &b, out, stride);
     }
 
+    #[cfg(target_arch = "x86_64")]
     fn bounded_distances(
         &self,
         a: &[u32],
@@ -505,22 +470,9 @@ impl MetricSpace for Embedding {
         out: &mut [f32],
         stride: usize,
     ) -> Option<f64> {
-        if !bounded::available(self.metric) {
-            return None;
-        }
-        let norms = match self.metric {
-            Metric::Euclidean => {
-                let norms = &self.derived.norms;
-                Some(norms.get_or_init(|| Norms::new(self.len())))
-            }
-            _ => None,
-        };
-        let [all_a, all_b] = [a, b].map(|ids| self.vectors_of(ids));
-        let [a, b] = [(&all_a, a), (&all_b, b)].map(|(vectors, ids)| Vectors {
-            vectors,
-            rows: norms.map(|norms| (norms, ids)),
-        });
-        bounded::distances(self.metric, a, b, out, stride)
+        let made = || BoundedRows::new(self.metric, &self.vectors, self.dim);
+        let rows = self.derived.bounded.get_or_init(made).as_ref()?;
+        rows.distances(&self.vectors, a, b, out, stride)
     }
 
     fn farthest(&self) -> f64 {

@@ -7,7 +7,6 @@ mod lists;
 
 use std::sync::Arc;
 
-use crate::distance::metric::{Limits, Proven};
 use crate::distance::neighbors::{Grid, NeighborLists, smallest};
 use crate::guarantee::Certificate;
 use crate::support::error::Result;
@@ -76,7 +75,7 @@ pub trait WordMetric: Send + Sync {
 /// |---|---|
 /// | compute many distances at a time | [`distances`](Self::distances), [`distances_to`](Self::distances_to), [`pairs`](Self::pairs), [`block`](Self::block), [`rows`](Self::rows), [`farthest`](Self::farthest) |
 /// | tell what distances cost, and how exact they are | [`distances_by_row`](Self::distances_by_row), [`distance_error`](Self::distance_error) |
-/// | bound distances sooner than compute them | [`compare_bounds`](Self::compare_bounds), [`nearest_bounds`](Self::nearest_bounds), [`bounded_distances`](Self::bounded_distances) |
+/// | bound distances sooner than compute them | [`bounded_distances`](Self::bounded_distances) |
 /// | find near words | [`neighbors`](Self::neighbors), [`approximate_neighbors`](Self::approximate_neighbors), [`shells`](Self::shells), [`lists`](Self::lists) |
 /// | carry certificates | [`certificates`](Self::certificates), [`with_certificate`](Self::with_certificate) |
 ///
@@ -163,20 +162,6 @@ pub trait MetricSpace: WordMetric {
     }
 
     // Bounds on distances, faster than distances.
-
-    /// Compares bounds on the distances between `a` and up to 64 words `b` with limits. The default
-    /// proves nothing.
-    fn compare_bounds(&self, a: u32, b: &[u32], limits: &Limits) -> Proven {
-        let _ = (a, b, limits);
-        Proven::default()
-    }
-
-    /// A lower and an upper bound on the least distance from `a` to one of the words `b`; `None`
-    /// without fast bounds.
-    fn nearest_bounds(&self, a: u32, b: &[u32]) -> Option<(f64, f64)> {
-        let _ = (a, b);
-        None
-    }
 
     /// Bounded distances: f32 distances between every word of `a` and every word of `b`, each
     /// within a proved relative error. Row i of `out` starts at i · `stride`, a multiple of 16, and

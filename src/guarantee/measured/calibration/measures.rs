@@ -75,12 +75,12 @@ mod tests {
 
     use super::*;
     use crate::mechanism::tem::Truncation;
-    use crate::{Embedding, Metric, MultivariateLaplace, Randomness, Tem, Vocabulary};
+    use crate::testing::from_vectors;
+    use crate::{Embedding, Metric, MultivariateLaplace, Randomness, Tem};
 
     fn embedding(words: u32) -> Arc<Embedding> {
-        let vocabulary = Vocabulary::new((0..words).map(|i| format!("w{i}"))).unwrap();
         let vectors = (0..words).map(|i| (i * i % 31) as f32 / 4.0).collect();
-        Arc::new(Embedding::new(vocabulary, vectors, 1, Metric::Euclidean).unwrap())
+        from_vectors(vectors, 1, Metric::Euclidean)
     }
 
     fn tem(words: u32, epsilon: f64) -> Tem {

@@ -1,7 +1,6 @@
 //! Sums over a law of tens of thousands of outputs, vectorised.
 
-#[cfg(target_arch = "x86_64")]
-use crate::support::simd::{Avx2, Avx512};
+use crate::support::simd::vectorised;
 
 /// Sums over a law.
 pub(crate) struct Sums {
@@ -13,33 +12,9 @@ pub(crate) struct Sums {
     pub(super) most: f64,
 }
 
-/// Computes the sums with the machine's vector instructions; the results are the same on every
-/// machine.
-pub(crate) fn sums(law: &[f64], draws: usize) -> Sums {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if Avx512::detect().is_some() {
-            // SAFETY: the machine has the set, as the proof says.
-            return unsafe { sums_avx512(law, draws) };
-        }
-        if Avx2::detect().is_some() {
-            // SAFETY: the machine has the set, as the proof says.
-            return unsafe { sums_avx2(law, draws) };
-        }
-    }
-    sums_portable(law, draws)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn sums_avx512(law: &[f64], draws: usize) -> Sums {
-    sums_portable(law, draws)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn sums_avx2(law: &[f64], draws: usize) -> Sums {
-    sums_portable(law, draws)
+vectorised! {
+    /// Computes the sums; the results are the same on every machine.
+    pub(crate) fn sums = sums_portable(law: &[f64], draws: usize) -> Sums
 }
 
 #[inline(always)]
@@ -191,10 +166,7 @@ mod tests {
 
     #[test]
     fn smallest_sets_are_those_of_a_sort() {
-        let mut rng = crate::Randomness::new(Some(2))
-            .next_key()
-            .unwrap()
-            .stream(0);
+        let mut rng = crate::testing::rng(2);
         let mut sets = Sets::default();
         for count in [1usize, 2, 10, 1000] {
             for steep in [0.0, 1.0, 30.0] {

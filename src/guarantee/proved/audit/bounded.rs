@@ -428,7 +428,7 @@ mod tests {
     /// the maximum at near or far pairs, and words that are equal or nearly so.
     #[test]
     fn certificates_equal_those_of_exact_distances() {
-        let mut rng = Randomness::new(Some(8)).next_key().unwrap().stream(0);
+        let mut rng = crate::testing::rng(8);
         let mut found = 0;
         for case in 0..120 {
             let metric = [Metric::Euclidean, Metric::Angular, Metric::Poincare][case % 3];
@@ -583,7 +583,7 @@ mod tests {
     /// bounds fail.
     #[test]
     fn every_loss_is_between_its_bounds() {
-        let mut rng = Randomness::new(Some(13)).next_key().unwrap().stream(0);
+        let mut rng = crate::testing::rng(13);
         // How closely losses approach their bounds, relative to the width between a pair's bounds.
         let mut closest = [f64::INFINITY; 2];
         let none: &[Near] = &[];

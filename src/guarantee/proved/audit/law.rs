@@ -11,8 +11,7 @@ use rayon::prelude::*;
 use crate::mechanism::{Mechanism, finite_law};
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install};
-#[cfg(target_arch = "x86_64")]
-use crate::support::simd::{Avx2, Avx512};
+use crate::support::simd::vectorised;
 use crate::words::space::MetricSpace;
 
 /// Maximum memory for all laws.
@@ -278,32 +277,9 @@ impl Pairs<'_> {
     }
 }
 
-/// The largest |x - y|, the same on every machine.
-fn largest_difference(x: &[f64], y: &[f64]) -> f64 {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if Avx512::detect().is_some() {
-            // SAFETY: the machine has the set, as the proof says.
-            return unsafe { largest_avx512(x, y) };
-        }
-        if Avx2::detect().is_some() {
-            // SAFETY: the machine has the set, as the proof says.
-            return unsafe { largest_avx2(x, y) };
-        }
-    }
-    largest_portable(x, y)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn largest_avx512(x: &[f64], y: &[f64]) -> f64 {
-    largest_portable(x, y)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn largest_avx2(x: &[f64], y: &[f64]) -> f64 {
-    largest_portable(x, y)
+vectorised! {
+    /// The largest |x - y|, the same on every machine.
+    fn largest_difference = largest_portable(x: &[f64], y: &[f64]) -> f64
 }
 
 #[inline(always)]
