@@ -9,7 +9,9 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock, patch
 
@@ -138,6 +140,23 @@ def unknown_mldp() -> str:
     same = [n for n in names if set(_drawn(
         _mldp(n, 1.0, [0, 1, 3], **more.get(n, {})), UNKNOWN, 100)) == {UNKNOWN}]  # fmt: skip
     return f"{len(same)} of {len(names)} release {UNKNOWN!r} as it is, 100 of 100 times"
+
+
+def synonyms() -> str:
+    from mldp_text import get_mechanism
+
+    # WordNet is downloaded; these stand for two words of two synsets.
+    sets = {"glad": ["glad", "happy"], "sad": ["sad", "sorry"]}
+
+    def synsets(word: str) -> list[Any]:
+        lemmas = [SimpleNamespace(name=partial(str, n)) for n in sets.get(word, [])]
+        return [SimpleNamespace(lemmas=lambda: lemmas)]
+
+    np.random.seed(SEED)
+    with patch("mldp_text.mechanisms.wordnet", SimpleNamespace(synsets=synsets)):
+        m = get_mechanism("syntf", epsilon=1.0, data=["glad sad"])
+    drawn = {w: "/".join(sorted(_drawn(m, w, 100))) for w in ("glad", "sad", UNKNOWN)}
+    return "two made-up synsets: " + ", ".join(f"*{w}* becomes {y}" for w, y in drawn.items())
 
 
 def _pantera_tem(e: Embedding, **given: float) -> Any:
@@ -289,6 +308,7 @@ FAULTS: list[tuple[str, str, str, Callable[[], str]]] = [
             ("125", "TruncatedGumbel without bounds on distances", bounds_left_out),
             ("135-138", "TruncatedGumbel: noise below its condition on ε", scales),
             ("247", "Vickrey: the written word left out where it is nearest", left_out),
+            ("422-446", "SynTF: a set of the word's own synonyms, by the text's weights", synonyms),
             ("96, 155, 233, 291, 402", "unknown words", unknown_mldp),
         ],
         ("pypantera", "tem.py"): [
