@@ -87,14 +87,18 @@ def listed() -> str:
             f"itself, {seen[1]:,} times for the first; no ε")  # fmt: skip
 
 
-def none_listed() -> str:
-    e, failed = builtin(200), 0
+def _gumbel(e: Embedding) -> Any:
+    """TruncatedGumbel as it is by default, with faiss."""
     from mldp_text import get_mechanism
 
     np.random.seed(SEED)
     kv = key_vectors(e.words, e.vectors)
-    m = get_mechanism("truncated_gumbel", epsilon=100.0, dim=e.dim, max_inter_dist=8.0,
-                      min_inter_dist=0.1, embedding_matrix=kv)  # fmt: skip
+    return get_mechanism("truncated_gumbel", epsilon=100.0, dim=e.dim, max_inter_dist=8.0,
+                         min_inter_dist=0.1, embedding_matrix=kv)  # fmt: skip
+
+
+def none_listed() -> str:
+    m, failed = _gumbel(builtin(200)), 0
     for _ in range(DRAWS):
         try:
             m.replace_word("the")
@@ -106,11 +110,10 @@ def none_listed() -> str:
 
 
 def squared() -> str:
-    import faiss
-
-    index = faiss.IndexFlatL2(1)
-    index.add(np.array([[0.0], [3.0]], np.float32))
-    return f"a word 3 away has the score {index.search(np.zeros((1, 1), np.float32), 2)[0][0, 1]:g}"
+    e = builtin(200)
+    scores, ids = _gumbel(e).index.search(e.vectors[:1], 2)
+    return (f"*{e.words[ids[0, 1]]}* is {e.distances(e.words[0])[ids[0, 1]]:.3f} from "
+            f"*{e.words[0]}*; its score is {scores[0, 1]:.3f}")  # fmt: skip
 
 
 def bounds_left_out() -> str:
@@ -285,7 +288,7 @@ def one_noise() -> str:
     plain = np.random.default_rng(SEED).uniform(-0.1, 0.1, (4, 1024))
     noise = m.noise(plain, 100.0) - plain
     return (f"noise of standard deviation {noise.std():.2g} on 4 tokens differs between them by "
-            f"{np.abs(noise - noise[0]).max():.0g}: a difference of tokens has none")  # fmt: skip
+            f"{np.abs(noise - noise[0]).max():.0g}: the difference of two has none")  # fmt: skip
 
 
 def clipped() -> str:
