@@ -123,6 +123,18 @@ def epsilon_of(rule: Rule, e: Embedding) -> float | None:
     return float(audit.certify(m, metric=e).epsilon)
 
 
+def _told(measure: Callable[[], Any]) -> Callable[[], Any]:
+    """What is measured, or the error that the peer raises."""
+
+    def told() -> Any:
+        try:
+            return measure()
+        except ValueError as e:  # PyPantera's CusText with numpy 2
+            return {"error": f"raises ValueError: {e}"}
+
+    return told
+
+
 def _shown(p: float | None) -> str:
     return "–" if p is None else "< 1e-12" if p < 1e-12 else f"{p:.2g}"
 
@@ -136,8 +148,12 @@ def law_table(run: Run) -> Table:
     tested = run.step(partial(_tested, count), "words", count)
     words = list(builtin(count).words)
     for peer in _each(run, table, count):
-        found = run.step(partial(compared, peer, words, tested, draws, sample), "laws",
-                         peer.package, VERSIONS[peer.package], peer.name, count, draws)  # fmt: skip
+        measure = _told(partial(compared, peer, words, tested, draws, sample))
+        found = run.step(measure, "laws", peer.package, VERSIONS[peer.package], peer.name, count,
+                         draws, np.__version__)  # fmt: skip
+        if "error" in found:
+            table.add(peer.package, f"{peer.name}: {found['error']}", *["–"] * 4)
+            continue
         rule = peer.stated if peer.coded is None else peer.coded
         truth = run.step(
             partial(epsilon_of, rule, builtin(count)), "ε", peer.package, peer.name, count
@@ -262,8 +278,12 @@ def speed_table(run: Run) -> Table:
                   ["package", "mechanism", "words/s", "fastdx, words/s", "ratio"])  # fmt: skip
     run.step(lambda: None, "speed")
     for peer in _each(run, table, count):
-        found = run.step(partial(_speed, peer, run.data, count, tokens), "speed", peer.package,
-                         VERSIONS[peer.package], peer.name, count, tokens)  # fmt: skip
+        measure = _told(partial(_speed, peer, run.data, count, tokens))
+        found = run.step(measure, "speed", peer.package, VERSIONS[peer.package], peer.name, count,
+                         tokens, np.__version__)  # fmt: skip
+        if "error" in found:
+            table.add(peer.package, f"{peer.name}: {found['error']}", *["–"] * 3)
+            continue
         own = found["ours"]
         table.add(peer.package, peer.name, f"{found['peer']:,.0f}", f"{own:,.0f}" if own else "–",
                   f"{own / found['peer']:,.0f} ×" if own else "–")  # fmt: skip
