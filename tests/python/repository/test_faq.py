@@ -1,5 +1,7 @@
 """What docs/faq.md says of the program is so."""
 
+import re
+
 import pytest
 
 from fastdx import Tem, UnchangedWarning
@@ -30,9 +32,8 @@ def test_german_texts_are_warned_of() -> None:
 
 
 @pytest.mark.filterwarnings("ignore", category=UnchangedWarning)
-@pytest.mark.parametrize(("epsilon", "back", "bits"), [(2.6, 2, 0.2), (4, 10, 1.5), (6, 41, 5.2)])
-def test_the_table_of_outputs(epsilon: float, back: int, bits: float) -> None:
+@pytest.mark.parametrize(("epsilon", "back"), [(2.6, 2), (4, 10), (6, 41)])
+def test_the_table_of_outputs(epsilon: float, back: int) -> None:
     tem = Tem(epsilon=epsilon, language="rank", exclude="offensive")
-    assert f"| {back}% | {bits} |" in FAQ
+    assert re.search(rf"^\| {epsilon} \| .+ \| {back}% \|$", FAQ, re.M)
     assert round(100 * tem.unchanged.mean) == back
-    assert abs(tem.bits() - bits) < 0.06
