@@ -234,7 +234,7 @@ $(VENV)/.peers: $(STAMP) benches/requirements.txt requirements-dev.txt
 	@touch $@
 
 ##@ Release
-# docs/releasing.md lists what is not checked here.
+# CONTRIBUTING.md lists what is not checked here.
 .PHONY: release-check
 release-check: ## does everything of a release but publish, in a clean clone of HEAD: hours
 	rm -rf target/release-check && git clone --quiet --no-local . target/release-check

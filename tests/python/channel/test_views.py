@@ -229,6 +229,7 @@ def test_nobody_can_give_it_the_original() -> None:
         Posterior.sample: {"m", "seed"},
         Posterior.viterbi: set(),
         Posterior.means_of: {"vectors"},
+        Posterior.likelihood: {"i"},
         Posterior.marginals: {"i"},
         Posterior.top: {"i", "k"},
         TextFeatures.__call__: {"texts"},

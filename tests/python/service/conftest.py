@@ -1,6 +1,5 @@
 """The service as it was built: `make test-service`, or FASTDX_SERVE names its program."""
 
-import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -8,25 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from helpers import ROOT, TARGET
-
-PLACES = [TARGET / kind / "fastdx-serve" for kind in ("release", "debug")]
+from helpers.service import built
 
 
 @pytest.fixture(scope="session")
 def program() -> Path:
     """The program that was built last."""
-    given = os.environ.get("FASTDX_SERVE")
-    if given:
-        return Path(given)
-    built = [p for p in PLACES if p.is_file()]
-    if not built:
-        pytest.skip("the service has not been built: make test-service")
-    last = max(built, key=lambda path: path.stat().st_mtime)
-    sources = (ROOT / "service" / "src").iterdir()
-    if any(source.stat().st_mtime > last.stat().st_mtime for source in sources):
-        pytest.skip("the service was built before its source was changed: make test-service")
-    return last
+    return built()
 
 
 @pytest.fixture

@@ -1,0 +1,115 @@
+"""The recipes run: each page's blocks in order, in one shell, in an empty folder."""
+
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import fastdx
+from helpers import ROOT, SHARED
+from helpers.service import built
+
+PAGES = sorted((ROOT / "docs" / "recipes").glob("[!i]*.md"))  # without index.md
+EXTRAS = {
+    "dataframe": ["pandas", "pyarrow"],
+    "presidio": ["presidio_analyzer", "presidio_anonymizer", "spacy"],
+    "spark": ["pyspark", "pyarrow", "pandas"],
+    "tickets": ["sklearn", "pandas"],
+}
+DRAW = re.compile(r"\bone draw\b", re.I)
+
+
+class Block(NamedTuple):
+    """Code, and the output that the page promises; None where it is random or not shown."""
+
+    language: str
+    code: str
+    output: str | None
+
+
+def blocks(page: str) -> list[Block]:
+    parts = re.split(r"^```(\w+)\n(.*?)^```$", page, flags=re.M | re.S)
+    found: list[Block] = []
+    for before, language, code in zip(parts[0::3], parts[1::3], parts[2::3], strict=False):
+        if language != "text":
+            found.append(Block(language, code, None))
+        elif found and not DRAW.search(before):
+            found[-1] = found[-1]._replace(output=code)
+    return found
+
+
+def test_outputs_are_compared_unless_they_are_marked() -> None:
+    page = "```sh\necho 1\n```\n\n```text\n1\n```\n\n```sh\nx\n```\nOne draw:\n\n```text\ny\n```\n"
+    assert blocks(page) == [Block("sh", "echo 1\n", "1\n"), Block("sh", "x\n", None)]
+
+
+def shell(found: list[Block], folder: Path) -> str:
+    """Return one script of all blocks; block i writes its output into i.out."""
+    lines = ["set -eu -o pipefail", "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT"]
+    for i, block in enumerate(found):
+        out = shlex.quote(str(folder / f"{i}.out"))
+        if block.language == "python":
+            (folder / f"{i}.py").write_text(block.code, "utf-8")
+            lines.append(f"python {shlex.quote(str(folder / f'{i}.py'))} > {out}")
+        else:
+            lines += ["{", block.code, f"}} > {out}"]
+    return "\n".join(lines)
+
+
+def programs(folder: Path) -> str:
+    """Write `python` and `fastdx` of this interpreter: the folder that holds them."""
+    for name, more in {"python": "", "fastdx": "-m fastdx "}.items():
+        path = folder / name
+        path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {more}"$@"\n', "utf-8")
+        path.chmod(0o755)
+    return str(folder)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: p.stem)
+def test_a_recipe_runs_and_prints_what_it_shows(path: Path, tmp_path: Path) -> None:
+    lacking = [name for name in EXTRAS.get(path.stem, []) if find_spec(name) is None]
+    if lacking:
+        pytest.skip(f"not installed: {', '.join(lacking)}")
+    page = path.read_text("utf-8")
+    work, own = tmp_path / "work", tmp_path / "own"
+    work.mkdir()
+    own.mkdir()
+    search = [programs(own)]
+    if "fastdx serve" in page:
+        search.append(str(built().parent))
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            page = page.replace("8080", str(free.getsockname()[1]))
+    if "snips." in page:
+        if not SHARED.is_dir():
+            pytest.skip("../shared is not there")
+        for data in (SHARED / "text").glob("snips.*"):
+            (work / data.name).symlink_to(data)
+    found = blocks(page)
+    assert {block.language for block in found} <= {"sh", "python"} and ">>>" not in page
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([*search, os.environ["PATH"]]),
+        "PYTHONPATH": str(Path(fastdx.__file__).parents[1]),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    done = subprocess.run(["bash", "-c", shell(found, own)], cwd=work, env=environment,
+                          capture_output=True, text=True, check=False, timeout=600)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    for i, block in enumerate(found):
+        if block.output is not None:
+            assert (own / f"{i}.out").read_text("utf-8") == block.output, block.code
+
+
+def test_recipes_are_short_and_listed() -> None:
+    index = (ROOT / "docs" / "recipes" / "index.md").read_text("utf-8")
+    assert len(PAGES) > 7
+    for path in PAGES:
+        assert len(path.read_text("utf-8").split()) <= 300, path.name
+        assert f"]({path.name})" in index
