@@ -38,7 +38,8 @@ from fastdx.lab.evaluation import over_trials
 
 DRAWS = 10
 ORDER = (
-    ("rank", 0, (2.6, 2.8)), ("frequency", 0, (2.2, 2.8, 3.2)), ("uniform", 0, (2.4, 2.66, 3.0)),
+    ("rank", 0, (2.6, 2.8, 3.0)), ("frequency", 0, (2.2, 2.8, 3.2)),
+    ("uniform", 0, (2.4, 2.66, 3.0)),
     ("frequency", 10, (2.4, 2.8, 3.2)), ("rank", 10, (2.2, 2.4, 2.8)), ("rank", 0, (2.2, 2.4, 3.2)),
     ("uniform", 10, (2.0, 2.4)), ("uniform", 40, (2.0, 2.66)), ("frequency", 40, (2.0, 2.4, 2.8)),
     ("rank", 40, (2.0, 2.4, 2.8)), ("frequency", 0, (2.4, 3.0, 3.6)), ("uniform", 0, (2.0, 2.2)),
