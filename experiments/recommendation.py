@@ -8,7 +8,8 @@
 The recommended policy has the most use among those that give away no more than the one before
 (`BEFORE`), within the intervals, by every one of: content words named (each task), rare words named
 (each task), authors (learned from private texts, and from clear ones); and whose worst word stays
-unchanged at most .25 of the time; on at least two of three spaces.
+unchanged at most .25 of the time; on at least two of three spaces. Of equal use, within the
+intervals, that of which the fewest content words are named.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ ORDER = (
 GRID = (BEFORE, *(Policy(base, k, epsilon) for base, k, every in ORDER for epsilon in every))
 """The policies, in the order in which they are measured."""
 KEPT = Path(__file__).parent / "results" / "recommendation.json"
+ENOUGH = 5
+"""Draws whose interval can make use equal."""
 WORST = 0.25
 """The worst word stays unchanged at most this often."""
 FEWEST = 30
@@ -164,9 +167,19 @@ def faults(row: Row) -> list[str]:
 
 
 def winner(rows: Rows) -> str | None:
-    """Return the policy of most use among those without a fault."""
+    """Return the policy of most use among those without a fault.
+
+    Use that differs by less than its interval, over enough draws, is equal: of such policies the
+    one of whose content words the fewest are named.
+    """
     sound = [name for name, row in rows.items() if not faults(row)]
-    return max(sound, key=lambda name: rows[name]["score"][0], default=None)
+    if not sound:
+        return None
+    best = max(sound, key=lambda name: rows[name]["score"][0])
+    most = rows[best]["score"][0]
+    equal = [name for name in sound
+             if rows[name]["score"][2] >= most and rows[name]["draws"] >= ENOUGH]  # fmt: skip
+    return min([best, *equal], key=lambda name: rows[name]["named"]["content"])
 
 
 def recommended(spaces: Mapping[str, Rows]) -> Policy | None:

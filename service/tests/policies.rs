@@ -137,8 +137,8 @@ fn policies_say_what_they_leave() {
             "{log}"
         );
     }
-    assert_eq!(ended(&["--epsilon", "6", "--check"]).0.code(), Some(2));
-    let allowed = ["--epsilon", "6", "--check", "--allow-unchanged"];
+    assert_eq!(ended(&["--epsilon", "12", "--check"]).0.code(), Some(2));
+    let allowed = ["--epsilon", "12", "--check", "--allow-unchanged"];
     assert!(ended(&allowed).0.success());
     // A service that starts or reloads its file logs this and shows it.
     let service = Running::start(&["--config", &of(3.0, "")]);

@@ -89,6 +89,14 @@ def test_more_use_wins_where_no_more_is_given_away() -> None:
     assert some["better"]["named"]["content"] == pytest.approx(0.08, abs=0.01)
 
 
+def test_of_equal_use_the_one_that_gives_less_away_wins() -> None:
+    more, less = found(0.7, 0.09, 0.04, 0.08), found(0.699, 0.03, 0.01, 0.03)
+    assert winner(rows(more=more, less=less)) == "less"
+    # Two draws say nothing of what is equal.
+    few = less._replace(draws=less.draws[:2])
+    assert winner(rows(more=more, less=few)) == "more"
+
+
 @pytest.mark.parametrize("fault", SPOILED)
 def test_whoever_leaks_more_by_one_measure_loses(fault: str) -> None:
     some = rows(better=found(0.7, 0.08, 0.04, 0.08), spoiled=SPOILED[fault])
