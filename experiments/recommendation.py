@@ -206,10 +206,17 @@ def _kept(run: Run) -> dict[str, Any]:
     def made() -> dict[str, Any]:
         spaces = {space: rows_of([Cell(run.data, space, p, QUICK) for p in GRID[:2]], 2, take)
                   for space in SPACES[:2]}  # fmt: skip
-        return {"spaces": spaces, "stamps": ["a small part"]}
+        return {"spaces": spaces, "stamps": ["commit none, a small part"]}
 
     found = run.step(made)
     return found
+
+
+def _measured_at(stamps: list[str]) -> str:
+    """The commits, and the machines, of all rows."""
+    commits, machines = zip(*(stamp.split(", ", 1) for stamp in stamps), strict=True)
+    short = ", ".join(text.removeprefix("commit ") for text in commits)
+    return f"Measured at {short}; {'; '.join(dict.fromkeys(machines))}."
 
 
 def _numbers(x: Iterable[float]) -> str:
@@ -223,7 +230,7 @@ def _table(run: Run, title: str, header: list[str], cells: Callable[[Row], list[
     for space, rows in kept["spaces"].items():
         for name in sorted(rows, key=lambda name: -rows[name]["score"][0]):
             table.add(space, f"**{name}**" if name == winner(rows) else name, *cells(rows[name]))
-    table.notes += [_told(kept), f"Measured: {'; '.join(kept['stamps'])}."]
+    table.notes += [_told(kept), f"{_measured_at(kept['stamps'])}"]
     return table
 
 
@@ -314,7 +321,7 @@ def summary(run: Run) -> Table:
         "private ones, on plain texts. *An attacker names*: of the content words of private texts, "
         "by the strongest of exact unigrams, bigrams and trigrams that learned from such texts. "
         f'Recommended: language="{policy.base}", ε = {policy.epsilon:g}, {best["draws"]} draws. '
-        f"*Before*: {Policy(*first['policy'])}. Measured: {'; '.join(kept['stamps'])}."
+        f"*Before*: {Policy(*first['policy'])}. {_measured_at(kept['stamps'])}"
     )
     return table
 

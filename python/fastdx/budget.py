@@ -101,9 +101,9 @@ class Ledger:
     >>> from fastdx import Tem
     >>> from fastdx.budget import Ledger
     >>> ledger = Ledger(pathlib.Path(tempfile.mkdtemp()) / "budget.sqlite", budget=30.0)
-    >>> private = ledger.privatize(Tem.recommended(), "I like coffee", account="user 7")
+    >>> private = ledger.privatize(Tem.recommended(), "I agree", account="user 7")
     >>> ledger.spent("user 7"), ledger.remaining("user 7")
-    (6.75, 23.25)
+    (5.2, 24.8)
     """
 
     def __init__(
