@@ -109,7 +109,7 @@ def test_texts_of_another_language_warn_once() -> None:
     ("line", "message"),
     [
         (["privatise"], "did you mean privatize?"),
-        (["xyz"], "there are privatize, calibrate"),
+        (["xyz"], "there are try, privatize, calibrate"),
         (["decode", "{csv}"], "f.csv: csv needs --column NAME"),
         (["decode", "{text}", "--column", "text"], "f.txt: text takes no --column NAME"),
         (
