@@ -17,7 +17,7 @@ from fastdx.lab import laws
 from fastdx.mechanisms import Mechanism
 
 WORDS = 30_000
-RUNS = 5
+RUNS = 1
 
 
 def main() -> None:
