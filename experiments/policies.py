@@ -55,7 +55,7 @@ class Policy(NamedTuple):
 
 
 BEFORE = Policy("uniform", 40, 2.25)
-"""What fastdx recommended before this was measured: no policy may give away more."""
+"""The policy that was recommended before this was measured: no other may give away more."""
 
 
 class Size(NamedTuple):

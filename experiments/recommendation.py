@@ -303,7 +303,7 @@ TITLES = {
 
 
 def summary(run: Run) -> Table:
-    """What the recommended policy keeps and gives away, on the built-in words."""
+    """Accuracies and words named under the recommended policy, on the built-in words."""
     kept = _kept(run)
     rows = kept["spaces"]["builtin"]
     best = rows.get(str(recommended(kept["spaces"]) or "")) or next(iter(rows.values()))

@@ -11,7 +11,7 @@ from fastdx.cli.messages import CommandError, step
 from fastdx.cli.options import Commands
 
 EPSILONS = (1.8, None, 3.4)
-"""Beside the recommended one: half of the way to less, and to more."""
+"""An ε that tells less, the recommended one (None), and one that tells more."""
 SHOWN = 4
 """Replacements that are shown of a word."""
 WIDTH = 14

@@ -15,7 +15,7 @@ pub(crate) const COVER: u64 = 0x9887_4d63_4c24_191c;
 pub(crate) const BASE: u64 = 0x25db_b38e_7728_8b74;
 
 /// How often common words come back under it, a sum over their laws. Every start of the command
-/// shows it, and measuring it takes a second. A test (`tests/python/calibration/test_recommended.py`) sums the
+/// shows it, and measuring it takes longer than the start. A test (`tests/python/calibration/test_recommended.py`) sums the
 /// laws again.
 pub(crate) const UNCHANGED: Unchanged = Unchanged {
     mean: 0.015_211_524_232_274_027,

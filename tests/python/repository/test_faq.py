@@ -1,4 +1,4 @@
-"""What docs/faq.md says of the program is so."""
+"""The program does as docs/faq.md says."""
 
 import re
 
