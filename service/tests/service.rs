@@ -9,6 +9,7 @@ use std::io::{BufReader, Write};
 use std::sync::Arc;
 
 use common::Running;
+use fastdx::law::base::BaseMeasure;
 use fastdx::{Embedding, Mechanism, Randomness, Tem};
 use serde_json::{Value, json};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
@@ -485,6 +486,11 @@ fn the_law_through_http_is_the_law_in_process() {
     let service = Running::english(&[]);
     let embedding = Arc::new(Embedding::default_english().unwrap());
     let tem = Tem::new(embedding, 3.0, Default::default(), Randomness::new(None)).unwrap();
+    // The recommended base measure.
+    let ranks = 1..=tem.vocabulary().len();
+    let weights: Vec<f64> = ranks.map(|rank| 1.0 / (rank as f64 + 2.7)).collect();
+    let base = BaseMeasure::new(&weights).unwrap().map(Arc::new);
+    let tem = tem.with_base(base).unwrap();
     let out = fastdx::cover::offensive();
     let vocabulary = tem.vocabulary();
     let out: Vec<u32> = out.iter().filter_map(|w| vocabulary.id(w)).collect();
