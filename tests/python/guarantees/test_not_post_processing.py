@@ -1,4 +1,4 @@
-"""Counterexamples of docs/explanation/not-post-processing.md, written out in full."""
+"""Counterexamples of docs/research/not-post-processing.md, written out in full."""
 
 import re
 from itertools import product

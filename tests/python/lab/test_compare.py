@@ -253,7 +253,7 @@ def test_words_that_are_never_released_are_left_out(tmp_path: Path, command: Com
 
 
 def test_the_tables_of_the_example(capsys: pytest.CaptureFixture[str], shared: Path) -> None:
-    """The command that writes docs/mechanisms.md, on few words."""
+    """The command that writes docs/research/mechanisms.md, on few words."""
     field.sampling(80, 300)
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     assert [row.split(" | ")[0] for row in rows[1:]] == [
