@@ -223,15 +223,35 @@ def _numbers(x: Iterable[float]) -> str:
     return " ".join(f"{v:.2f}".replace("0.", ".", 1) for v in x)
 
 
-def _table(run: Run, title: str, header: list[str], cells: Callable[[Row], list[str]]) -> Table:
-    """A row for each policy on each space, most use first."""
+def _table(
+    run: Run,
+    title: str,
+    header: list[str],
+    cells: Callable[[Row], list[str]],
+    only: Sequence[str] | None = None,
+) -> Table:
+    """A row for each policy, or those named, on each space, most use first."""
     kept = _kept(run)
     table = Table(title, ["space", "base, cover, ε", *header])
     for space, rows in kept["spaces"].items():
         for name in sorted(rows, key=lambda name: -rows[name]["score"][0]):
-            table.add(space, f"**{name}**" if name == winner(rows) else name, *cells(rows[name]))
-    table.notes += [_told(kept), f"{_measured_at(kept['stamps'])}"]
+            shown = f"**{name}**" if name == winner(rows) else name
+            if only is None or name in only:
+                table.add(space, shown, *cells(rows[name]))
+    table.notes += [f"{_measured_at(kept['stamps'])}"]
     return table
+
+
+def _more(faults: Iterable[str]) -> str:
+    """Measures by kind: a kind alone has more in all its tasks, or for both attackers."""
+    kinds: dict[str, list[str]] = {}
+    for fault in faults:
+        kind, _, task = fault.partition(", ")
+        kinds.setdefault(kind, []).append(task)
+    every = {"content": len(TASKS), "rare": len(TASKS), "authors": len(HOW), "worst word": 1}
+    shown = (kind if len(tasks) == every[kind] else f"{kind} ({', '.join(tasks)})"
+             for kind, tasks in kinds.items())  # fmt: skip
+    return f"more: {', '.join(shown)}" if kinds else "no more"
 
 
 def choice(run: Run) -> Table:
@@ -242,16 +262,16 @@ def choice(run: Run) -> Table:
         score = "{:.2f} ({:.2f} to {:.2f})".format(*row["score"])
         shown = [_numbers(v for name, v in shares.items() if name.startswith(kind))
                  for kind in ("content", "rare", "authors")]  # fmt: skip
-        fault = ", ".join(faults(row))
         law = row["law"]
         return [score, *shown, _numbers([law["worst"]]), _numbers([law["names"]]),
-                f"{row['draws']}", f"more: {fault}" if fault else "no more"]  # fmt: skip
+                f"{row['draws']}", _more(faults(row))]  # fmt: skip
 
     table = _table(
         run, "The recommendation, and what lost",
         ["use", f"content words named ({', '.join(TASKS)})", "rare ones", "authors (both ways)",
          "worst word unchanged", "names unchanged", "draws", "than before"], cells,
     )  # fmt: skip
+    table.notes.insert(0, _told(_kept(run)))
     table.notes.append(
         "*Use*: what classifiers that learned from private texts keep of the accuracy above chance "
         "of those that learned from plain ones, on plain and on private texts, mean of four tasks; "
@@ -268,7 +288,8 @@ def choice(run: Run) -> Table:
 
 
 def consequences(run: Run) -> Table:
-    """Accuracies by task; and all by kinds of words."""
+    """Accuracies by task, and all by kinds of words, of the recommended policy and the last one."""
+    best = recommended(_kept(run)["spaces"])
 
     def cells(row: Row) -> list[str]:
         law, of = row["law"], row["law"]["bands"]
@@ -283,7 +304,8 @@ def consequences(run: Run) -> Table:
         run, "Accuracies, bits and words named, by kinds of words",
         [*TASKS, *(f"named, {task}" for task in TASKS), "bits", *(f"bits, {b}" for b in BANDS),
          *(f"named, {kind}" for kind in KINDS),
-         *(f"unchanged, {b}" for b in (*BANDS, "names", "worst"))], cells,
+         *(f"unchanged, {b}" for b in (*BANDS, "names", "worst"))],
+        cells, [str(policy) for policy in (best, BEFORE)],
     )  # fmt: skip
     table.notes.append(
         "Accuracies: private → private / private → plain. Content words named in each task by "
