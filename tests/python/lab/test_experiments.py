@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from experiments import (
     cache,
-    cover,
     data,
     icdm19,
     measures,
@@ -22,7 +21,7 @@ from experiments import (
 )
 from experiments.__main__ import PAPERS
 
-from fastdx import Embedding, Tem, calibration
+from fastdx import Embedding, Tem
 from fastdx.channel import NgramPrior
 from fastdx.lab.evaluation import audit_users, classify_nearest
 from helpers import ROOT
@@ -83,13 +82,13 @@ def test_the_runner(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("paper", ["wsdm20", "icdm19", "post19", "tem21", "ours"])
 def test_every_table_has_its_place_on_its_page(paper: str) -> None:
-    folder = ROOT / "docs" / "papers"
+    folder = ROOT / "docs" / "research" / "papers"
     page = (folder / f"{paper}.md").read_text("utf-8")
     shown = re.findall(r"<!-- figures [\w-]+: python -m experiments (\S+) --table (\S+)", page)
     assert sorted(shown) == sorted((paper, table) for table in PAPERS[paper].TABLES)
     assert all((folder / picture).is_file() for picture in re.findall(r"!\[.*\]\((.+)\)", page))
     # The summary is written by hand: a figure in it would not follow the tables.
-    assert "<!-- figures" not in folder.with_suffix(".md").read_text("utf-8")
+    assert "<!-- figures" not in (folder / "index.md").read_text("utf-8")
 
 
 def test_missing_data_are_named(tmp_path: Path) -> None:
@@ -284,16 +283,3 @@ def test_what_a_network_reads() -> None:
     ids = reader.ids([f"{WORDS[3]} qqqqq {WORDS[5]}", "", " ".join(WORDS[:6])])
     assert ids.tolist() == [[0, 4, 0, 6], [0, 0, 0, 0], [1, 2, 3, 4]]
     assert reader.vectors().shape == (len(WORDS) + 1, 8) and not reader.vectors()[0].any()
-
-
-def test_the_frontier_shows_at_most_six_mechanisms(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib").use("Agg")
-    names = [*cover.PLOTTED, "cover k=20", "cover k=80", "Tem, remap=5"]
-    numbers = np.linspace(0.1, 0.9, len(names))
-    table = calibration.Table(
-        name=np.array(names), epsilon=numbers, sentence=numbers, similarity=numbers
-    )
-    axes = cover.plot(table.array, tmp_path / "p.svg")
-    assert (tmp_path / "p.svg").exists()
-    shown = [line.get_label() for line in axes.lines]
-    assert shown == list(cover.PLOTTED) and len(shown) <= 6
