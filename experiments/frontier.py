@@ -327,6 +327,7 @@ def _frontier(name: str, run: Run) -> Table:
          *(f"{title}: {part}" for title in TASKS.values() for part in PARTS)],
         xlabel="content words of questions (TREC) named in sentences",
         ylabel="accuracy of question classes, posterior means",
+        picture_alone=True,
     )  # fmt: skip
     for kind, shown in KINDS.items():
         by_task = found[kind]
@@ -432,6 +433,7 @@ def limit(run: Run) -> Table:
          "times as many", "most that as many bits can explain"],
         xlabel="bits a word",
         ylabel="variance of the word's vector that the best receiver explains",
+        picture_alone=True,
     )  # fmt: skip
     table.curve("the limit", [(0.0, 0.0), *zip(bits.tolist(), explained.tolist(), strict=True)],
                 joined=True)  # fmt: skip

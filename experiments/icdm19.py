@@ -103,10 +103,9 @@ def table_4(run: Run) -> Table:
     table.notes += [
         f"Published: {N_SOURCE}. So Euclidean rows have no published figure at their ε. The "
         "paper's Euclidean embeddings are GloVe in 100, 200 and 300 dimensions.",
-        "The hyperbolic noise is the paper's own, drawn without its Markov chain; its nominal ε is "
-        "not what it costs, which is ε + n per unit of hyperbolic distance (see hyperbolic.md). So "
-        "rows of one nominal ε do not compare equal protection, and neither do two embeddings, "
-        "whose distances differ in scale: the median distance to the nearest other word is "
+        "The hyperbolic noise is the paper's own, drawn without its Markov chain; it costs ε + n "
+        "per unit of hyperbolic distance. Rows of one nominal ε do not compare equal protection: "
+        "distances differ in scale. The median distance to the nearest other word is "
         f"{_scale(spaces)}.",
     ]
     return table
@@ -196,8 +195,8 @@ def _scale(spaces: dict[str, tuple[Embedding, Any]]) -> str:
 
 # Table III.
 
-KNOWN = {"together": "an author's mails together", "mean": "their mean", "each": "mail by mail"}
-WEIGHTS = {"log": "logarithms", "log-idf": "logarithms and rarity", "counts": "counts"}
+HIDDEN = ("0.5", "2")
+"""Rows that the picture alone has."""
 
 
 class _Attacker:
@@ -241,6 +240,7 @@ def _authorship(run: Run, size: str) -> Table:
          "sure and right",
          "published"],
         ylabel="share of the mails attributed correctly", logarithmic=True,
+        picture_alone=size == "large",
     )  # fmt: skip
     claims = PUBLISHED_FOUND[size]
 
@@ -251,8 +251,9 @@ def _authorship(run: Run, size: str) -> Table:
         interval = of_share(round(mean["right"]), count)
         draws = sorted(f["right"] for f in found)
         spread = f" ({draws[0]} to {draws[-1]})" if len(draws) > 1 else ""
-        table.add(name, oov, epsilon, str(interval), f"{mean['right']:.0f}{spread}",
-                  f"{mean['sure']:.0f}", f"{mean['sure_right']:.0f}", claim)  # fmt: skip
+        if epsilon not in HIDDEN:
+            table.add(name, oov, epsilon, str(interval), f"{mean['right']:.0f}{spread}",
+                      f"{mean['sure']:.0f}", f"{mean['sure_right']:.0f}", claim)  # fmt: skip
         return interval
 
     plain = run.step(lambda: [_attack(attack, mails.texts, mails.labels)], "mails", size, "plain")
@@ -274,21 +275,18 @@ def _authorship(run: Run, size: str) -> Table:
     table.notes += [
         f"{len(set(known.labels))} authors. Always naming the author of most known mails is right "
         f"for {guess:.3f}, the best constant answer for "
-        f"{mails.commonest():.3f}; any author at random for {1 / len(set(known.labels)):.3f}.",
-        f"The attack is chosen on the training mails alone, a part of which is set aside. {choice} "
-        "Of those mails it finds "
-        + "; ".join(
-            f"{share:.3f} ({KNOWN[s['known']]}, {WEIGHTS[s['weights']]})"
-            for s, share in choice.tried[:9]
-        )
-        + ". The same attack is made on plain and on private "
-        "mails; of private ones it knows their authors' plain ones.",
-        f"Private mails: the mean of {trials} draws (smallest and largest). Intervals are over "
-        "mails (Clopper-Pearson). Stop words are released as they are, as in the paper. *kept*: "
-        "words that the vocabulary lacks are released too, and with them names and spellings, "
-        "which the attack reads; *random* replaces them.",
-        f"Published: {FOUND_SOURCE}.",
+        f"{mails.commonest():.3f}; any author at random for {1 / len(set(known.labels)):.3f}. "
+        f"Private mails: the mean of {trials} draws.",
+        f"The attack is chosen on a part of the training mails that is set aside. {choice}",
     ]
+    if size == "small":
+        table.notes += [
+            "The attack is the same on plain and on private mails; of private ones it knows their "
+            "authors' plain ones. In brackets: the smallest and largest draw. Intervals are over "
+            "mails (Clopper-Pearson). Stop words are released as they are, as in the paper. "
+            "*kept*: words that the vocabulary lacks are released too; *random* replaces them.",
+            f"Published: {FOUND_SOURCE}.",
+        ]
     return table
 
 

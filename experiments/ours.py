@@ -265,9 +265,11 @@ def _table(
     table.notes += [
         *_verdict(rows),
         *(f"Of those whose certified ε is at most twice the least, {', '.join(cheap)}: {said}"
-          for said in (_verdict({name: rows[name] for name in cheap}) if len(cheap) > 1 else [])),
-        *_notes(run, s, out, plain),
+          for said in (_verdict({name: rows[name] for name in cheap})
+                       if 1 < len(cheap) < len(rows) else [])),
     ]  # fmt: skip
+    if out:
+        table.notes.append(f"Left out, since no ε of theirs gives it: {', '.join(out)}.")
     return table
 
 
@@ -314,15 +316,15 @@ def _apart(rows: dict[str, dict[str, Any]], key: str, first: str, other: str) ->
     return over_trials((np.array(rows[first][key]) - np.array(rows[other][key])).tolist())
 
 
-def _notes(run: Run, s: _Sizes, out: list[str], plain: dict[str, Any]) -> list[str]:
+def _notes(run: Run, s: _Sizes) -> list[str]:
+    """How both tables were measured."""
     mails = Labelled([], _authors(run.data, s)["PAN11"][1].labels)
     count, most = len(mails.labels), mails.commonest()
     reuters = len(set(_authors(run.data, s)["Reuters"][0].labels))
-    missing = f" Left out, since no ε of theirs gives it: {', '.join(out)}." if out else ""
     return [
         f"The {s.words:,} most frequent words that have MiniLM's vectors in 50 dimensions and a "
         "place among WordNet's nouns, where hyperbolic noise needs one; all other words are left "
-        f"out of all texts. Names are those of `fastdx compare --mechanisms all`.{missing}",
+        "out of all texts. Names are those of `fastdx compare --mechanisms all`.",
         "*ε certified*: the largest log-ratio per unit of distance over all words and outputs, "
         "computed from the law; ≤ where there is no law, and what is proved is given. *Bits "
         "a word*: the mutual information of a word, written by 1/(rank + 2.7), and its output; of "
@@ -348,11 +350,11 @@ def equal_bits(run: Run) -> Table:
         run, f"Ours: all mechanisms where a release tells {bits:g} bits of a word",
         partial(_at_bits, bits=bits, draws=run.of(ESTIMATED, 1000)), bits, names,
     )  # fmt: skip
-    table.notes.append(
+    table.notes += [
+        *_notes(run, _sizes(run)),
         "A mechanism that tells fewer at every ε stands at the largest that was looked for (Tem's: "
-        f"{LARGEST:g}). For hyperbolic noise the hierarchy is trained for {SHORT} epochs only: see "
-        "the table of what more training does."
-    )
+        f"{LARGEST:g}).",
+    ]
     return table
 
 
@@ -362,7 +364,8 @@ def equal_epsilon(run: Run) -> Table:
         run, f"Ours: all mechanisms at a certified ε of {EPSILON:g} per unit of distance",
         partial(_at_certified, epsilon=EPSILON), EPSILON, names,
     )  # fmt: skip
-    table.notes.append("Hyperbolic noise is not here: its ε is per unit of another distance.")
+    table.notes.append("Measured as in the table above. Hyperbolic noise is not here: its ε is per "
+                       "unit of another distance.")  # fmt: skip
     return table
 
 

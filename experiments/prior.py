@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import log2
-from typing import Any
 
 import numpy as np
 
@@ -112,19 +111,16 @@ def calibration(run: Run) -> Table:
         own = NgramPrior.train(space, split(run.data, name)[0].texts, 2)
         rows += [(kind, "`english()`", english, written),
                  (kind, f"bigrams of {kind} (train)", own, written)]  # fmt: skip
-    mechanisms: dict[str, dict[str, Any]] = {
-        "Tem, ε = 2.66": {"epsilon": 2.66},
-        "cover of 40, ε = 4": {"epsilon": 4.0, "cover": 40, "balance": 0.05},
-    }
-    table = Table("Calibration of the posterior", ["mechanism", "texts", "model", "words", "named",
-                                                   "expected", "calibration error"])  # fmt: skip
-    for name, options in mechanisms.items():
-        mechanism = Tem(space, seed=SEED, **options)
-        channel = Channel.of(mechanism)
-        for kind, model, prior, written in rows:
-            make = partial(calibrated, mechanism, channel, prior, written)
-            words, *shares = run.step(make, name, kind, model)
-            table.add(name, kind, model, f"{words:,}", *(f"{share:.3f}" for share in shares))
+    mechanism = Tem(space, 2.66, seed=SEED)
+    channel = Channel.of(mechanism)
+    table = Table(
+        "Calibration of the posterior, Tem, ε = 2.66",
+        ["texts", "model", "words", "named", "expected", "calibration error"],
+    )
+    for kind, model, prior, written in rows:
+        make = partial(calibrated, mechanism, channel, prior, written)
+        words, *shares = run.step(make, kind, model)
+        table.add(kind, model, f"{words:,}", *(f"{share:.3f}" for share in shares))
     return table
 
 

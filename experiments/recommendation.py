@@ -288,30 +288,27 @@ def choice(run: Run) -> Table:
 
 
 def consequences(run: Run) -> Table:
-    """Accuracies by task, and all by kinds of words, of the recommended policy and the last one."""
+    """Leakage by kinds of words, of the recommended policy and the one before."""
     best = recommended(_kept(run)["spaces"])
 
     def cells(row: Row) -> list[str]:
         law, of = row["law"], row["law"]["bands"]
-        use = [f"{private:.2f}/{plain:.2f}" for plain, private in row["use"].values()]
         named = [_numbers([row["named"][k]]) if k in row["named"] else "–" for k in KINDS]
-        return [*use, *(_numbers(row["chains"][task]) for task in TASKS), f"{law['bits']:.2f}",
-                *(f"{of[b]['bits']:.2f}" for b in BANDS), *named,
+        return [f"{law['bits']:.2f}", *(f"{of[b]['bits']:.2f}" for b in BANDS), *named,
                 *(f"{of[b]['same']:.3f}" for b in BANDS), f"{law['names']:.3f}",
                 f"{law['worst']:.2f} ({law['worst word']})"]  # fmt: skip
 
     table = _table(
-        run, "Accuracies, bits and words named, by kinds of words",
-        [*TASKS, *(f"named, {task}" for task in TASKS), "bits", *(f"bits, {b}" for b in BANDS),
+        run, "Bits and words named, by kinds of words",
+        ["bits", *(f"bits, {b}" for b in BANDS),
          *(f"named, {kind}" for kind in KINDS),
          *(f"unchanged, {b}" for b in (*BANDS, "names", "worst"))],
         cells, [str(policy) for policy in (best, BEFORE)],
     )  # fmt: skip
     table.notes.append(
-        "Accuracies: private → private / private → plain. Content words named in each task by "
-        "exact unigrams, bigrams, trigrams; by kind of word in all tasks together, each by the "
-        "strongest (function words: by bigrams). Bits under the public frequencies. *Unchanged*: "
-        "Pr[w → w], the mean over words of a kind."
+        "Bits under the public frequencies. Content words named in all tasks together, each by the "
+        "strongest of exact unigrams, bigrams and trigrams (function words: by bigrams). "
+        "*Unchanged*: Pr[w → w], the mean over words of a kind."
     )
     return table
 

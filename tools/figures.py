@@ -10,7 +10,7 @@ A block is
     <!-- end of figures -->
 
 The block contains the command's output, with the commit and the machine of the run. Output without
-a table is shown verbatim.
+a table or a picture is shown verbatim.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def main() -> None:
         done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
         source = f"*`{command}`, commit {commit()}, {machine()}.*"
         output = done.stdout.strip()
-        if not re.search(r"^\|", output, re.M):
+        if not re.search(r"^(\||!\[)", output, re.M):
             output = f"```text\n{output}\n```"
         return f"{start}\n{output}\n\n{source}\n\n{end}"
 

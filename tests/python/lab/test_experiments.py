@@ -43,6 +43,7 @@ def test_every_table_is_made(paper: str, table: str, tmp_path: Path) -> None:
     assert made.rows and all(len(row) == len(made.header) for row in made.rows)
     text = made.markdown()
     assert text.count("\n|") == len(made.rows) + 2 and "nan" not in text
+    assert "\n|" not in made.markdown(rows=False) and made.title in made.markdown(rows=False)
     assert "say nothing of the paper" in done.provenance() and done.seconds > 0
     picture = tmp_path / "p.svg"
     made.draw(picture)
