@@ -80,7 +80,7 @@ def table_4(run: Run) -> Table:
         ["noise", "ε of the paper", "ε that is provable", "expected N_w ± 95%", "worst N_w [95%]",
          "published expected / worst N_w"],
         xlabel="ε of the paper, per unit of each space's own distance",
-        ylabel=f"worst N_w in {DRAWS:,} draws", logarithmic=True,
+        ylabel=f"worst N_w in {DRAWS:,} draws", logarithmic=True, picture_alone=True,
     )  # fmt: skip
     glove, wide = run.data.glove(), run.data.minilm(300, run.of(40_000, 4000))
     spaces: dict[str, tuple[Embedding, Any]] = {

@@ -229,8 +229,15 @@ AUTHORS = ("Reuters", "PAN11")
 
 
 def _table(
-    run: Run, title: str, at: Callable[[_Spaces, str], float | None], asked: float, names: list[str]
+    run: Run,
+    title: str,
+    at: Callable[[_Spaces, str], float | None],
+    asked: float,
+    names: list[str],
+    *,
+    least: float = 0.0,
 ) -> Table:
+    """A row for each mechanism that tells so many bits at the ε that is asked for."""
     s = _sizes(run)
     spaces = _spaces(run.data, s.words)
     table = Table(
@@ -251,7 +258,10 @@ def _table(
         rows[name] = {"own": own, "law": m.has_law,
                       **run.step(partial(_measured, m, run.data, s), "measured", name, own,
                                  *vars(s).values())}  # fmt: skip
+    little = [name for name, f in rows.items() if f["bits"][0] < least]
     for name, f in {"plain text": plain, **rows}.items():
+        if name in little:
+            continue
         sure = name in rows
         unit = " hyperbolic" if name == HYPERBOLIC else ""
         cost = f"{'' if f.get('law') else '≤ '}{f['certified']:.3g}{unit}" if sure else "–"
@@ -268,6 +278,9 @@ def _table(
           for said in (_verdict({name: rows[name] for name in cheap})
                        if 1 < len(cheap) < len(rows) else [])),
     ]  # fmt: skip
+    if little:
+        table.notes.append(f"Not shown, since they tell less than {least:g} bits: "
+                           f"{', '.join(little)}.")  # fmt: skip
     if out:
         table.notes.append(f"Left out, since no ε of theirs gives it: {', '.join(out)}.")
     return table
@@ -362,7 +375,7 @@ def equal_epsilon(run: Run) -> Table:
     names = run.of([*NAMES], ["tem", "laplace", "randomised-response", "custext"])
     table = _table(
         run, f"Ours: all mechanisms at a certified ε of {EPSILON:g} per unit of distance",
-        partial(_at_certified, epsilon=EPSILON), EPSILON, names,
+        partial(_at_certified, epsilon=EPSILON), EPSILON, names, least=run.of(0.5, 0.0),
     )  # fmt: skip
     table.notes.append("Measured as in the table above. Hyperbolic noise is not here: its ε is per "
                        "unit of another distance.")  # fmt: skip

@@ -73,9 +73,14 @@ def test_the_runner(tmp_path: Path) -> None:
                "--sample", "--fresh", "--json", str(tmp_path / "t.json"),
                "--pictures", str(tmp_path)]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "| ε | words |" in done.stdout and "wsdm20-fig2.svg" in done.stdout
+    # The picture stands for the rows.
+    assert "| ε |" not in done.stdout and "wsdm20-fig2.svg" in done.stdout
     found = json.loads((tmp_path / "t.json").read_text("utf-8"))
-    assert list(found) == ["wsdm20 fig2"] and (tmp_path / "wsdm20-fig2.svg").exists()
+    assert (
+        list(found) == ["wsdm20 fig2"]
+        and found["wsdm20 fig2"]["rows"]
+        and (tmp_path / "wsdm20-fig2.svg").exists()
+    )
     wrong = subprocess.run([sys.executable, "-m", "experiments", "kdd99"], cwd=ROOT,
                            capture_output=True, text=True, check=False)  # fmt: skip
     assert wrong.returncode == 2 and "kdd99" in wrong.stderr
