@@ -259,7 +259,8 @@ def choice(run: Run) -> Table:
 
     def cells(row: Row) -> list[str]:
         shares = {name: leak["share"][0] for name, leak in row["leaks"].items()}
-        score = "{:.2f} ({:.2f} to {:.2f})".format(*row["score"])
+        form = "{:.2f} ({:.2f} to {:.2f})" if row["draws"] > 1 else "{:.2f}"
+        score = form.format(*row["score"])
         shown = [_numbers(v for name, v in shares.items() if name.startswith(kind))
                  for kind in ("content", "rare", "authors")]  # fmt: skip
         law = row["law"]

@@ -107,7 +107,7 @@ def figure_4(run: Run) -> Table:
 
 TOPICS = 10
 TOP_WORDS = 4
-SHOWN = 3
+SHOWN = 6
 """Every so many of the words have a row; the means are over all."""
 
 
@@ -165,7 +165,7 @@ def table_1(run: Run) -> Table:
         table.lines[f"mean {key}"] = Line(list(epsilons), [float(np.mean([f[key] for f in c]))
                                                            for c in columns])  # fmt: skip
     table.notes += [
-        f"A third of the first {TOP_WORDS} words of the topics that most words are of, of {TOPICS} "
+        f"Some of the first {TOP_WORDS} words of the topics that most words are of, of {TOPICS} "
         "by latent Dirichlet allocation on training texts without stop words, the commonest and "
         "the rarest words. The paper's table has other topics and another embedding.",
     ]

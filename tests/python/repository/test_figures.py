@@ -31,8 +31,8 @@ def test_every_figure_is_of_a_commit_of_this_history(tmp_path: Path) -> None:
     head = figures.git("rev-parse", "--short", "HEAD")
     liar = tmp_path / "page.md"
     for stamp, found in ((head, set()), ("abcdef0", {"abcdef0"})):
-        liar.write_text("<!-- figures a: python examples/beside.py -->\n\n1\n\n"
-                        f"*`python examples/beside.py`, commit {stamp}, 2 cores.*\n\n"
+        liar.write_text("<!-- figures a: python examples/bits.py -->\n\n1\n\n"
+                        f"*`python examples/bits.py`, commit {stamp}, 2 cores.*\n\n"
                         "<!-- end of figures -->\n", "utf-8")  # fmt: skip
         assert strangers([liar]) == found
     liar.write_text("<!-- figures a: python x.py -->\n1\n<!-- end of figures -->\n", "utf-8")
