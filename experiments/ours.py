@@ -271,13 +271,7 @@ def _table(
                   f"{f['sentences']:.1%}" if sure else "–",
                   *(str(over_trials(f[key], within=(0.0, 1.0))) for key in TASKS),
                   *(str(of_share(*f[a])) for a in AUTHORS))  # fmt: skip
-    cheap = _cheap(rows)
-    table.notes += [
-        *_verdict(rows),
-        *(f"Of those whose certified ε is at most twice the least, {', '.join(cheap)}: {said}"
-          for said in (_verdict({name: rows[name] for name in cheap})
-                       if 1 < len(cheap) < len(rows) else [])),
-    ]  # fmt: skip
+    table.notes += _verdict(rows)
     if little:
         table.notes.append(f"Not shown, since they tell less than {least:g} bits: "
                            f"{', '.join(little)}.")  # fmt: skip
@@ -289,12 +283,6 @@ def _table(
 def _told(found: dict[str, Any]) -> str:
     value, low, high = found["bits"]
     return f"{value:.2f}" if found["law"] else f"{low:.2f} to {high:.2f}"
-
-
-def _cheap(rows: dict[str, dict[str, Any]]) -> list[str]:
-    """The mechanisms whose ε is at most twice the least, per unit of the same distance."""
-    costs = {name: f["certified"] for name, f in rows.items() if name != HYPERBOLIC}
-    return [name for name, cost in costs.items() if cost <= 2 * min(costs.values())]
 
 
 def _verdict(rows: dict[str, dict[str, Any]]) -> list[str]:

@@ -84,7 +84,7 @@ def table_1(run: Run, authors: int) -> Table:
         f"POST'19 table 1, {len(names)} authors: who wrote it, and what about",
         ["ε", "words that stay", *(f"{key} [95%]" for key in KEYS), "published"],
         ylabel="share named correctly",
-        picture_alone=authors > 20,
+        picture_alone=True,
     )  # fmt: skip
 
     def private(epsilon: float) -> Bags:

@@ -346,7 +346,7 @@ def tables_3_4(run: Run, lstm: bool) -> Table:
         f"WSDM'20 tables 3 and 4: whose texts {model} learned from, {len(texts)} users",
         ["ε", "AUC [95%]", "precision [95%]", "recall [95%]", "published AUC"],
         ylabel="AUC of the auditor",
-        picture_alone=not lstm,
+        picture_alone=True,
     )  # fmt: skip
     if lstm and not networks.INSTALLED:
         table.notes.append(f"Not computed: {networks.MISSING}.")

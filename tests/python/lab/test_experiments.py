@@ -239,8 +239,6 @@ def test_who_wins_is_read_from_the_numbers() -> None:
     (said,) = ours._verdict({"a": row(good, 60), "c": row(bad, 12)})
     assert "none, so who wins depends" in said
     assert ours._verdict({}) == []
-    costs = {"a": 2.0, "b": 3.9, "c": 4.1, "hyperbolic": 1.0}
-    assert ours._cheap({name: {"certified": cost} for name, cost in costs.items()}) == ["a", "b"]
 
 
 @keras
