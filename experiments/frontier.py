@@ -47,7 +47,7 @@ EMBEDDINGS = {
     "minilm": "MiniLM, 300 dimensions",
     "glove": "GloVe, 50 dimensions",
 }
-TASKS = {"trec": "TREC", "mr": "MR"}
+TASKS = {"trec": "TREC"}
 PARTS = ("named", "raw vectors", "posterior means")
 
 
