@@ -42,8 +42,8 @@ DRAWS = 200
 """Of each word, from which an attacker learns what a noise does."""
 ESTIMATED = 4000
 """Draws of each word, from which the bits of a noise are estimated."""
-SHORT, LONG = 10, 50
-"""Epochs of training of the hierarchy."""
+DIMENSIONS, EPOCHS = 10, 10
+"""Of the hierarchy, and of its training."""
 TOLERANCE = 0.02
 """How exactly the ε is looked for."""
 
@@ -57,8 +57,8 @@ class _Spaces:
 
 
 @cache
-def _spaces(source: Source, count: int, dim: int = 10, epochs: int = SHORT) -> _Spaces:
-    vectors, nouns = source.minilm(50), source.hierarchy(dim, epochs)
+def _spaces(source: Source, count: int) -> _Spaces:
+    vectors, nouns = source.minilm(50), source.hierarchy(DIMENSIONS, EPOCHS)
     places = {word: i for i, word in enumerate(nouns.words)}
     of = [i for i, w in enumerate(vectors.words) if w in places and w.isalpha()][:count]
     words = [vectors.words[i] for i in of]
@@ -95,14 +95,6 @@ def _at_bits(spaces: _Spaces, name: str, bits: float, draws: int = ESTIMATED) ->
     if name.startswith("tem"):
         high = LARGEST
     return _last(lambda own: _bits(_mechanism(spaces, name, own), draws).high <= bits, low, high)
-
-
-def _least(source: Source, count: int, dim: int, epochs: int) -> tuple[float, float]:
-    """The smallest ε that hyperbolic noise can have, and what is named where it has it."""
-    spaces = _spaces(source, count, dim, epochs)
-    least = _family(spaces, HYPERBOLIC).epsilons[0]
-    m = _mechanism(spaces, HYPERBOLIC, least)
-    return least, reidentification(m, "rank", draws=DRAWS).success[1]
 
 
 def certified(mechanism: Mechanism) -> float:
@@ -370,28 +362,7 @@ def equal_epsilon(run: Run) -> Table:
     return table
 
 
-def hyperbolic(run: Run) -> Table:
-    """Why hyperbolic noise stands beside the others on a hierarchy that is hardly trained."""
-    count = _sizes(run).words
-    table = Table(
-        "Ours: hyperbolic noise where it is largest",
-        ["dimensions of the hierarchy", "epochs of training", "smallest provable ε",
-         "words named there"],
-    )  # fmt: skip
-    for dim, epochs in run.of([(5, SHORT), (5, LONG), (10, SHORT), (10, LONG)], [(5, 1)]):
-        least, found = run.step(partial(_least, run.data, count, dim, epochs), "hyperbolic", dim,
-                                epochs, count)  # fmt: skip
-        table.add(dim, epochs, f"{least:.3g}", f"{found:.1%}")
-    table.notes.append(
-        f"Of the {count:,} words of the tables above, written by 1/(rank + 2.7), by the best guess "
-        f"from {DRAWS} draws a word. The price of hyperbolic noise is at least its dimensions less "
-        "1 per unit of distance; training draws the words apart, and the noise cannot follow."
-    )
-    return table
-
-
 TABLES: dict[str, Experiment] = {
     "equal-bits": equal_bits,
     "equal-epsilon": equal_epsilon,
-    "hyperbolic": hyperbolic,
 }
