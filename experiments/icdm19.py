@@ -431,40 +431,6 @@ def _score(model: NgramPrior, texts: list[list[str]]) -> float:
     return float(np.median(scores))
 
 
-def _fates(m: Mechanism, words: list[str]) -> list[int]:
-    """Of words: how many the mechanism knows, and how many of these it leaves as they are."""
-    known = [w for w in words if w in m.space]
-    out = m.privatize_tokens(known)
-    return [len(known), sum(a == b for a, b in zip(known, out, strict=True))]
-
-
-def table_6_slots(run: Run) -> Table:
-    """Why accuracy does not rise with ε: what becomes of the words in the slots."""
-    epsilons = run.of([0.125, 1.0, 8.0], [1.0])
-    hyperbolic, vectors = _nouns(run), run.data.minilm(300, run.of(40_000, 4000))
-    table = Table(
-        "ICDM'19 table VI: the words in the slots",
-        ["task", "words in slots", "that the hierarchy lacks, replaced at random [95%]",
-         *(f"of the others unchanged at ε = {x:g} [95%]" for x in epsilons)],
-    )  # fmt: skip
-    for name in TASKS:
-        _, texts, slots = _slots(run, name, vectors)
-        words = [text[i] for text, at in zip(texts, slots, strict=True) for i in at]
-        found = [
-            run.step(partial(_fates, HyperbolicLaplace.from_paper(hyperbolic, x, seed=SEED), words),
-                     "fates", name, x)
-            for x in epsilons
-        ]  # fmt: skip
-        known = found[0][0]
-        table.add(name.upper(), f"{len(words):,}", str(of_share(len(words) - known, len(words))),
-                  *(str(of_share(same, known)) for _, same in found))  # fmt: skip
-    table.notes.append(
-        f"The hierarchy's {hyperbolic.dim} dimensions and {len(hyperbolic):,} words are those of "
-        "table VI. Intervals are over words (Clopper-Pearson); one draw a word."
-    )
-    return table
-
-
 TABLES: dict[str, Experiment] = {
     "table4": table_4,
     "table4-added": table_4_added,
@@ -472,5 +438,4 @@ TABLES: dict[str, Experiment] = {
     "table3-small": partial(_authorship, size="small"),
     "table3-large": partial(_authorship, size="large"),
     "table6": table_6,
-    "table6-slots": table_6_slots,
 }
