@@ -179,17 +179,21 @@ $(VENV)-cargo/.made: requirements-cargo.txt
 
 ##@ Measurements
 .PHONY: figures
-figures: $(VENV)/.peers ## writes all figures in the documents but those of docs/papers
-	$(BIN)/python tools/figures.py README.md LIMITATIONS.md CONTRIBUTING.md $(filter-out docs/papers/%,$(wildcard docs/*.md docs/*/*.md))
+figures: $(VENV)/.peers ## writes all figures in the documents but those of docs/research/papers
+	$(BIN)/python tools/figures.py README.md LIMITATIONS.md CONTRIBUTING.md $(wildcard docs/*.md docs/*/*.md)
+
+.PHONY: figures-stale
+figures-stale: ## lists the figures whose program has changed since they were measured
+	$(PYTHON) tools/figures.py --stale $(shell git ls-files '*.md')
 
 .PHONY: papers
 papers: $(STAMP) ## measures the four papers' tables again: up to 3 hours
-	$(BIN)/python tools/figures.py $(filter-out %/peers.md,$(wildcard docs/papers/*.md))
+	$(BIN)/python tools/figures.py $(filter-out %/peers.md,$(wildcard docs/research/papers/*.md))
 
 # In an environment of their own: mldp-text asks for numpy below 2. Of PrivFill only the noise is run, without torch.
 .PHONY: peers
-peers: $(VENV)-peers/.made ## measures what people can install beside fastdx: docs/papers/peers.md
-	PYTHONPATH=python $(VENV)-peers/bin/python tools/figures.py docs/papers/peers.md
+peers: $(VENV)-peers/.made ## measures what people can install beside fastdx: docs/research/papers/peers.md
+	PYTHONPATH=python $(VENV)-peers/bin/python tools/figures.py docs/research/papers/peers.md
 
 $(VENV)-peers/.made: $(STAMP) experiments/peers_made.py
 	$(PYTHON) -m venv $(VENV)-peers

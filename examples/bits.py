@@ -2,7 +2,7 @@
 
     python examples/bits.py
 
-This writes the table of docs/explanation/bits.md. It takes some minutes, because every number is a
+This writes the table of docs/research/bits.md. It takes some minutes, because every number is a
 sum over all 20,000 words and all outputs.
 """
 

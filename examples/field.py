@@ -2,9 +2,6 @@
 
     python examples/field.py broken       # the smallest vocabularies on which a claim fails
     python examples/field.py kept         # every law of fastdx.lab.laws on 150 words
-    python examples/field.py times        # how long laws take to set up, how fast they are drawn
-    python examples/field.py sampling     # the second part of that alone
-    python examples/field.py frontier     # all at equal bits a word, on real embeddings
 
 `broken` has the laws of papers and of public code written down once more, as they are there.
 """
@@ -12,40 +9,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
-from resource import getpagesize
-from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx import (
-    Embedding,
-    FiniteLaw,
-    Mahalanobis,
-    Mechanism,
-    MultivariateLaplace,
-    Tem,
-    Vickrey,
-)
-from fastdx.channel import NgramPrior
+from fastdx import Embedding
 from fastdx.lab import laws
-from fastdx.lab.comparison import compare, families, family_names
-from fastdx.lab.comparison.families import HEADER
 from fastdx.lab.laws import largest_loss
 
 Matrix = NDArray[np.float64]
-NOT_IN_MANY_DIMENSIONS = ("hyperbolic", "vickrey-line", "truncated-laplace", "optimal")
-"""Mechanisms that cannot be made for 2,000 words in 50 Euclidean dimensions."""
-FEW = 200
-"""Different words of the second text that is drawn."""
-ATTACKED = 60
-"""Reviews, of whose words some are named."""
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
@@ -283,154 +258,14 @@ def kept(count: int) -> None:
         print(f"| {name} | {law.proved.epsilon:g}, {law.proved.unit} | {shown} |")
 
 
-def times() -> None:
-    """Print how long it takes to set up those laws that compute something beforehand."""
-    e = Embedding.default()
-
-    def few(count: int) -> Embedding:
-        return Embedding(e.words[:count], e.vectors[:count])
-
-    order = laws.greedy_order(e)
-    rows: list[tuple[str, int, Callable[[], object]]] = [
-        ("1-Diffractor, its line", len(e), lambda: laws.greedy_order(e)),
-        (
-            "1-Diffractor, one row",
-            len(e),
-            lambda: laws.one_diffractor(e, 2.0, orders=[order]).row(9),
-        ),
-        ("CusText, sets of 20", len(e), lambda: laws.custext(e, 2.0, 20)),
-        ("rank-based, one row", len(e), lambda: laws.rank_based(e, 2.0).row(9)),
-        ("Blahut-Arimoto, 100 rounds", 2000, lambda: laws.blahut_arimoto(few(2000), 2.0)),
-        *(
-            (
-                f"optimal, ε = 2, within {gap:.1%}",
-                count,
-                partial(laws.optimal, few(count), 2.0, gap=gap),
-            )
-            for count, gap in ((40, 1e-3), (80, 1e-2), (80, 1e-3))
-        ),
-    ]
-    print("| what | words | seconds |\n|---|---|---|")
-    for name, words, work in rows:
-        start = perf_counter()
-        work()
-        print(f"| {name} | {words:,} | {perf_counter() - start:.2g} |", flush=True)
-
-
-def sampling(count: int, tokens: int) -> None:
-    """Print how fast laws are drawn from beside Tem, on words as often as they are written."""
-    default = Embedding.default()
-    e = Embedding(default.words[:count], default.vectors[:count])
-    places = np.arange(len(e))
-    often = 1 / (places + 3.7)
-    drawn = np.random.default_rng(0).choice(places, tokens, p=often / often.sum())
-    written, few = drawn.astype(np.uint32), (drawn % min(FEW, len(e))).astype(np.uint32)
-    order = laws.greedy_order(e)
-    made: list[tuple[str, Callable[[], Mechanism]]] = [("Tem, ε = 3", lambda: Tem(e, 3.0))]
-    for law in (
-        laws.custext(e, 3.0, 20),
-        laws.one_diffractor(e, 3.0, orders=[order]),
-        laws.rank_based(e, 3.0),
-        laws.randomized_response(e, 3.0),
-    ):
-        made.append((law.name, partial(FiniteLaw, law=law, certify=False)))
-
-    def speed(m: Mechanism, ids: NDArray[np.uint32]) -> float:
-        start = perf_counter()
-        m.privatize_ids(ids)
-        return len(ids) / (perf_counter() - start)
-
-    print(f"\nWords/s on {len(e):,} words × {e.dim}, {tokens:,} words a call, and as a part of "
-          f"Tem's in the same run. By frequency: {len(np.unique(written)):,} different words, for "
-          f"the first time and again. Few: {len(np.unique(few)):,} different words, again. Memory: "
-          "by how much the process grew with the first two calls; tables that are kept may have "
-          "128 MiB.\n")  # fmt: skip
-    print("| mechanism | by frequency, first | again | few, again | memory, MB |")
-    print("|---|---|---|---|---|")
-    base: list[float] = []
-    for name, make in made:
-        m = make()
-        before = resident()
-        rates = [speed(m, written), speed(m, written)]
-        grown = resident() - before
-        m = make()
-        speed(m, few)
-        rates.append(speed(m, few))
-        base = base or rates
-        cells = [f"{x:,.3g} ({x / of:.2g})" for x, of in zip(rates, base, strict=True)]
-        print(f"| {name} | {' | '.join(cells)} | {grown / 1e6:.0f} |", flush=True)
-    noises: list[tuple[str, Mechanism]] = [
-        ("MultivariateLaplace", MultivariateLaplace(e, 6.0)),
-        ("Mahalanobis", Mahalanobis(e, 6.0)),
-        ("Vickrey, t = 0.75", Vickrey(e, 6.0)),
-        ("Vickrey, t = 0.75, elliptical noise", Vickrey(e, 6.0, mixing=0.2)),
-    ]
-    some = written[: max(1, len(written) // 10)]
-    print(f"\nNoise mechanisms, ε = 6, {len(some):,} words, the best of five rounds.\n")
-    print("| mechanism | words/s | of MultivariateLaplace |\n|---|---|---|")
-    best = [max(rates) for rates in zip(*(
-        [speed(m, some) for _, m in noises] for _ in range(5)), strict=True)]  # fmt: skip
-    for (name, _), rate in zip(noises, best, strict=True):
-        print(f"| {name} | {rate:,.3g} | {rate / best[0]:.2f} |", flush=True)
-
-
-def resident() -> int:
-    """Bytes of this process in memory."""
-    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * getpagesize()
-
-
-def field(count: int, limits: Sequence[float] = (1.0, 3.0)) -> None:
-    """Print all mechanisms at equal bits a word, on two embeddings."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    from experiments.cover import embeddings
-    from experiments.data import Shared
-
-    source = Shared()
-    minilm, glove = embeddings(source, count)
-    known, unseen = source.imdb("val").texts, source.imdb("test").texts[:ATTACKED]
-    print(f"The {count:,} most frequent words that both embeddings have. The ε of each mechanism "
-          "is the largest at which a release tells no more bits of a word than said (words written "
-          "by 1/(rank + 2.7)). *Named*: by one guess from one output by itself. *Named in "
-          f"sentences*: content words of {len(unseen)} film reviews, exactly under a trigram model "
-          "of other reviews, with a 95% interval. Similarity is the mean cosine "
-          "of word and replacement in the other embedding; by chance, of those that do not belong "
-          "together. Noise mechanisms have no law to compute, and no such ε. ∞ is no ε at all. "
-          "Where no ε gives so many bits it "
-          "says so. Names are those of `fastdx compare --mechanisms`.\n")  # fmt: skip
-    print("| embedding | at most | " + " | ".join(HEADER) + " |")
-    print("|" + "---|" * (len(HEADER) + 2))
-    names = [name for name in family_names() if name not in NOT_IN_MANY_DIMENSIONS]
-    names.insert(names.index("custext") + 1, "custext:100")
-    for name, e, judge in (("MiniLM 50d", minilm, glove), ("GloVe 50d", glove, minilm)):
-        made = families(e, names)
-        model = NgramPrior.train(e, known, order=3)
-        for bits in limits:
-            for line in compare(made, bits=bits, judge=judge, draws=100_000, texts=unseen,
-                                model=model):  # fmt: skip
-                row = " | ".join(line.cells())
-                most = "1 bit" if bits == 1 else f"{bits:g} bits"
-                print(f"| {name} | {most} | {row} |", flush=True)
-
-
 def main() -> None:
     """Print one of the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("table", choices=("broken", "kept", "times", "sampling", "frontier"))
-    parser.add_argument(
-        "--words", type=int, help="default 150, for the frontier 2,000, to sample 20,000"
-    )
-    parser.add_argument("--tokens", type=int, default=20_000, help="words drawn (default 20,000)")
+    parser.add_argument("table", choices=("broken", "kept"))
+    parser.add_argument("--words", type=int, default=150, help="of the built-in ones, for kept")
     args = parser.parse_args()
-    if args.table == "frontier":
-        field(args.words or 2000)
-        return
     if args.table == "kept":
-        kept(args.words or 150)
-        return
-    if args.table == "times":
-        times()
-    if args.table in ("times", "sampling"):
-        sampling(args.words or 20_000, args.tokens)
+        kept(args.words)
         return
     print("| mechanism | places of a, b, … | claimed | log-ratio allowed | log-ratio, true | by | "
           "the claim |\n|---|---|---|---|---|---|---|")  # fmt: skip

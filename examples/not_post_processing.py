@@ -2,7 +2,7 @@
 
     python examples/not_post_processing.py
 
-This writes the table of docs/explanation/not-post-processing.md.
+This writes the table of docs/research/not-post-processing.md.
 
 Every release here begins with ε·d-private draws, and then reads the original again as published
 code does. The vocabularies have three or four words, so all releases of a text can be enumerated.

@@ -1,6 +1,6 @@
-"""Draw the pictures of docs/explanation from the exact laws of the built-in vocabulary.
+"""Draw the pictures of docs/research from the exact laws of the built-in vocabulary.
 
-    python examples/pictures.py docs/explanation
+    python examples/pictures.py docs/research
 
 It writes map.svg (the bound on the change by an output), law.svg (the outputs of a word), loss.svg
 (the changes by outputs, with the bound) and wall.svg (the bits that releases leave unknown). The

@@ -25,7 +25,7 @@ from fastdx.exceptions import FastdxWarning
 PAPERS = {
     name: import_module(f"experiments.{name.replace('-', '_')}")
     for name in ("wsdm20", "icdm19", "post19", "tem21", "ours", "keeps", "counts", "frontier",
-                 "language-model", "learning", "nearer", "weights", "reading", "prior",
+                 "language-model", "learning", "nearer", "reading", "prior",
                  "author-obfuscation", "recommendation", "peers")
 }  # fmt: skip
 
@@ -57,8 +57,10 @@ def main() -> None:
             print(f"{name} {table_name}", file=sys.stderr, flush=True)
             run = Run(source, name, args.quick, None if args.fresh else FOLDER)
             table = experiment(run)
-            print(f"\n{table.markdown()}\n\n{run.provenance()}", flush=True)
-            if args.pictures and table.lines:
+            drawn = bool(args.pictures and table.lines)
+            text = table.markdown(rows=not (drawn and table.picture_alone))
+            print(f"\n{text}\n\n{run.provenance()}", flush=True)
+            if drawn:
                 picture = args.pictures / f"{name}-{table_name}.svg"
                 table.draw(picture)
                 print(f"\n![{table.title}]({args.pictures.name}/{picture.name})")

@@ -47,7 +47,7 @@ EMBEDDINGS = {
     "minilm": "MiniLM, 300 dimensions",
     "glove": "GloVe, 50 dimensions",
 }
-TASKS = {"trec": "TREC", "mr": "MR"}
+TASKS = {"trec": "TREC"}
 PARTS = ("named", "raw vectors", "posterior means")
 
 
@@ -327,6 +327,7 @@ def _frontier(name: str, run: Run) -> Table:
          *(f"{title}: {part}" for title in TASKS.values() for part in PARTS)],
         xlabel="content words of questions (TREC) named in sentences",
         ylabel="accuracy of question classes, posterior means",
+        picture_alone=True,
     )  # fmt: skip
     for kind, shown in KINDS.items():
         by_task = found[kind]
@@ -371,33 +372,6 @@ def equal(run: Run) -> Table:
     return table
 
 
-def _trigrams(source: Source, kind: str, bits: float, words: int, texts: int) -> Any:
-    e = _embedding(source, "builtin", words)
-    epsilon = _at_bits(e, kind, bits)
-    assert epsilon is not None
-    m = _made(e, kind, epsilon)
-    return [
-        named_exactly(m, tested.texts[:texts], public_texts(source, task), [1, 2, 3])
-        for task, (_, tested) in ((task, task_texts(source, task)) for task in TASKS)
-    ]
-
-
-def trigrams(run: Run) -> Table:
-    """The shares that longer histories name."""
-    words, texts = run.of(WORDS, 300), run.of(200, 10)
-    table = Table(
-        "Named by unigrams / bigrams / trigrams, exact, at 3 bits a word, built-in words",
-        ["mechanism", *TASKS.values()],
-    )
-    for kind in run.of(("tem", "k=20", "response"), ("tem",)):
-        make = partial(_trigrams, run.data, kind, 3.0, words, texts)
-        found = run.step(make, "trigrams", kind, words, texts)
-        cells = [" / ".join(f"{share:.3f}" for share, _ in task) for task in found]
-        table.add(KINDS[kind], *cells)
-    table.notes.append(f"The same outputs for all three; {texts} texts of each task.")
-    return table
-
-
 LIMIT_KINDS = {"tem": "Tem", "k=10": "balanced cover, k = 10", "k=20": KINDS["k=20"],
                "k=40": KINDS["k=40"], "response": KINDS["response"]}  # fmt: skip
 
@@ -432,6 +406,7 @@ def limit(run: Run) -> Table:
          "times as many", "most that as many bits can explain"],
         xlabel="bits a word",
         ylabel="variance of the word's vector that the best receiver explains",
+        picture_alone=True,
     )  # fmt: skip
     table.curve("the limit", [(0.0, 0.0), *zip(bits.tolist(), explained.tolist(), strict=True)],
                 joined=True)  # fmt: skip
@@ -466,5 +441,4 @@ TABLES: dict[str, Experiment] = {
     "limit": limit,
     **{name: partial(_frontier, name) for name in EMBEDDINGS},
     "equal": equal,
-    "trigrams": trigrams,
 }

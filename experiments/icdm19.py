@@ -23,7 +23,6 @@ from fastdx.lab.evaluation import (
     choose_attribution,
     of_share,
     over_trials,
-    text_classifier,
     vector_classifier,
 )
 from fastdx.lab.noise import hyperbolic_laplace
@@ -80,7 +79,7 @@ def table_4(run: Run) -> Table:
         ["noise", "ε of the paper", "ε that is provable", "expected N_w ± 95%", "worst N_w [95%]",
          "published expected / worst N_w"],
         xlabel="ε of the paper, per unit of each space's own distance",
-        ylabel=f"worst N_w in {DRAWS:,} draws", logarithmic=True,
+        ylabel=f"worst N_w in {DRAWS:,} draws", logarithmic=True, picture_alone=True,
     )  # fmt: skip
     glove, wide = run.data.glove(), run.data.minilm(300, run.of(40_000, 4000))
     spaces: dict[str, tuple[Embedding, Any]] = {
@@ -103,10 +102,9 @@ def table_4(run: Run) -> Table:
     table.notes += [
         f"Published: {N_SOURCE}. So Euclidean rows have no published figure at their ε. The "
         "paper's Euclidean embeddings are GloVe in 100, 200 and 300 dimensions.",
-        "The hyperbolic noise is the paper's own, drawn without its Markov chain; its nominal ε is "
-        "not what it costs, which is ε + n per unit of hyperbolic distance (see hyperbolic.md). So "
-        "rows of one nominal ε do not compare equal protection, and neither do two embeddings, "
-        "whose distances differ in scale: the median distance to the nearest other word is "
+        "The hyperbolic noise is the paper's own, drawn without its Markov chain; it costs ε + n "
+        "per unit of hyperbolic distance. Rows of one nominal ε do not compare equal protection: "
+        "distances differ in scale. The median distance to the nearest other word is "
         f"{_scale(spaces)}.",
     ]
     return table
@@ -196,8 +194,8 @@ def _scale(spaces: dict[str, tuple[Embedding, Any]]) -> str:
 
 # Table III.
 
-KNOWN = {"together": "an author's mails together", "mean": "their mean", "each": "mail by mail"}
-WEIGHTS = {"log": "logarithms", "log-idf": "logarithms and rarity", "counts": "counts"}
+HIDDEN = ("0.5", "2")
+"""Rows that the picture alone has."""
 
 
 class _Attacker:
@@ -241,6 +239,7 @@ def _authorship(run: Run, size: str) -> Table:
          "sure and right",
          "published"],
         ylabel="share of the mails attributed correctly", logarithmic=True,
+        picture_alone=size == "large",
     )  # fmt: skip
     claims = PUBLISHED_FOUND[size]
 
@@ -251,8 +250,9 @@ def _authorship(run: Run, size: str) -> Table:
         interval = of_share(round(mean["right"]), count)
         draws = sorted(f["right"] for f in found)
         spread = f" ({draws[0]} to {draws[-1]})" if len(draws) > 1 else ""
-        table.add(name, oov, epsilon, str(interval), f"{mean['right']:.0f}{spread}",
-                  f"{mean['sure']:.0f}", f"{mean['sure_right']:.0f}", claim)  # fmt: skip
+        if epsilon not in HIDDEN:
+            table.add(name, oov, epsilon, str(interval), f"{mean['right']:.0f}{spread}",
+                      f"{mean['sure']:.0f}", f"{mean['sure_right']:.0f}", claim)  # fmt: skip
         return interval
 
     plain = run.step(lambda: [_attack(attack, mails.texts, mails.labels)], "mails", size, "plain")
@@ -274,21 +274,18 @@ def _authorship(run: Run, size: str) -> Table:
     table.notes += [
         f"{len(set(known.labels))} authors. Always naming the author of most known mails is right "
         f"for {guess:.3f}, the best constant answer for "
-        f"{mails.commonest():.3f}; any author at random for {1 / len(set(known.labels)):.3f}.",
-        f"The attack is chosen on the training mails alone, a part of which is set aside. {choice} "
-        "Of those mails it finds "
-        + "; ".join(
-            f"{share:.3f} ({KNOWN[s['known']]}, {WEIGHTS[s['weights']]})"
-            for s, share in choice.tried[:9]
-        )
-        + ". The same attack is made on plain and on private "
-        "mails; of private ones it knows their authors' plain ones.",
-        f"Private mails: the mean of {trials} draws (smallest and largest). Intervals are over "
-        "mails (Clopper-Pearson). Stop words are released as they are, as in the paper. *kept*: "
-        "words that the vocabulary lacks are released too, and with them names and spellings, "
-        "which the attack reads; *random* replaces them.",
-        f"Published: {FOUND_SOURCE}.",
+        f"{mails.commonest():.3f}; any author at random for {1 / len(set(known.labels)):.3f}. "
+        f"Private mails: the mean of {trials} draws.",
+        f"The attack is chosen on a part of the training mails that is set aside. {choice}",
     ]
+    if size == "small":
+        table.notes += [
+            "The attack is the same on plain and on private mails; of private ones it knows their "
+            "authors' plain ones. In brackets: the smallest and largest draw. Intervals are over "
+            "mails (Clopper-Pearson). Stop words are released as they are, as in the paper. "
+            "*kept*: words that the vocabulary lacks are released too; *random* replaces them.",
+            f"Published: {FOUND_SOURCE}.",
+        ]
     return table
 
 
@@ -338,12 +335,12 @@ def _accuracies(
     slots: tuple[list[list[str]], list[list[int]]] | None,
     e: Embedding,
     folds: int,
-) -> dict[str, list[float]]:
+) -> list[float]:
     """Of trials: fold i of ten, or the given split; each with draws of its own."""
     every, test = task
     rng = np.random.default_rng(SEED)
     fold = np.random.default_rng(SEED).permutation(len(every.texts)) % 10
-    found: dict[str, list[float]] = {"words": [], "vectors": []}
+    found: list[float] = []
     both = every.texts + (test.texts if test else [])
     labels = np.array(every.labels + (test.labels if test else []))
     for trial in range(folds):
@@ -352,8 +349,7 @@ def _accuracies(
         split = [([t for t, k in zip(texts, part, strict=True) if k], labels[part])
                  for part in (~tested, tested)]  # fmt: skip
         (x, y), (x_test, y_test) = split
-        found["words"].append(float(text_classifier(x, y).score(x_test, y_test)))
-        found["vectors"].append(float(vector_classifier(x, y, e).score(x_test, y_test)))
+        found.append(float(vector_classifier(x, y, e).score(x_test, y_test)))
     return found
 
 
@@ -378,10 +374,10 @@ def table_6(run: Run) -> Table:
     hyperbolic, vectors = _nouns(run), run.data.minilm(300, run.of(40_000, 4000))
     table = Table(
         "ICDM'19 table VI: accuracy (%) with improbable words made private, in training and test",
-        ["words in the slots", "encoder", *(t.upper() for t in TASKS), "published MR"],
+        ["words in the slots", *(t.upper() for t in TASKS), "published MR"],
         ylabel="accuracy on MR, vectors", logarithmic=True,
     )  # fmt: skip
-    cells: dict[tuple[str, str], list[str]] = {}
+    cells: dict[str, list[str]] = {}
     majority, shares, mr = [], [], []
     for name in TASKS:
         task, texts, slots = _slots(run, name, vectors)
@@ -398,21 +394,19 @@ def table_6(run: Run) -> Table:
                         trials if private or test is None else 1),
                 "accuracy", name, shown, trials,
             )  # fmt: skip
-            for encoder, values in found.items():
-                number = (100 * np.array(values)).tolist()
-                interval = Interval(number[0], number[0], number[0])
-                if len(number) > 1:
-                    interval = over_trials(number, reused=1 / 9 if test is None else 0.0)
-                half = interval.high - interval.mean
-                cells.setdefault((shown, encoder), []).append(
-                    f"{interval.mean:.1f}" + (f" ± {half:.1f}" if half else ""))  # fmt: skip
-                if name == "mr" and encoder == "vectors" and mechanism is not None:
-                    mr.append((float(shown), interval))
-    for (shown, encoder), row in cells.items():
-        claim = f"{PUBLISHED_MR[shown]}" if encoder == "vectors" and shown in PUBLISHED_MR else "–"
+            number = (100 * np.array(found)).tolist()
+            interval = Interval(number[0], number[0], number[0])
+            if len(number) > 1:
+                interval = over_trials(number, reused=1 / 9 if test is None else 0.0)
+            half = interval.high - interval.mean
+            cells.setdefault(shown, []).append(
+                f"{interval.mean:.1f}" + (f" ± {half:.1f}" if half else ""))  # fmt: skip
+            if name == "mr" and mechanism is not None:
+                mr.append((float(shown), interval))
+    for shown, row in cells.items():
         named = f"ε = {shown}" if shown[0].isdigit() else shown
-        table.add(named, encoder, *row, claim)
-    table.add("majority", "–", *(f"{100 * m:.1f}" for m in majority), "–")
+        table.add(named, *row, f"{PUBLISHED_MR[shown]}" if shown in PUBLISHED_MR else "–")
+    table.add("majority", *(f"{100 * m:.1f}" for m in majority), "–")
     table.line("measured", [x for x, _ in mr], [i for _, i in mr])
     table.published("published", {float(k): v for k, v in PUBLISHED_MR.items() if k[0].isdigit()})
     table.notes += [
@@ -420,10 +414,9 @@ def table_6(run: Run) -> Table:
         "and TREC the training texts; labels are not looked at), is below the median; of all words "
         + ", ".join(f"{s:.0%} ({t.upper()})" for s, t in zip(shares, TASKS, strict=True))
         + ". Words that WordNet's nouns lack are drawn at random at every ε.",
-        "*words*: TF-IDF and logistic regression; *vectors*: the mean of MiniLM's 300 dimensions "
-        "and logistic regression. Nothing is tuned. Intervals: 95% over "
-        f"{trials} trials, folds of ten for MR, CR, MPQA (widened for shared texts), draws on the "
-        "given split for SST-5 and TREC.",
+        "By the mean of MiniLM's 300 dimensions and logistic regression. Nothing is tuned. "
+        f"Intervals: 95% over {trials} trials, folds of ten for MR, CR, MPQA (widened for shared "
+        "texts), draws on the given split for SST-5 and TREC.",
         f"Published: {MR_SOURCE}; its vectors are another embedding's.",
     ]
     return table
@@ -438,40 +431,6 @@ def _score(model: NgramPrior, texts: list[list[str]]) -> float:
     return float(np.median(scores))
 
 
-def _fates(m: Mechanism, words: list[str]) -> list[int]:
-    """Of words: how many the mechanism knows, and how many of these it leaves as they are."""
-    known = [w for w in words if w in m.space]
-    out = m.privatize_tokens(known)
-    return [len(known), sum(a == b for a, b in zip(known, out, strict=True))]
-
-
-def table_6_slots(run: Run) -> Table:
-    """Why accuracy does not rise with ε: what becomes of the words in the slots."""
-    epsilons = run.of([0.125, 1.0, 8.0], [1.0])
-    hyperbolic, vectors = _nouns(run), run.data.minilm(300, run.of(40_000, 4000))
-    table = Table(
-        "ICDM'19 table VI: the words in the slots",
-        ["task", "words in slots", "that the hierarchy lacks, replaced at random [95%]",
-         *(f"of the others unchanged at ε = {x:g} [95%]" for x in epsilons)],
-    )  # fmt: skip
-    for name in TASKS:
-        _, texts, slots = _slots(run, name, vectors)
-        words = [text[i] for text, at in zip(texts, slots, strict=True) for i in at]
-        found = [
-            run.step(partial(_fates, HyperbolicLaplace.from_paper(hyperbolic, x, seed=SEED), words),
-                     "fates", name, x)
-            for x in epsilons
-        ]  # fmt: skip
-        known = found[0][0]
-        table.add(name.upper(), f"{len(words):,}", str(of_share(len(words) - known, len(words))),
-                  *(str(of_share(same, known)) for _, same in found))  # fmt: skip
-    table.notes.append(
-        f"The hierarchy's {hyperbolic.dim} dimensions and {len(hyperbolic):,} words are those of "
-        "table VI. Intervals are over words (Clopper-Pearson); one draw a word."
-    )
-    return table
-
-
 TABLES: dict[str, Experiment] = {
     "table4": table_4,
     "table4-added": table_4_added,
@@ -479,5 +438,4 @@ TABLES: dict[str, Experiment] = {
     "table3-small": partial(_authorship, size="small"),
     "table3-large": partial(_authorship, size="large"),
     "table6": table_6,
-    "table6-slots": table_6_slots,
 }

@@ -556,10 +556,8 @@ def _note(kept: dict[str, Any], made_up: bool) -> str:
         "as the unit; the difference is paired. *Bits*: what an output tells of its word "
         "under the words' frequencies in other reviews (≈: by an estimate). *Bits left*: mean of "
         "-log2 of the posterior of the true content word. The neural attacker: "
-        f"{kept['particles']} particles; as prior {kept['share']:.2f} SmolLM2-135M-Instruct and "
-        f"the rest trigrams; it names the word that is greatest in {weights[0]:.2f}·ln(exact "
-        f"trigrams' posterior) + {weights[1]:.2f}·ln(what the neural model adds). Both weights "
-        f"come from {CHOOSING} other sentences. A word of a plain "
+        f"{kept['particles']} particles, {kept['share']:.2f} of the prior, the powers "
+        f"{weights[0]:.2f} and {weights[1]:.2f} from {CHOOSING} other sentences. A word of a plain "
         f"sentence takes {entropy['trigrams']:.2f} bits by trigrams, {entropy['neural']:.2f} by "
         f"the neural model alone, {entropy['mix']:.2f} by their mix."
     )

@@ -42,8 +42,8 @@ DRAWS = 200
 """Of each word, from which an attacker learns what a noise does."""
 ESTIMATED = 4000
 """Draws of each word, from which the bits of a noise are estimated."""
-SHORT, LONG = 10, 50
-"""Epochs of training of the hierarchy."""
+DIMENSIONS, EPOCHS = 10, 10
+"""Of the hierarchy, and of its training."""
 TOLERANCE = 0.02
 """How exactly the ε is looked for."""
 
@@ -57,8 +57,8 @@ class _Spaces:
 
 
 @cache
-def _spaces(source: Source, count: int, dim: int = 10, epochs: int = SHORT) -> _Spaces:
-    vectors, nouns = source.minilm(50), source.hierarchy(dim, epochs)
+def _spaces(source: Source, count: int) -> _Spaces:
+    vectors, nouns = source.minilm(50), source.hierarchy(DIMENSIONS, EPOCHS)
     places = {word: i for i, word in enumerate(nouns.words)}
     of = [i for i, w in enumerate(vectors.words) if w in places and w.isalpha()][:count]
     words = [vectors.words[i] for i in of]
@@ -95,14 +95,6 @@ def _at_bits(spaces: _Spaces, name: str, bits: float, draws: int = ESTIMATED) ->
     if name.startswith("tem"):
         high = LARGEST
     return _last(lambda own: _bits(_mechanism(spaces, name, own), draws).high <= bits, low, high)
-
-
-def _least(source: Source, count: int, dim: int, epochs: int) -> tuple[float, float]:
-    """The smallest ε that hyperbolic noise can have, and what is named where it has it."""
-    spaces = _spaces(source, count, dim, epochs)
-    least = _family(spaces, HYPERBOLIC).epsilons[0]
-    m = _mechanism(spaces, HYPERBOLIC, least)
-    return least, reidentification(m, "rank", draws=DRAWS).success[1]
 
 
 def certified(mechanism: Mechanism) -> float:
@@ -229,8 +221,15 @@ AUTHORS = ("Reuters", "PAN11")
 
 
 def _table(
-    run: Run, title: str, at: Callable[[_Spaces, str], float | None], asked: float, names: list[str]
+    run: Run,
+    title: str,
+    at: Callable[[_Spaces, str], float | None],
+    asked: float,
+    names: list[str],
+    *,
+    least: float = 0.0,
 ) -> Table:
+    """A row for each mechanism that tells so many bits at the ε that is asked for."""
     s = _sizes(run)
     spaces = _spaces(run.data, s.words)
     table = Table(
@@ -251,7 +250,10 @@ def _table(
         rows[name] = {"own": own, "law": m.has_law,
                       **run.step(partial(_measured, m, run.data, s), "measured", name, own,
                                  *vars(s).values())}  # fmt: skip
+    little = [name for name, f in rows.items() if f["bits"][0] < least]
     for name, f in {"plain text": plain, **rows}.items():
+        if name in little:
+            continue
         sure = name in rows
         unit = " hyperbolic" if name == HYPERBOLIC else ""
         cost = f"{'' if f.get('law') else '≤ '}{f['certified']:.3g}{unit}" if sure else "–"
@@ -261,25 +263,18 @@ def _table(
                   f"{f['sentences']:.1%}" if sure else "–",
                   *(str(over_trials(f[key], within=(0.0, 1.0))) for key in TASKS),
                   *(str(of_share(*f[a])) for a in AUTHORS))  # fmt: skip
-    cheap = _cheap(rows)
-    table.notes += [
-        *_verdict(rows),
-        *(f"Of those whose certified ε is at most twice the least, {', '.join(cheap)}: {said}"
-          for said in (_verdict({name: rows[name] for name in cheap}) if len(cheap) > 1 else [])),
-        *_notes(run, s, out, plain),
-    ]  # fmt: skip
+    table.notes += _verdict(rows)
+    if little:
+        table.notes.append(f"Not shown, since they tell less than {least:g} bits: "
+                           f"{', '.join(little)}.")  # fmt: skip
+    if out:
+        table.notes.append(f"Left out, since no ε of theirs gives it: {', '.join(out)}.")
     return table
 
 
 def _told(found: dict[str, Any]) -> str:
     value, low, high = found["bits"]
     return f"{value:.2f}" if found["law"] else f"{low:.2f} to {high:.2f}"
-
-
-def _cheap(rows: dict[str, dict[str, Any]]) -> list[str]:
-    """The mechanisms whose ε is at most twice the least, per unit of the same distance."""
-    costs = {name: f["certified"] for name, f in rows.items() if name != HYPERBOLIC}
-    return [name for name, cost in costs.items() if cost <= 2 * min(costs.values())]
 
 
 def _verdict(rows: dict[str, dict[str, Any]]) -> list[str]:
@@ -314,15 +309,15 @@ def _apart(rows: dict[str, dict[str, Any]], key: str, first: str, other: str) ->
     return over_trials((np.array(rows[first][key]) - np.array(rows[other][key])).tolist())
 
 
-def _notes(run: Run, s: _Sizes, out: list[str], plain: dict[str, Any]) -> list[str]:
+def _notes(run: Run, s: _Sizes) -> list[str]:
+    """How both tables were measured."""
     mails = Labelled([], _authors(run.data, s)["PAN11"][1].labels)
     count, most = len(mails.labels), mails.commonest()
     reuters = len(set(_authors(run.data, s)["Reuters"][0].labels))
-    missing = f" Left out, since no ε of theirs gives it: {', '.join(out)}." if out else ""
     return [
         f"The {s.words:,} most frequent words that have MiniLM's vectors in 50 dimensions and a "
         "place among WordNet's nouns, where hyperbolic noise needs one; all other words are left "
-        f"out of all texts. Names are those of `fastdx compare --mechanisms all`.{missing}",
+        "out of all texts. Names are those of `fastdx compare --mechanisms all`.",
         "*ε certified*: the largest log-ratio per unit of distance over all words and outputs, "
         "computed from the law; ≤ where there is no law, and what is proved is given. *Bits "
         "a word*: the mutual information of a word, written by 1/(rank + 2.7), and its output; of "
@@ -348,11 +343,11 @@ def equal_bits(run: Run) -> Table:
         run, f"Ours: all mechanisms where a release tells {bits:g} bits of a word",
         partial(_at_bits, bits=bits, draws=run.of(ESTIMATED, 1000)), bits, names,
     )  # fmt: skip
-    table.notes.append(
+    table.notes += [
+        *_notes(run, _sizes(run)),
         "A mechanism that tells fewer at every ε stands at the largest that was looked for (Tem's: "
-        f"{LARGEST:g}). For hyperbolic noise the hierarchy is trained for {SHORT} epochs only: see "
-        "the table of what more training does."
-    )
+        f"{LARGEST:g}).",
+    ]
     return table
 
 
@@ -360,34 +355,14 @@ def equal_epsilon(run: Run) -> Table:
     names = run.of([*NAMES], ["tem", "laplace", "randomised-response", "custext"])
     table = _table(
         run, f"Ours: all mechanisms at a certified ε of {EPSILON:g} per unit of distance",
-        partial(_at_certified, epsilon=EPSILON), EPSILON, names,
+        partial(_at_certified, epsilon=EPSILON), EPSILON, names, least=run.of(0.5, 0.0),
     )  # fmt: skip
-    table.notes.append("Hyperbolic noise is not here: its ε is per unit of another distance.")
-    return table
-
-
-def hyperbolic(run: Run) -> Table:
-    """Why hyperbolic noise stands beside the others on a hierarchy that is hardly trained."""
-    count = _sizes(run).words
-    table = Table(
-        "Ours: hyperbolic noise where it is largest",
-        ["dimensions of the hierarchy", "epochs of training", "smallest provable ε",
-         "words named there"],
-    )  # fmt: skip
-    for dim, epochs in run.of([(5, SHORT), (5, LONG), (10, SHORT), (10, LONG)], [(5, 1)]):
-        least, found = run.step(partial(_least, run.data, count, dim, epochs), "hyperbolic", dim,
-                                epochs, count)  # fmt: skip
-        table.add(dim, epochs, f"{least:.3g}", f"{found:.1%}")
-    table.notes.append(
-        f"Of the {count:,} words of the tables above, written by 1/(rank + 2.7), by the best guess "
-        f"from {DRAWS} draws a word. The price of hyperbolic noise is at least its dimensions less "
-        "1 per unit of distance; training draws the words apart, and the noise cannot follow."
-    )
+    table.notes.append("Measured as in the table above. Hyperbolic noise is not here: its ε is per "
+                       "unit of another distance.")  # fmt: skip
     return table
 
 
 TABLES: dict[str, Experiment] = {
     "equal-bits": equal_bits,
     "equal-epsilon": equal_epsilon,
-    "hyperbolic": hyperbolic,
 }

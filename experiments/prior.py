@@ -1,4 +1,4 @@
-"""How well models of language predict real texts, and how well the posterior knows what it knows.
+"""How well the posterior knows what it knows, and how many bits models of language leave a word.
 
 No model is trained on the texts that it is asked about; models of a collection count its training
 texts. Calibration is judged on the first sentence of each text, and on sentences that are drawn
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import log2
-from typing import Any
 
 import numpy as np
 
@@ -44,25 +43,6 @@ def texts(source: Source) -> dict[str, list[str]]:
     """Texts of four kinds that no model has seen."""
     return {shown: split(source, name)[1].some(TEXTS // 4 if name == "news" else TEXTS).texts
             for name, shown in NAMES.items()}  # fmt: skip
-
-
-def perplexity(run: Run) -> Table:
-    """The perplexity of each known word, given that it is known."""
-    space, unseen = _space(run), texts(run.data)
-    reviews, requests = (split(run.data, name)[0].texts for name in ("imdb", "snips"))
-    priors = {
-        "ranks, 1/(rank + 2.7)": NgramPrior.of_frequencies(space),
-        "`NgramPrior.english()`": NgramPrior.english(space),
-        "bigrams of IMDB (train)": NgramPrior.train(space, reviews, 2),
-        "trigrams of IMDB (train)": NgramPrior.train(space, reviews, 3),
-        "bigrams of Snips (train)": NgramPrior.train(space, requests, 2),
-    }
-    table = Table("Perplexity of a known word", ["model", *unseen])
-    for name, prior in priors.items():
-        found = [run.step(partial(prior.perplexity, read), name, kind)
-                 for kind, read in unseen.items()]  # fmt: skip
-        table.add(name, *(f"{x:,.0f}" for x in found))
-    return table
 
 
 def calibrated(
@@ -112,19 +92,16 @@ def calibration(run: Run) -> Table:
         own = NgramPrior.train(space, split(run.data, name)[0].texts, 2)
         rows += [(kind, "`english()`", english, written),
                  (kind, f"bigrams of {kind} (train)", own, written)]  # fmt: skip
-    mechanisms: dict[str, dict[str, Any]] = {
-        "Tem, ε = 2.66": {"epsilon": 2.66},
-        "cover of 40, ε = 4": {"epsilon": 4.0, "cover": 40, "balance": 0.05},
-    }
-    table = Table("Calibration of the posterior", ["mechanism", "texts", "model", "words", "named",
-                                                   "expected", "calibration error"])  # fmt: skip
-    for name, options in mechanisms.items():
-        mechanism = Tem(space, seed=SEED, **options)
-        channel = Channel.of(mechanism)
-        for kind, model, prior, written in rows:
-            make = partial(calibrated, mechanism, channel, prior, written)
-            words, *shares = run.step(make, name, kind, model)
-            table.add(name, kind, model, f"{words:,}", *(f"{share:.3f}" for share in shares))
+    mechanism = Tem(space, 2.66, seed=SEED)
+    channel = Channel.of(mechanism)
+    table = Table(
+        "Calibration of the posterior, Tem, ε = 2.66",
+        ["texts", "model", "words", "named", "expected", "calibration error"],
+    )
+    for kind, model, prior, written in rows:
+        make = partial(calibrated, mechanism, channel, prior, written)
+        words, *shares = run.step(make, kind, model)
+        table.add(kind, model, f"{words:,}", *(f"{share:.3f}" for share in shares))
     return table
 
 
@@ -148,7 +125,6 @@ def language(run: Run) -> Table:
 
 
 TABLES: dict[str, Experiment] = {
-    "perplexity": perplexity,
     "calibration": calibration,
     "language": language,
 }

@@ -223,15 +223,35 @@ def _numbers(x: Iterable[float]) -> str:
     return " ".join(f"{v:.2f}".replace("0.", ".", 1) for v in x)
 
 
-def _table(run: Run, title: str, header: list[str], cells: Callable[[Row], list[str]]) -> Table:
-    """A row for each policy on each space, most use first."""
+def _table(
+    run: Run,
+    title: str,
+    header: list[str],
+    cells: Callable[[Row], list[str]],
+    only: Sequence[str] | None = None,
+) -> Table:
+    """A row for each policy, or those named, on each space, most use first."""
     kept = _kept(run)
     table = Table(title, ["space", "base, cover, ε", *header])
     for space, rows in kept["spaces"].items():
         for name in sorted(rows, key=lambda name: -rows[name]["score"][0]):
-            table.add(space, f"**{name}**" if name == winner(rows) else name, *cells(rows[name]))
-    table.notes += [_told(kept), f"{_measured_at(kept['stamps'])}"]
+            shown = f"**{name}**" if name == winner(rows) else name
+            if only is None or name in only:
+                table.add(space, shown, *cells(rows[name]))
+    table.notes += [f"{_measured_at(kept['stamps'])}"]
     return table
+
+
+def _more(faults: Iterable[str]) -> str:
+    """Measures by kind: a kind alone has more in all its tasks, or for both attackers."""
+    kinds: dict[str, list[str]] = {}
+    for fault in faults:
+        kind, _, task = fault.partition(", ")
+        kinds.setdefault(kind, []).append(task)
+    every = {"content": len(TASKS), "rare": len(TASKS), "authors": len(HOW), "worst word": 1}
+    shown = (kind if len(tasks) == every[kind] else f"{kind} ({', '.join(tasks)})"
+             for kind, tasks in kinds.items())  # fmt: skip
+    return f"more: {', '.join(shown)}" if kinds else "no more"
 
 
 def choice(run: Run) -> Table:
@@ -239,19 +259,20 @@ def choice(run: Run) -> Table:
 
     def cells(row: Row) -> list[str]:
         shares = {name: leak["share"][0] for name, leak in row["leaks"].items()}
-        score = "{:.2f} ({:.2f} to {:.2f})".format(*row["score"])
+        form = "{:.2f} ({:.2f} to {:.2f})" if row["draws"] > 1 else "{:.2f}"
+        score = form.format(*row["score"])
         shown = [_numbers(v for name, v in shares.items() if name.startswith(kind))
                  for kind in ("content", "rare", "authors")]  # fmt: skip
-        fault = ", ".join(faults(row))
         law = row["law"]
         return [score, *shown, _numbers([law["worst"]]), _numbers([law["names"]]),
-                f"{row['draws']}", f"more: {fault}" if fault else "no more"]  # fmt: skip
+                f"{row['draws']}", _more(faults(row))]  # fmt: skip
 
     table = _table(
         run, "The recommendation, and what lost",
         ["use", f"content words named ({', '.join(TASKS)})", "rare ones", "authors (both ways)",
          "worst word unchanged", "names unchanged", "draws", "than before"], cells,
     )  # fmt: skip
+    table.notes.insert(0, _told(_kept(run)))
     table.notes.append(
         "*Use*: what classifiers that learned from private texts keep of the accuracy above chance "
         "of those that learned from plain ones, on plain and on private texts, mean of four tasks; "
@@ -268,28 +289,27 @@ def choice(run: Run) -> Table:
 
 
 def consequences(run: Run) -> Table:
-    """Accuracies by task; and all by kinds of words."""
+    """Leakage by kinds of words, of the recommended policy and the one before."""
+    best = recommended(_kept(run)["spaces"])
 
     def cells(row: Row) -> list[str]:
         law, of = row["law"], row["law"]["bands"]
-        use = [f"{private:.2f}/{plain:.2f}" for plain, private in row["use"].values()]
         named = [_numbers([row["named"][k]]) if k in row["named"] else "–" for k in KINDS]
-        return [*use, *(_numbers(row["chains"][task]) for task in TASKS), f"{law['bits']:.2f}",
-                *(f"{of[b]['bits']:.2f}" for b in BANDS), *named,
+        return [f"{law['bits']:.2f}", *(f"{of[b]['bits']:.2f}" for b in BANDS), *named,
                 *(f"{of[b]['same']:.3f}" for b in BANDS), f"{law['names']:.3f}",
                 f"{law['worst']:.2f} ({law['worst word']})"]  # fmt: skip
 
     table = _table(
-        run, "Accuracies, bits and words named, by kinds of words",
-        [*TASKS, *(f"named, {task}" for task in TASKS), "bits", *(f"bits, {b}" for b in BANDS),
+        run, "Bits and words named, by kinds of words",
+        ["bits", *(f"bits, {b}" for b in BANDS),
          *(f"named, {kind}" for kind in KINDS),
-         *(f"unchanged, {b}" for b in (*BANDS, "names", "worst"))], cells,
+         *(f"unchanged, {b}" for b in (*BANDS, "names", "worst"))],
+        cells, [str(policy) for policy in (best, BEFORE)],
     )  # fmt: skip
     table.notes.append(
-        "Accuracies: private → private / private → plain. Content words named in each task by "
-        "exact unigrams, bigrams, trigrams; by kind of word in all tasks together, each by the "
-        "strongest (function words: by bigrams). Bits under the public frequencies. *Unchanged*: "
-        "Pr[w → w], the mean over words of a kind."
+        "Bits under the public frequencies. Content words named in all tasks together, each by the "
+        "strongest of exact unigrams, bigrams and trigrams (function words: by bigrams). "
+        "*Unchanged*: Pr[w → w], the mean over words of a kind."
     )
     return table
 

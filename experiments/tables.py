@@ -44,6 +44,8 @@ class Table:
     xlabel: str = "ε per unit of distance"
     ylabel: str = ""
     logarithmic: bool = False
+    picture_alone: bool = False
+    """Whether a page has the picture in the place of the rows."""
 
     def add(self, *cells: object) -> None:
         self.rows.append([c if isinstance(c, str) else f"{c}" for c in cells])
@@ -60,12 +62,13 @@ class Table:
     def published(self, name: str, points: dict[float, float]) -> None:
         self.lines[name] = Line(list(points), list(points.values()), published=True)
 
-    def markdown(self) -> str:
-        head = [f"**{self.title}**", "", "| " + " | ".join(self.header) + " |",
-                "|" + "---|" * len(self.header)]  # fmt: skip
-        rows = ["| " + " | ".join(row) + " |" for row in self.rows]
+    def markdown(self, *, rows: bool = True) -> str:
+        head = [f"**{self.title}**"]
+        if rows:
+            head += ["", "| " + " | ".join(self.header) + " |", "|" + "---|" * len(self.header)]
+            head += ["| " + " | ".join(row) + " |" for row in self.rows]
         notes = [line for note in self.notes for line in ("", note)]
-        return "\n".join([*head, *rows, *notes])
+        return "\n".join([*head, *notes])
 
     def draw(self, path: Path) -> None:
         """Write the picture; nothing where there is no line to draw."""

@@ -8,7 +8,7 @@ Their texts train an `NgramPrior` over the built-in words. Two numbers adapt it 
 SHARE is the share of the frequencies that comes from wordfreq, and TRUST is the factor of the
 weights of all pairs. Both are fitted to fortune cookies (Debian's `fortunes`), on which the model
 is not trained. For the choice of sources we looked at parts of the four collections in
-docs/explanation/channel.md; these parts are not in the reported figures.
+docs/research/channel.md; these parts are not in the reported figures.
 src/language/english.rs describes the file.
 """
 

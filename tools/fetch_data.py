@@ -1,4 +1,4 @@
-"""Fetch and convert the public data of the papers' experiments (docs/papers.md).
+"""Fetch and convert the public data of the papers' experiments (docs/research/papers/index.md).
 
     python tools/fetch_data.py [NAME …]              fetch, convert, check; into ../shared/data
     python tools/fetch_data.py --from FOLDER [NAME …]    convert files downloaded by hand
@@ -10,9 +10,9 @@ data. It writes every file to a temporary file, and renames that at the end.
 
 Checks
 ------
-A file with a SHA-256 below is byte for byte the one that docs/papers was measured on, or it is
-refused: the sentiment sets, TREC, Snips and WordNet. Of the others only the number of records is
-checked, and they may differ from those that were measured on:
+A file with a SHA-256 below is byte for byte the one that docs/research/papers was measured on, or
+it is refused: the sentiment sets, TREC, Snips and WordNet. Of the others only the number of records
+is checked, and they may differ from those that were measured on:
 
 - ``imdb``: the training reviews are split into 20,000 and 5,000 in another way.
 - ``glove``: the measured file is a selection of 12,691 words; this takes the first 12,691.

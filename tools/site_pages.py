@@ -47,7 +47,6 @@ MORE = (
     ("How to", "engines*.md"),
     ("How to", "engines/*.md"),
     ("How to", "service*.md"),
-    ("Reference", "mechanisms*.md"),
 )
 
 API = "reference/api"
@@ -210,8 +209,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         line if in_code else LINK.sub(lambda m: linked(m, here, page.file.src_uri), line)
         for in_code, line in lines_of(markdown)
     )
-    if page.file.src_uri.startswith("papers/"):
-        # Tables name mechanisms often: the pages that explain them come first.
+    if page.file.src_uri.startswith("research/"):
+        # Tables name mechanisms often: the pages for users come first.
         page.meta.setdefault("search", {})["boost"] = 0.5
     text = re.sub(r" *# doctest:.*", "", text)  # for the tests, not for readers
     return re.sub(r"^```python\n(?=>>>)", "```pycon\n", text, flags=re.M)

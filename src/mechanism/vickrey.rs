@@ -7,7 +7,7 @@
 //!
 //! **Guarantee**: that of the noise. Both words and both distances are functions of z, so the
 //! choice is post-processing. Code that excludes the input word from the choice loses this
-//! guarantee: see docs/mechanisms.md. If two words lie at z, the smaller id is released, whatever w
+//! guarantee: see docs/research/mechanisms.md. If two words lie at z, the smaller id is released, whatever w
 //! was.
 
 use std::sync::Arc;

@@ -113,7 +113,7 @@ impl Spec {
     }
 
     /// The policy that fastdx recommends, on the built-in English words:
-    /// docs/explanation/what-you-keep.md has the measurements behind it.
+    /// docs/research/what-you-keep.md has the measurements behind it.
     pub fn recommended() -> Self {
         Spec {
             language: Some(Language::Rank),

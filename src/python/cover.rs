@@ -20,7 +20,7 @@ use crate::{Cover, Error, MetricSpace, Vocabulary};
 /// A cover gives every output y a fixed public set A_y of words. ``Tem(space, epsilon,
 /// cover=cover)`` scores y by the distance from the word to the nearest word of A_y. Tem's proof
 /// holds for any sets. With k outputs at distance 0 from every word, no output is likelier than
-/// 1/k. See docs/covers.md.
+/// 1/k. See docs/research/covers.md.
 ///
 /// Created by `nearest`, `balanced`, `within`, `from_sets` or `identity`; immutable, can be
 /// pickled.

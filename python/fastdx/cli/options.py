@@ -28,9 +28,6 @@ RECOMMENDED: dict[str, Any] = {"epsilon": RECOMMENDED_EPSILON, "language": "rank
                                "exclude": "offensive"}  # fmt: skip
 """The keys of a Spec that the recommended policy sets."""
 
-WHY = "docs/explanation/what-you-keep.md"
-"""Where the choice of the recommended policy is explained."""
-
 
 class _Help(argparse.HelpFormatter):
     """Formats help for the terminal's width; with `short`, of these options only.
@@ -380,10 +377,10 @@ def _recommended(spec: dict[str, Any]) -> str:
     kept.pop("exclude", None)
     if not changed:
         return (f"the recommended policy: {' '.join(kept.values())}; attacks on sentences decided "
-                f"these numbers ({WHY})")  # fmt: skip
+                "these numbers")  # fmt: skip
     return (f"no longer the recommended policy, which has {', '.join(changed)}"
             + f"; still {' '.join(kept.values())}" * bool(kept)
-            + f"; attacks on sentences decided the recommended numbers only ({WHY})")  # fmt: skip
+            + "; attacks on sentences decided the recommended numbers only")  # fmt: skip
 
 
 def made(spec: dict[str, Any], *, progress: Callable[[int], object] | None = None) -> Mechanism:

@@ -104,8 +104,8 @@ def certify(
     """Compute the ε that a mechanism really has on its vocabulary.
 
     ε is the supremum of |ln Pr[y|w] - ln Pr[y|w']| / d(w, w') over all pairs of words and all
-    outputs (docs/calibration.md). For Tem it is at most the nominal ε, and at least half of it
-    unless γ is below the distances. The result assumes that the embedding is public.
+    outputs. For Tem it is at most the nominal ε, and at least half of it unless γ is below the
+    distances. The result assumes that the embedding is public.
 
     Without `metric`, a Tem gets a certificate that its guarantee can use (``Tem.certified``). For
     every other mechanism with a law, and for a Tem with `metric`, the function looks at all pairs.

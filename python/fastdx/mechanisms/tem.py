@@ -41,10 +41,10 @@ class Tem(Mechanism):
 
     Releases y with probability ∝ exp(-(ε/2)·min(d(w,y), γ)), which is ε·d-private for every metric.
     With a `cover`, d(w,y) is the distance from w to the nearest word that y stands for. ε·d still
-    holds, and no output is likelier than 1/k (docs/covers.md). With a `language`, the probability
-    is also ∝ Q(y), a public weight of y that is the same for every w. It cancels in every ratio, so
-    ε·d holds for any Q. Q may go by what was released before (docs/explanation/histories.md): then
-    the words of a text are drawn in order.
+    holds, and no output is likelier than 1/k. With a `language`, the probability is also ∝ Q(y), a
+    public weight of y that is the same for every w. It cancels in every ratio, so ε·d holds for any
+    Q. Q may go by what was released before (docs/research/histories.md): then the words of a text
+    are drawn in order.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class Tem(Mechanism):
         """Make the policy that the documents use, on the built-in English words.
 
         It is a Tem with ``language="rank"`` that excludes offensive words. Attacks on sentences
-        decided its parameters (docs/explanation/what-you-keep.md). Parameters that are given change
+        decided its parameters (docs/research/what-you-keep.md). Parameters that are given change
         it, and then it is no longer the recommended one. So do options of ``fastdx privatize``,
         which uses this policy unless a mechanism or other words are named.
 

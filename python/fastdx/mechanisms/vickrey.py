@@ -18,7 +18,7 @@ class Vickrey(Mechanism):
     Let u be the word nearest to the noisy point z, and v the second nearest. The mechanism releases
     u with probability (1 - t)·‖z - v‖ / (t·‖z - u‖ + (1 - t)·‖z - v‖), else v. The choice depends
     on z alone, so the ε of the noise holds. Published code excludes the written word from the
-    choice and so has no finite ε (docs/mechanisms.md).
+    choice and so has no finite ε (docs/research/mechanisms.md).
 
     Parameters
     ----------

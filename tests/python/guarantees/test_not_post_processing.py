@@ -1,4 +1,4 @@
-"""Counterexamples of docs/explanation/not-post-processing.md, written out in full."""
+"""Counterexamples of docs/research/not-post-processing.md, written out in full."""
 
 import re
 from itertools import product
@@ -11,7 +11,7 @@ from examples import not_post_processing as page
 from fastdx import Cover, FiniteLaw, Tem
 from helpers import ROOT
 
-TEXT = (ROOT / "docs" / "explanation" / "not-post-processing.md").read_text("utf-8")
+TEXT = (ROOT / "docs" / "research" / "not-post-processing.md").read_text("utf-8")
 FINDINGS = page.findings()
 
 

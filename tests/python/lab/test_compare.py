@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import field
 
 import fastdx
 from fastdx import Embedding, FiniteLaw, Tem, WordGraph
@@ -250,21 +249,3 @@ def test_words_that_are_never_released_are_left_out(tmp_path: Path, command: Com
     )  # fmt: skip
     assert "2 mechanisms compared on 20 words" in out and "flatters" in out
     assert "The first 20 of the embedding's 24 words, without the 2 that are never" in err
-
-
-def test_the_tables_of_the_example(capsys: pytest.CaptureFixture[str], shared: Path) -> None:
-    """The command that writes docs/mechanisms.md, on few words."""
-    field.sampling(80, 300)
-    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
-    assert [row.split(" | ")[0] for row in rows[1:]] == [
-        "| Tem, ε = 3", "| CusText", "| 1-Diffractor, geometric", "| rank-based",
-        "| randomised response", "| mechanism", "| MultivariateLaplace", "| Mahalanobis",
-        "| Vickrey, t = 0.75", "| Vickrey, t = 0.75, elliptical noise",
-    ]  # fmt: skip
-    # Of Tem itself it is 1; every speed is a number above 0.
-    assert rows[1].count("(1)") == 3
-    field.field(40, limits=(1.0,))
-    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
-    names = [name for name in family_names() if name not in field.NOT_IN_MANY_DIMENSIONS]
-    assert len(rows) == 1 + 2 * (len(names) + 1)
-    assert all(row.count(" | ") == len(HEADER) + 1 for row in rows)

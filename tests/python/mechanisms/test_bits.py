@@ -1,4 +1,4 @@
-"""Tests docs/explanation/bits.md: the wall, the capacity, releases that add up."""
+"""Tests docs/research/bits.md: the wall, the capacity, releases that add up."""
 
 import numpy as np
 import pytest

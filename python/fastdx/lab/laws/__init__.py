@@ -2,7 +2,7 @@
 
 A law is a mechanism's output distribution. Each function returns a `Law`: the probabilities of all
 outputs of every word, the guarantee that the publication claims (``claimed``), and the guarantee
-that holds (``proved``). docs/mechanisms.md has a table with sources.
+that holds (``proved``). docs/research/mechanisms.md has a table with sources.
 
 >>> from fastdx import Embedding
 >>> from fastdx.lab import laws

@@ -149,7 +149,7 @@ def vickrey(space: Embedding, epsilon: float, t: float = 0.5) -> Law:
     nearest. The mechanism releases u with probability
     (1 - t)·|z - v| / (t·|z - u| + (1 - t)·|z - v|), else v. The choice depends on z alone, so it is
     post-processing, and the ε of the noise holds. Code that excludes the written word from the
-    choice loses this guarantee: see docs/mechanisms.md.
+    choice loses this guarantee: see docs/research/mechanisms.md.
 
     Parameters
     ----------
