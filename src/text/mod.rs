@@ -516,17 +516,23 @@ impl TextPrivatizer {
     /// # Errors
     /// [`Error::WordId`], [`Error::Interrupted`].
     pub fn privatize_ids(&self, ids: &[u32], control: &Control) -> Result<Vec<u32>> {
-        if let Some(tem) = self.mechanism.in_order() {
-            self.mechanism.vocabulary().check_ids(ids)?;
-            let fates: Vec<Fate> = ids.iter().map(|&id| Fate::Replace(id)).collect();
-            let (tokens, mut kept) = (vec![""; ids.len()], Replacements::default());
-            let drawn = self.draw_tokens_in_order(tem, &tokens, &fates, &[], &mut kept, control)?;
-            return Ok(drawn.known);
-        }
-        if self.policy.consistent == Consistent::Never {
-            return self.mechanism.privatize_ids_with(ids, control);
-        }
-        consistent::privatize_ids(&*self.mechanism, ids, control)
+        self.mechanism.vocabulary().check_ids(ids)?;
+        let mut kept = Replacements::default();
+        let fates = ids.iter().map(|&id| Fate::Replace(id));
+        let drawn = match (self.mechanism.in_order(), self.policy.consistent) {
+            (Some(tem), _) => {
+                let (tokens, fates) = (vec![""; ids.len()], fates.collect::<Vec<_>>());
+                self.draw_tokens_in_order(tem, &tokens, &fates, &[], &mut kept, control)?
+            }
+            (None, Consistent::Never) => {
+                return self.mechanism.privatize_ids_with(ids, control);
+            }
+            (None, _) => {
+                let one = std::iter::once((fates.map(|fate| ("", fate)), &[][..]));
+                self.draw_consistently(one, &mut kept, control)?
+            }
+        };
+        Ok(drawn.known)
     }
 
     /// Under [`Oov::Error`], returns an error for the first unknown word, with its position.
