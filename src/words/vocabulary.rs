@@ -118,14 +118,17 @@ impl Vocabulary {
         if len == 0 || len > 1 << 31 {
             return Err(Error::parameter("words", "between 1 and 2^31 words", len));
         }
-        let vocabulary = Vocabulary {
-            bytes: bytes.into(),
-            offsets: offsets.into(),
-            slots: Vec::new().into(),
+        Self::of(bytes.into(), offsets.into(), Vec::new().into()).indexed()
+    }
+
+    fn of(bytes: Buffer<u8>, offsets: Buffer<u64>, slots: Buffer<u32>) -> Self {
+        Vocabulary {
+            bytes,
+            offsets,
+            slots,
             compounds: Arc::default(),
             unreadable: Arc::default(),
-        };
-        vocabulary.indexed()
+        }
     }
 
     /// Builds the index, which finds repeated words.
@@ -170,13 +173,7 @@ impl Vocabulary {
             return Err("the word offsets are out of order".into());
         }
         let Some(slots) = slots else {
-            let vocabulary = Vocabulary {
-                bytes,
-                offsets,
-                slots: Vec::new().into(),
-                compounds: Arc::default(),
-                unreadable: Arc::default(),
-            };
+            let vocabulary = Self::of(bytes, offsets, Vec::new().into());
             return vocabulary.indexed().map_err(|e| e.to_string());
         };
         if slots.len() < 2 * len
@@ -186,13 +183,7 @@ impl Vocabulary {
         {
             return Err("the word index does not fit its words".into());
         }
-        Ok(Vocabulary {
-            bytes,
-            offsets,
-            slots,
-            compounds: Arc::default(),
-            unreadable: Arc::default(),
-        })
+        Ok(Self::of(bytes, offsets, slots))
     }
 
     /// XXH3-64 of the words and their order.
