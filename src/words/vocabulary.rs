@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use crate::support::buffer::Buffer;
 use crate::support::error::{Error, Result};
+use crate::support::file::{Kind, Sections};
 use crate::support::fork::Once;
 
 const EMPTY: u32 = u32::MAX;
@@ -154,13 +155,12 @@ impl Vocabulary {
         Ok(self)
     }
 
-    /// Rebuilds a vocabulary from the arrays of an index file, after checking that look-ups stay
-    /// within them; `Err` holds the reason.
-    pub(crate) fn from_parts(
-        bytes: Buffer<u8>,
-        offsets: Buffer<u64>,
-        slots: Option<Buffer<u32>>,
-    ) -> std::result::Result<Self, String> {
+    /// Reads the vocabulary of an index file, after checking that look-ups stay within its arrays;
+    /// `Err` holds the reason.
+    pub(crate) fn of_sections(sections: &Sections) -> std::result::Result<Self, String> {
+        let bytes: Buffer<u8> = sections.get(Kind::WordBytes)?.ok_or("no words")?;
+        let offsets: Buffer<u64> = sections.get(Kind::WordOffsets)?.ok_or("no word offsets")?;
+        let slots: Option<Buffer<u32>> = sections.get(Kind::WordSlots)?;
         let len = offsets.len().saturating_sub(1);
         if len == 0 || offsets[0] != 0 || offsets[len] != bytes.len() as u64 {
             return Err("the word table does not fit its words".into());
