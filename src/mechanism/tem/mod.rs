@@ -548,49 +548,40 @@ impl WordMechanism for Tem {
     }
 
     fn guarantee(&self) -> Guarantee {
+        let theorem = match self.cover {
+            None => {
+                "the score -min(d(w,y),γ) changes by at most d(w,w') between two words, and the \
+                 exponential mechanism with exponent ε/2 pays once for the score and once for the \
+                 normaliser (TEM'21, Theorem 2)"
+            }
+            Some(_) => {
+                "the score -min(d(w,A_y),γ), A_y the public set of words that y stands for, \
+                 changes by at most d(w,w') between two words, and the exponential mechanism with \
+                 exponent ε/2 pays once for the score and once for the normaliser (TEM'21, \
+                 Theorem 2, with sets)"
+            }
+        };
+        let arithmetic = match self.sampler {
+            Sampler::Exact => {
+                "integer weights drawn with exact integer randomness; every word that can be \
+                 released keeps a positive weight"
+            }
+            Sampler::Gumbel => {
+                "Gumbel noise in 64-bit floating point, for comparison only: words more than \
+                 about 40 scales below the best are never drawn, which the proof does not cover"
+            }
+        };
+        let (metric, epsilon) = (self.space.metric_name(), WordMechanism::epsilon(self));
         let guarantee = Guarantee {
-            mechanism: "Tem",
-            metric: self.space.metric_name(),
-            epsilon: WordMechanism::epsilon(self),
             certificate: self.certificate().map(|c| c.named(self.space.vocabulary())),
-            delta: 0.0,
             // A score has four errors (two weights, two sums) of (ε/2)·error each, and the distance
             // between the two words has one more.
             slack: law::SLACK + 3.0 * self.epsilon * self.space.distance_error(),
-            void: None,
-            theorem: match self.cover {
-                None => {
-                    "the score -min(d(w,y),γ) changes by at most d(w,w') between two words, and \
-                     the exponential mechanism with exponent ε/2 pays once for the score and \
-                     once for the normaliser (TEM'21, Theorem 2)"
-                }
-                Some(_) => {
-                    "the score -min(d(w,A_y),γ), A_y the public set of words that y stands for, \
-                     changes by at most d(w,w') between two words, and the exponential mechanism \
-                     with exponent ε/2 pays once for the score and once for the normaliser \
-                     (TEM'21, Theorem 2, with sets)"
-                }
-            },
             outputs: self.outputs_said(),
-            arithmetic: match self.sampler {
-                Sampler::Exact => {
-                    "integer weights drawn with exact integer randomness; every word that can be \
-                     released keeps a positive weight"
-                }
-                Sampler::Gumbel => {
-                    "Gumbel noise in 64-bit floating point, for comparison only: words more \
-                     than about 40 scales below the best are never drawn, which the proof does \
-                     not cover"
-                }
-            },
             // An unknown word has the law of F = 1 for all; that of a known one is at least of its
             // farthest word.
             unknown_bound: self.epsilon / 2.0 * self.gamma.min(self.diameter()),
-            unknown_is_random: false,
-            scope: Guarantee::WORDS,
-            exceptions: Vec::new(),
-            unchanged: None,
-            bits: None,
+            ..Guarantee::of("Tem", metric, epsilon, theorem, arithmetic)
         };
         match self.sampler {
             Sampler::Exact => guarantee,
