@@ -273,16 +273,6 @@ impl TextPrivatizer {
         Ok(*self.unchanged.get_or_init(|| found))
     }
 
-    /// The [`guarantee`](Self::guarantee) with that measurement: the form to show.
-    ///
-    /// # Errors
-    /// [`Error::Interrupted`].
-    pub fn measured_guarantee(&self, control: &Control) -> Result<Guarantee> {
-        let mut guarantee = self.guarantee();
-        guarantee.unchanged = Some(self.unchanged(control)?);
-        Ok(guarantee)
-    }
-
     /// Counts the words of the texts so far that came back unchanged and nearly always do, with a
     /// probability above [`Unchanged::RELEASED_WORD`].
     ///
