@@ -14,8 +14,7 @@
 use super::lanes::{LaneVec, Lanes, TOKENS_PER_TILE, add_scaled, any, dot, inverse};
 use super::probabilities::{Logs, Plain, Probabilities, Short, x_ln_x};
 use crate::language::{NgramPrior, Triples};
-#[cfg(target_arch = "x86_64")]
-use crate::support::simd::{Avx2, Avx512};
+use crate::support::simd::vectorised;
 
 /// α after a word, scaled to sum to 1.
 #[derive(Clone)]
@@ -102,40 +101,7 @@ impl<'a> Chain<'a> {
         likelihood: &[Lanes<L>],
         to: &mut Forward<L>,
     ) -> Lanes<L> {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if Avx512::detect().is_some() {
-                // SAFETY: the machine has the set, as the proof says.
-                return unsafe { self.forward_avx512(from, likelihood, to) };
-            }
-            if Avx2::detect().is_some() {
-                // SAFETY: the machine has the set, as the proof says.
-                return unsafe { self.forward_avx2(from, likelihood, to) };
-            }
-        }
-        self.forward_portable(from, likelihood, to)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-    fn forward_avx512<const L: usize>(
-        &self,
-        from: &Forward<L>,
-        likelihood: &[Lanes<L>],
-        to: &mut Forward<L>,
-    ) -> Lanes<L> {
-        self.forward_portable(from, likelihood, to)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn forward_avx2<const L: usize>(
-        &self,
-        from: &Forward<L>,
-        likelihood: &[Lanes<L>],
-        to: &mut Forward<L>,
-    ) -> Lanes<L> {
-        self.forward_portable(from, likelihood, to)
+        forward(self, from, likelihood, to)
     }
 
     #[inline(always)]
@@ -253,56 +219,7 @@ impl<'a> Chain<'a> {
         before: &[Lanes<L>],
         to: &mut Backward<L>,
     ) {
-        self.backward_by(from, likelihood, before, &Plain, to);
-    }
-
-    /// Σ_w f(P(w|u,v))·likelihood(w)·β(v,w) for a function f of the model's probabilities.
-    fn backward_by<const L: usize>(
-        &self,
-        from: &Backward<L>,
-        likelihood: &[Lanes<L>],
-        before: &[Lanes<L>],
-        by: &impl Probabilities,
-        to: &mut Backward<L>,
-    ) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if Avx512::detect().is_some() {
-                // SAFETY: the machine has the set, as the proof says.
-                return unsafe { self.backward_avx512(from, likelihood, before, by, to) };
-            }
-            if Avx2::detect().is_some() {
-                // SAFETY: the machine has the set, as the proof says.
-                return unsafe { self.backward_avx2(from, likelihood, before, by, to) };
-            }
-        }
-        self.backward_portable(from, likelihood, before, by, to);
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-    fn backward_avx512<const L: usize>(
-        &self,
-        from: &Backward<L>,
-        likelihood: &[Lanes<L>],
-        before: &[Lanes<L>],
-        by: &impl Probabilities,
-        to: &mut Backward<L>,
-    ) {
-        self.backward_portable(from, likelihood, before, by, to);
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn backward_avx2<const L: usize>(
-        &self,
-        from: &Backward<L>,
-        likelihood: &[Lanes<L>],
-        before: &[Lanes<L>],
-        by: &impl Probabilities,
-        to: &mut Backward<L>,
-    ) {
-        self.backward_portable(from, likelihood, before, by, to);
+        backward(self, from, likelihood, before, &Plain, to);
     }
 
     #[inline(always)]
@@ -500,13 +417,13 @@ impl<'a> Chain<'a> {
             &before.tokens
         };
         let mut found: Backward<1> = self.end();
-        self.backward_by(beta, likelihood, &before.tokens, logs, &mut found);
+        backward(self, beta, likelihood, &before.tokens, logs, &mut found);
         let mut total = dot(rest.as_flattened(), &found.tokens)[0];
         if !self.deep() {
             return total / sum;
         }
         let mut plain: Backward<1> = self.end();
-        self.backward_by(beta, likelihood, &before.tokens, &Short, &mut plain);
+        backward(self, beta, likelihood, &before.tokens, &Short, &mut plain);
         let Triples {
             last, rows, next, ..
         } = &prior.triples;
@@ -524,4 +441,26 @@ impl<'a> Chain<'a> {
         }
         total / sum
     }
+}
+
+vectorised! {
+    /// [`Chain::forward`].
+    fn forward[const L: usize] = Chain::forward_portable(
+        chain: &Chain<'_>,
+        from: &Forward<L>,
+        likelihood: &[Lanes<L>],
+        to: &mut Forward<L>
+    ) -> Lanes<L>
+}
+
+vectorised! {
+    /// Σ_w f(P(w|u,v))·likelihood(w)·β(v,w) for a function f of the model's probabilities.
+    fn backward[const L: usize] = Chain::backward_portable(
+        chain: &Chain<'_>,
+        from: &Backward<L>,
+        likelihood: &[Lanes<L>],
+        before: &[Lanes<L>],
+        by: &impl Probabilities,
+        to: &mut Backward<L>
+    )
 }

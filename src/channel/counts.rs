@@ -16,8 +16,7 @@ use super::Channel;
 use super::read::{Observed, TextOrTokens, ids_of_each};
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install};
-#[cfg(target_arch = "x86_64")]
-use crate::support::simd::{Avx2, Avx512};
+use crate::support::simd::vectorised;
 
 /// Number of rounds without a gain on the held-out outputs after which the search stops.
 const PATIENCE: usize = 3;
@@ -342,33 +341,10 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// Advances x of up to four rows by a round, if there are ratios, and adds x_w·K\[w,·\] to the
-/// sums.
-fn step(rows: &[f32], x: &mut [f64], ratios: Option<&[f64]>, sums: &mut [f64]) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if Avx512::detect().is_some() {
-            // SAFETY: the machine has the set, as the proof says.
-            return unsafe { step_avx512(rows, x, ratios, sums) };
-        }
-        if Avx2::detect().is_some() {
-            // SAFETY: the machine has the set, as the proof says.
-            return unsafe { step_avx2(rows, x, ratios, sums) };
-        }
-    }
-    step_portable(rows, x, ratios, sums);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn step_avx512(rows: &[f32], x: &mut [f64], ratios: Option<&[f64]>, sums: &mut [f64]) {
-    step_portable(rows, x, ratios, sums);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn step_avx2(rows: &[f32], x: &mut [f64], ratios: Option<&[f64]>, sums: &mut [f64]) {
-    step_portable(rows, x, ratios, sums);
+vectorised! {
+    /// Advances x of up to four rows by a round, if there are ratios, and adds x_w·K\[w,·\] to the
+    /// sums.
+    fn step = step_portable(rows: &[f32], x: &mut [f64], ratios: Option<&[f64]>, sums: &mut [f64])
 }
 
 #[inline(always)]

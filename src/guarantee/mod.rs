@@ -72,6 +72,34 @@ impl Guarantee {
     pub(crate) const SEEDED: &'static str = "the mechanism is SEEDED, for tests only: whoever knows the seed \
         computes its output";
 
+    /// The guarantee of words that are drawn by their proved law, without a bound on unknown ones.
+    pub(crate) fn of(
+        mechanism: &'static str,
+        metric: &'static str,
+        epsilon: f64,
+        theorem: &'static str,
+        arithmetic: &'static str,
+    ) -> Self {
+        Guarantee {
+            mechanism,
+            metric,
+            epsilon,
+            delta: 0.0,
+            certificate: None,
+            slack: 0.0,
+            void: None,
+            outputs: String::new(),
+            theorem,
+            arithmetic,
+            unknown_bound: f64::INFINITY,
+            unknown_is_random: false,
+            scope: Self::WORDS,
+            exceptions: Vec::new(),
+            unchanged: None,
+            bits: None,
+        }
+    }
+
     /// The log-ratio that shows whether a word was in the vocabulary, where unknown words are replaced
     /// at random.
     pub fn unknown(&self) -> Option<f64> {
@@ -273,22 +301,8 @@ mod tests {
 
     pub(super) fn guarantee() -> Guarantee {
         Guarantee {
-            mechanism: "Tem",
-            metric: "euclidean",
-            epsilon: 2.5,
-            delta: 0.0,
-            certificate: None,
-            slack: 0.0,
-            void: None,
-            outputs: String::new(),
-            theorem: "a theorem",
-            arithmetic: "integers",
             unknown_bound: 3.0,
-            unknown_is_random: false,
-            scope: Guarantee::WORDS,
-            exceptions: Vec::new(),
-            unchanged: None,
-            bits: None,
+            ..Guarantee::of("Tem", "euclidean", 2.5, "a theorem", "integers")
         }
     }
 

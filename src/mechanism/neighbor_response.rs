@@ -155,25 +155,18 @@ impl WordMechanism for NeighborResponse {
 
     fn guarantee(&self) -> Guarantee {
         Guarantee {
-            mechanism: "NeighborResponse",
-            metric: "discrete (1 between any two words: local differential privacy)",
-            epsilon: self.epsilon,
-            delta: 0.0,
-            certificate: None,
-            slack: 0.0,
-            void: None,
             outputs: Guarantee::covered(&self.cover),
-            theorem: "the weights of an output differ by a factor of e^s at most, and the sums of \
-                      the weights by what ε leaves",
-            arithmetic: "integer weights, rounded so that no ratio grows, drawn with exact \
-                         integer randomness",
             // A uniform output's law is within e^s of every word's law.
             unknown_bound: self.epsilon,
-            unknown_is_random: false,
-            scope: Guarantee::WORDS,
-            exceptions: Vec::new(),
-            unchanged: None,
-            bits: None,
+            ..Guarantee::of(
+                "NeighborResponse",
+                "discrete (1 between any two words: local differential privacy)",
+                self.epsilon,
+                "the weights of an output differ by a factor of e^s at most, and the sums of the \
+                 weights by what ε leaves",
+                "integer weights, rounded so that no ratio grows, drawn with exact integer \
+                 randomness",
+            )
         }
         .drawn_from(&self.randomness)
     }

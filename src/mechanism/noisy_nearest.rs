@@ -87,28 +87,14 @@ pub(super) fn floating_point(
     theorem: &'static str,
     outside: &str,
 ) -> Guarantee {
+    let arithmetic = "the noise is drawn in 64-bit floating point";
     Guarantee {
-        mechanism,
-        metric,
-        epsilon,
-        delta: 0.0,
-        certificate: None,
-        slack: 0.0,
-        void: None,
-        theorem,
-        outputs: String::new(),
-        arithmetic: "the noise is drawn in 64-bit floating point",
-        unknown_bound: f64::INFINITY,
-        unknown_is_random: false,
-        scope: Guarantee::WORDS,
         exceptions: vec![format!(
             "the rounding of the noise: the proof is about real numbers, so outputs of a \
              probability below about {outside} are outside it (Tem's integer sampler has no such \
              gap)"
         )],
-
-        unchanged: None,
-        bits: None,
+        ..Guarantee::of(mechanism, metric, epsilon, theorem, arithmetic)
     }
 }
 

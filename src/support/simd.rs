@@ -45,7 +45,7 @@ sets! {
 macro_rules! vectorised {
     (
         $(#[$about:meta])*
-        $see:vis fn $name:ident$([$($generic:tt)*])? = $body:ident($($given:ident: $kind:ty),*) $(-> $result:ty)?
+        $see:vis fn $name:ident$([$($generic:tt)*])? = $($body:ident)::+($($given:ident: $kind:ty),*) $(-> $result:ty)?
     ) => {
         $(#[$about])*
         $see fn $name$(<$($generic)*>)?($($given: $kind),*) $(-> $result)? {
@@ -53,11 +53,11 @@ macro_rules! vectorised {
             {
                 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
                 fn avx512$(<$($generic)*>)?($($given: $kind),*) $(-> $result)? {
-                    $body($($given),*)
+                    $($body)::+($($given),*)
                 }
                 #[target_feature(enable = "avx2")]
                 fn avx2$(<$($generic)*>)?($($given: $kind),*) $(-> $result)? {
-                    $body($($given),*)
+                    $($body)::+($($given),*)
                 }
                 if $crate::support::simd::Avx512::detect().is_some() {
                     // SAFETY: the features were detected.
@@ -68,7 +68,7 @@ macro_rules! vectorised {
                     return unsafe { avx2($($given),*) };
                 }
             }
-            $body($($given),*)
+            $($body)::+($($given),*)
         }
     };
 }

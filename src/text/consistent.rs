@@ -7,6 +7,7 @@
 //! exp(Σ_i ε·d(u_i, u'_i))·Pr\[y|x'\], however often each word occurs. The pattern is released.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use super::in_order::Said;
@@ -70,23 +71,40 @@ enum DrawSource<T> {
     New(usize),
 }
 
-/// The numbers and dates that are still to be drawn.
-#[derive(Default)]
-struct NewFigures<'a> {
-    drawn: Vec<&'a Figure>,
-    at: HashMap<&'a Figure, usize>,
+/// Words or figures, each distinct one drawn once, and the source of each in order.
+struct Distinct<K, T> {
+    new: Vec<K>,
+    at: HashMap<K, usize>,
+    sources: Vec<DrawSource<T>>,
 }
 
-impl<'a> NewFigures<'a> {
-    /// The source of a figure's draw: equal figures are drawn once.
-    fn place(&mut self, figure: &'a Figure, kept: &HashMap<Figure, i64>) -> DrawSource<i64> {
-        match kept.get(figure) {
-            Some(&before) => DrawSource::Before(before),
-            None => DrawSource::New(*self.at.entry(figure).or_insert_with(|| {
-                self.drawn.push(figure);
-                self.drawn.len() - 1
-            })),
+impl<K: Clone + Eq + Hash, T: Copy> Distinct<K, T> {
+    fn none() -> Self {
+        Distinct {
+            new: Vec::new(),
+            at: HashMap::new(),
+            sources: Vec::new(),
         }
+    }
+
+    fn add(&mut self, key: K, before: Option<&T>) {
+        let new = &mut self.new;
+        self.sources.push(match before {
+            Some(&before) => DrawSource::Before(before),
+            None => DrawSource::New(*self.at.entry(key).or_insert_with_key(|key| {
+                new.push(key.clone());
+                new.len() - 1
+            })),
+        });
+    }
+
+    /// The draw of each.
+    fn drawn(&self, new: &[T]) -> Vec<T> {
+        let of = |source: &DrawSource<T>| match *source {
+            DrawSource::Before(drawn) => drawn,
+            DrawSource::New(at) => new[at],
+        };
+        self.sources.iter().map(of).collect()
     }
 }
 
@@ -99,99 +117,58 @@ impl TextPrivatizer {
         control: &Control,
     ) -> Result<Drawn> {
         let by_text = self.policy().consistent == Consistent::Text;
-        let (mut known, mut unknown) = (Vec::new(), 0);
-        let (mut new, mut new_unknown) = (HashMap::new(), HashMap::new());
-        // For every word in order: the id if it has one, then the source of its draw.
-        let (mut places, mut unknown_places) = (Vec::new(), Vec::new());
-        let (mut new_figures, mut figure_places) = (NewFigures::default(), Vec::new());
+        let (mut known, mut unknown) = (Distinct::none(), Distinct::none());
+        let (mut of_figures, mut ids) = (Distinct::none(), Vec::new());
         for (words, figures) in texts {
             if by_text {
                 kept.clear();
-                new.clear();
-                new_unknown.clear();
-                new_figures.at.clear();
+                known.at.clear();
+                unknown.at.clear();
+                of_figures.at.clear();
             }
-            let place = |figure| new_figures.place(figure, &kept.figures);
-            figure_places.extend(figures.iter().map(place));
+            for figure in figures {
+                of_figures.add(figure, kept.figures.get(figure));
+            }
             for (word, fate) in words {
                 match fate {
                     Fate::Replace(id) => {
-                        let place = match kept.known.get(&id) {
-                            Some(&before) => DrawSource::Before(before),
-                            None => DrawSource::New(*new.entry(id).or_insert_with(|| {
-                                known.push(id);
-                                known.len() - 1
-                            })),
-                        };
-                        places.push((id, place));
+                        ids.push(id);
+                        known.add(id, kept.known.get(&id));
                     }
                     Fate::Unknown if self.policy().oov == Oov::Random => {
                         let form = normalize(word);
-                        unknown_places.push(match kept.unknown.get(&*form) {
-                            Some(&before) => DrawSource::Before(before),
-                            None => {
-                                DrawSource::New(*new_unknown.entry(form).or_insert_with(|| {
-                                    unknown += 1;
-                                    unknown - 1
-                                }))
-                            }
-                        });
+                        let before = kept.unknown.get(&*form);
+                        unknown.add(form, before);
                     }
                     Fate::Unknown | Fate::Skip | Fate::Number | Fate::Date => {}
                 }
             }
         }
-        let new_ones = new_figures.drawn.iter().copied();
-        let drawn = self.draw(&known, unknown as u64, new_ones, control)?;
+        let (count, figures) = (unknown.new.len() as u64, of_figures.new.iter().copied());
+        let drawn = self.draw(&known.new, count, figures, control)?;
+        let all = Drawn {
+            known: known.drawn(&drawn.known),
+            unknown: unknown.drawn(&drawn.unknown),
+            figures: of_figures.drawn(&drawn.figures),
+            unchanged: 0,
+        };
         if !by_text {
-            for (figure, at) in new_figures.at {
+            for (figure, at) in of_figures.at {
                 kept.unknown_bytes += 4 * size_of::<(Figure, i64)>();
                 kept.figures.insert(figure.clone(), drawn.figures[at]);
             }
-            let ids = new.into_iter().map(|(id, at)| (id, drawn.known[at]));
-            kept.known.extend(ids);
-            for (form, at) in new_unknown {
+            let new = known.at.into_iter();
+            kept.known.extend(new.map(|(id, at)| (id, drawn.known[at])));
+            for (form, at) in unknown.at {
                 // An entry of the table, and its word.
                 kept.unknown_bytes += 2 * size_of::<(Box<str>, u32)>() + form.len();
                 kept.unknown.insert(form.into(), drawn.unknown[at]);
             }
         }
-        let of = |place, drawn: &[u32]| match place {
-            DrawSource::Before(id) => id,
-            DrawSource::New(at) => drawn[at],
-        };
-        let each = places.iter().map(|&(_, place)| of(place, &drawn.known));
-        let each: Vec<u32> = each.collect();
-        let unchanged = places.iter().zip(&each).filter(|((id, _), y)| id == *y);
-        let figures = figure_places.into_iter().map(|place| match place {
-            DrawSource::Before(drawn) => drawn,
-            DrawSource::New(at) => drawn.figures[at],
-        });
+        let unchanged = ids.iter().zip(&all.known).filter(|(id, y)| id == y);
         Ok(Drawn {
-            figures: figures.collect(),
             unchanged: unchanged.count() as u64,
-            unknown: unknown_places
-                .into_iter()
-                .map(|place| of(place, &drawn.unknown))
-                .collect(),
-            known: each,
+            ..all
         })
     }
-}
-
-/// Draws once for each distinct id.
-pub(super) fn privatize_ids(
-    mechanism: &dyn Mechanism,
-    ids: &[u32],
-    control: &Control,
-) -> Result<Vec<u32>> {
-    mechanism.vocabulary().check_ids(ids)?;
-    let mut distinct = ids.to_vec();
-    distinct.sort_unstable();
-    distinct.dedup();
-    let mut drawn = vec![0; distinct.len()];
-    let key = mechanism.randomness().next_key()?;
-    mechanism.draw(&distinct, &key, &mut drawn, control)?;
-    let replacements: HashMap<u32, u32> = distinct.into_iter().zip(drawn).collect();
-    Ok(ids.iter().map(|id| replacements[id]).collect())
 }

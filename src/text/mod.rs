@@ -273,16 +273,6 @@ impl TextPrivatizer {
         Ok(*self.unchanged.get_or_init(|| found))
     }
 
-    /// The [`guarantee`](Self::guarantee) with that measurement: the form to show.
-    ///
-    /// # Errors
-    /// [`Error::Interrupted`].
-    pub fn measured_guarantee(&self, control: &Control) -> Result<Guarantee> {
-        let mut guarantee = self.guarantee();
-        guarantee.unchanged = Some(self.unchanged(control)?);
-        Ok(guarantee)
-    }
-
     /// Counts the words of the texts so far that came back unchanged and nearly always do, with a
     /// probability above [`Unchanged::RELEASED_WORD`].
     ///
@@ -516,17 +506,23 @@ impl TextPrivatizer {
     /// # Errors
     /// [`Error::WordId`], [`Error::Interrupted`].
     pub fn privatize_ids(&self, ids: &[u32], control: &Control) -> Result<Vec<u32>> {
-        if let Some(tem) = self.mechanism.in_order() {
-            self.mechanism.vocabulary().check_ids(ids)?;
-            let fates: Vec<Fate> = ids.iter().map(|&id| Fate::Replace(id)).collect();
-            let (tokens, mut kept) = (vec![""; ids.len()], Replacements::default());
-            let drawn = self.draw_tokens_in_order(tem, &tokens, &fates, &[], &mut kept, control)?;
-            return Ok(drawn.known);
-        }
-        if self.policy.consistent == Consistent::Never {
-            return self.mechanism.privatize_ids_with(ids, control);
-        }
-        consistent::privatize_ids(&*self.mechanism, ids, control)
+        self.mechanism.vocabulary().check_ids(ids)?;
+        let mut kept = Replacements::default();
+        let fates = ids.iter().map(|&id| Fate::Replace(id));
+        let drawn = match (self.mechanism.in_order(), self.policy.consistent) {
+            (Some(tem), _) => {
+                let (tokens, fates) = (vec![""; ids.len()], fates.collect::<Vec<_>>());
+                self.draw_tokens_in_order(tem, &tokens, &fates, &[], &mut kept, control)?
+            }
+            (None, Consistent::Never) => {
+                return self.mechanism.privatize_ids_with(ids, control);
+            }
+            (None, _) => {
+                let one = std::iter::once((fates.map(|fate| ("", fate)), &[][..]));
+                self.draw_consistently(one, &mut kept, control)?
+            }
+        };
+        Ok(drawn.known)
     }
 
     /// Under [`Oov::Error`], returns an error for the first unknown word, with its position.

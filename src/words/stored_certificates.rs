@@ -23,6 +23,13 @@ pub(crate) fn certificate_words(certificates: &[Certificate]) -> [Vec<u64>; 2] {
     [plain, covered]
 }
 
+/// The sections of [`certificate_words`], without empty ones.
+pub(crate) fn certificate_sections(words: &[Vec<u64>; 2]) -> impl Iterator<Item = (Kind, &[u8])> {
+    let kinds = [Kind::Certificates, Kind::CoverCertificates].into_iter();
+    let all = kinds.zip(words).filter(|(_, words)| !words.is_empty());
+    all.map(|(kind, words)| (kind, bytemuck::cast_slice(words)))
+}
+
 /// Returns the certificates that the file may claim for its space. An unverified file may claim
 /// none: flipped bits would otherwise be believed.
 pub(crate) fn certificates(

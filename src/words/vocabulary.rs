@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use crate::support::buffer::Buffer;
 use crate::support::error::{Error, Result};
+use crate::support::file::{Kind, Sections};
 use crate::support::fork::Once;
 
 const EMPTY: u32 = u32::MAX;
@@ -118,14 +119,17 @@ impl Vocabulary {
         if len == 0 || len > 1 << 31 {
             return Err(Error::parameter("words", "between 1 and 2^31 words", len));
         }
-        let vocabulary = Vocabulary {
-            bytes: bytes.into(),
-            offsets: offsets.into(),
-            slots: Vec::new().into(),
+        Self::of(bytes.into(), offsets.into(), Vec::new().into()).indexed()
+    }
+
+    fn of(bytes: Buffer<u8>, offsets: Buffer<u64>, slots: Buffer<u32>) -> Self {
+        Vocabulary {
+            bytes,
+            offsets,
+            slots,
             compounds: Arc::default(),
             unreadable: Arc::default(),
-        };
-        vocabulary.indexed()
+        }
     }
 
     /// Builds the index, which finds repeated words.
@@ -151,13 +155,12 @@ impl Vocabulary {
         Ok(self)
     }
 
-    /// Rebuilds a vocabulary from the arrays of an index file, after checking that look-ups stay
-    /// within them; `Err` holds the reason.
-    pub(crate) fn from_parts(
-        bytes: Buffer<u8>,
-        offsets: Buffer<u64>,
-        slots: Option<Buffer<u32>>,
-    ) -> std::result::Result<Self, String> {
+    /// Reads the vocabulary of an index file, after checking that look-ups stay within its arrays;
+    /// `Err` holds the reason.
+    pub(crate) fn of_sections(sections: &Sections) -> std::result::Result<Self, String> {
+        let bytes: Buffer<u8> = sections.get(Kind::WordBytes)?.ok_or("no words")?;
+        let offsets: Buffer<u64> = sections.get(Kind::WordOffsets)?.ok_or("no word offsets")?;
+        let slots: Option<Buffer<u32>> = sections.get(Kind::WordSlots)?;
         let len = offsets.len().saturating_sub(1);
         if len == 0 || offsets[0] != 0 || offsets[len] != bytes.len() as u64 {
             return Err("the word table does not fit its words".into());
@@ -170,13 +173,7 @@ impl Vocabulary {
             return Err("the word offsets are out of order".into());
         }
         let Some(slots) = slots else {
-            let vocabulary = Vocabulary {
-                bytes,
-                offsets,
-                slots: Vec::new().into(),
-                compounds: Arc::default(),
-                unreadable: Arc::default(),
-            };
+            let vocabulary = Self::of(bytes, offsets, Vec::new().into());
             return vocabulary.indexed().map_err(|e| e.to_string());
         };
         if slots.len() < 2 * len
@@ -186,13 +183,7 @@ impl Vocabulary {
         {
             return Err("the word index does not fit its words".into());
         }
-        Ok(Vocabulary {
-            bytes,
-            offsets,
-            slots,
-            compounds: Arc::default(),
-            unreadable: Arc::default(),
-        })
+        Ok(Self::of(bytes, offsets, slots))
     }
 
     /// XXH3-64 of the words and their order.

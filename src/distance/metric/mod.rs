@@ -100,15 +100,14 @@ impl Metric {
             for (i, out) in out.iter_mut().enumerate() {
                 let Some(now) = next else { break };
                 next = ids.get(i + 1).map(|ids| ids.each_ref().map(at));
+                let (a, next) = ([a.as_ptr(); ROWS_PER_BATCH], next.unwrap_or(now));
                 // SAFETY: the features were detected; each pointer has n numbers.
-                unsafe {
-                    euclidean_avx512::<A, ROWS_PER_BATCH, true>(a, now, next.unwrap_or(now), out)
-                };
+                unsafe { euclidean_avx512::<_, _, false, true>(n, a, now, next, out) };
             }
             for (id, out) in rest.iter().zip(out_rest) {
-                let now = [at(id); 1];
+                let (now, out) = ([at(id)], std::array::from_mut(out));
                 // SAFETY: as above.
-                unsafe { euclidean_avx512::<A, 1, false>(a, now, now, std::array::from_mut(out)) };
+                unsafe { euclidean_avx512::<_, _, false, false>(n, [a.as_ptr()], now, now, out) };
             }
             return;
         }
@@ -141,15 +140,9 @@ impl Metric {
                 .iter()
                 .zip(b.as_chunks().0);
             for ((a, b), out) in pairs.zip(out.as_chunks_mut().0) {
+                let [a, b] = [a, b].map(|ids| ids.map(|id| at(id).as_ptr()));
                 // SAFETY: the features were detected; each slice has n numbers.
-                unsafe {
-                    pairs_avx512(
-                        n,
-                        a.map(|id| at(id).as_ptr()),
-                        b.map(|id| at(id).as_ptr()),
-                        out,
-                    )
-                };
+                unsafe { euclidean_avx512::<_, _, true, false>(n, a, b, b, out) };
                 first += ROWS_PER_BATCH;
             }
         }
@@ -259,13 +252,14 @@ fn distances_avx512<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &
     let (out, out_rest) = out.as_chunks_mut::<ROWS_PER_BATCH>();
     for (group, out) in groups.zip(out) {
         let of: [*const f32; ROWS_PER_BATCH] = std::array::from_fn(|t| group[t * n..].as_ptr());
+        let a = [a.as_ptr(); ROWS_PER_BATCH];
         // SAFETY: each pointer has n numbers.
-        unsafe { euclidean_avx512::<A, ROWS_PER_BATCH, false>(a, of, of, out) };
+        unsafe { euclidean_avx512::<_, _, false, false>(n, a, of, of, out) };
     }
     for (b, out) in rest.chunks_exact(n).zip(out_rest) {
-        let of = [b.as_ptr()];
+        let (of, out) = ([b.as_ptr()], std::array::from_mut(out));
         // SAFETY: as above.
-        unsafe { euclidean_avx512::<A, 1, false>(a, of, of, std::array::from_mut(out)) };
+        unsafe { euclidean_avx512::<_, _, false, false>(n, [a.as_ptr()], of, of, out) };
     }
 }
 
@@ -273,73 +267,38 @@ fn distances_avx512<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &
 #[cfg(target_arch = "x86_64")]
 const ROWS_PER_BATCH: usize = 4;
 
-/// Computes ‖a - b‖₂ of some rows b; with `FETCH`, prefetches the `next` rows meanwhile.
-///
-/// # Safety
-/// Each pointer in `now` and `next` has as many numbers as `a`.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-unsafe fn euclidean_avx512<A: Coordinate, const R: usize, const FETCH: bool>(
-    a: &[A],
-    now: [*const f32; R],
-    next: [*const f32; R],
-    out: &mut [f64; R],
-) {
-    let n = a.len();
-    let whole = n / 8 * 8;
-    let mut acc = [_mm512_setzero_pd(); R];
-    // The mask is a constant in the loop, so these are plain loads with conversion.
-    let mut add = |at: usize, mask: u8| {
-        // SAFETY: the lanes in the mask lie within `a` and the rows, which have n numbers.
-        let x = unsafe { A::eight(a.as_ptr().add(at), mask) };
-        for r in 0..R {
-            if FETCH && at.is_multiple_of(16) {
-                prefetch(next[r].wrapping_add(at));
-            }
-            // SAFETY: as for `a`.
-            let d = _mm512_sub_pd(x, unsafe { f32::eight(now[r].add(at), mask) });
-            // No fused multiply-add: the sum must be that of `lanes`, bit for bit.
-            acc[r] = _mm512_add_pd(acc[r], _mm512_mul_pd(d, d));
-        }
-    };
-    for at in (0..whole).step_by(8) {
-        add(at, u8::MAX);
-    }
-    if whole < n {
-        add(whole, (1 << (n - whole)) - 1);
-    }
-    for (out, acc) in out.iter_mut().zip(acc) {
-        *out = sum_avx512(acc).sqrt();
-    }
-}
-
-/// Computes ‖a - b‖₂ of pairs of rows of n numbers.
+/// Computes ‖a - b‖₂ of some vectors of n numbers, a and `now` pair by pair, or of the first a and all
+/// `now` if not `PAIRS`; with `FETCH`, prefetches the `next` vectors meanwhile.
 ///
 /// # Safety
 /// Each pointer has n numbers.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-unsafe fn pairs_avx512<const R: usize>(
+unsafe fn euclidean_avx512<A: Coordinate, const R: usize, const PAIRS: bool, const FETCH: bool>(
     n: usize,
-    a: [*const f32; R],
-    b: [*const f32; R],
+    a: [*const A; R],
+    now: [*const f32; R],
+    next: [*const f32; R],
     out: &mut [f64; R],
 ) {
     let whole = n / 8 * 8;
     let mut acc = [_mm512_setzero_pd(); R];
+    // The mask is a constant in the loop, so these are plain loads with conversion.
     let mut add = |at: usize, mask: u8| {
+        // SAFETY: the lanes in the mask lie within the vectors, which have n numbers.
+        let eight = |a: *const A| unsafe { A::eight(a.add(at), mask) };
+        let mut x = eight(a[0]);
         for r in 0..R {
-            // SAFETY: the lanes in the mask lie within the rows, which have n numbers.
-            let (x, y) = unsafe {
-                (
-                    f32::eight(a[r].add(at), mask),
-                    f32::eight(b[r].add(at), mask),
-                )
-            };
-            let d = _mm512_sub_pd(x, y);
-            // No fused multiply-add, as above.
+            if PAIRS && r > 0 {
+                x = eight(a[r]);
+            }
+            if FETCH && at.is_multiple_of(16) {
+                prefetch(next[r].wrapping_add(at));
+            }
+            // SAFETY: as for `a`.
+            let d = _mm512_sub_pd(x, unsafe { f32::eight(now[r].add(at), mask) });
+            // No fused multiply-add: the sum must be that of `lanes`, bit for bit.
             acc[r] = _mm512_add_pd(acc[r], _mm512_mul_pd(d, d));
         }
     };

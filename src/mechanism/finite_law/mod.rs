@@ -242,24 +242,18 @@ impl WordMechanism for FiniteLaw {
     fn guarantee(&self) -> Guarantee {
         let words = self.space.vocabulary().len();
         let guarantee = Guarantee {
-            mechanism: "FiniteLaw",
-            metric: self.space.metric_name(),
-            epsilon: self.epsilon(),
-            delta: 0.0,
-            certificate: None,
             slack: SLACK,
-            void: None,
-            theorem: "this is the largest log-ratio per unit of distance over all pairs of words \
-                      and all outputs, computed from the law that is sampled; the vocabulary is \
-                      taken to be public",
             outputs: Guarantee::excluded(words, words - self.excluded.len()),
-            arithmetic: "integer weights drawn with exact integer randomness",
             unknown_bound: self.loss.map_or(f64::INFINITY, |loss| loss.unknown),
-            unknown_is_random: false,
-            scope: Guarantee::WORDS,
-            exceptions: Vec::new(),
-            unchanged: None,
-            bits: None,
+            ..Guarantee::of(
+                "FiniteLaw",
+                self.space.metric_name(),
+                self.epsilon(),
+                "this is the largest log-ratio per unit of distance over all pairs of words and \
+                 all outputs, computed from the law that is sampled; the vocabulary is taken to \
+                 be public",
+                "integer weights drawn with exact integer randomness",
+            )
         };
         match self.loss {
             Some(loss) if loss.epsilon.is_finite() => guarantee,

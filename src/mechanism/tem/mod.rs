@@ -139,87 +139,65 @@ impl Tem {
         truncation: Truncation,
         randomness: Randomness,
     ) -> Result<Self> {
-        let k = covered::list_length(space.vocabulary().len(), None);
-        let neighborhoods = Neighborhoods::new(&*space, k, CacheBudget::standard()?);
-        let neighborhoods = Arc::new(neighborhoods);
-        let outputs = Outputs::default();
-        Self::around(
-            space,
-            neighborhoods,
-            epsilon,
-            truncation,
-            outputs,
-            randomness,
-        )
-    }
-
-    fn around(
-        space: Arc<dyn MetricSpace>,
-        neighborhoods: Arc<Neighborhoods>,
-        epsilon: f64,
-        truncation: Truncation,
-        outputs: Outputs,
-        randomness: Randomness,
-    ) -> Result<Self> {
-        let Outputs {
-            cover,
-            language,
-            base,
-        } = outputs;
-        check_epsilon(epsilon)?;
         let words = space.vocabulary().len();
         if words > law::MOST_WORDS {
             let expected = format!("of at most {} words", law::MOST_WORDS);
             return Err(Error::parameter("embedding", expected, words));
         }
-        let gamma = match truncation {
-            Truncation::Gamma(gamma) if gamma >= 0.0 => gamma,
-            Truncation::Gamma(gamma) => {
-                return Err(Error::parameter(
-                    "gamma",
-                    "at least 0 (infinity is allowed)",
-                    gamma,
-                ));
-            }
-            Truncation::Beta(beta) if beta > 0.0 && beta < 1.0 => {
-                let others = base.as_ref().map_or((words - 1) as f64, |base| {
-                    base.total() as f64 / f64::from(base.range().0) - 1.0
-                });
-                gamma_of(epsilon, beta, others)
-            }
-            Truncation::Beta(beta) => {
-                return Err(Error::parameter(
-                    "beta",
-                    "between 0 and 1, both excluded",
-                    beta,
-                ));
-            }
-        };
-        let sets = outputs_fingerprint(cover.as_deref(), language.as_deref());
-        let certificate = space.certificate(epsilon, gamma, sets);
-        let released_mass = base.as_ref().map_or(words as u64, |base| {
-            let unreleased = cover.as_ref().map_or(0, |cover| cover.excluded());
-            base.total() - unreleased as u64
-        });
-        Ok(Tem {
-            cache: Arc::new(LawCache::new(
-                &*space,
-                cover.as_deref(),
-                neighborhoods.budget(),
-            )),
+        let k = covered::list_length(words, None);
+        let neighborhoods = Neighborhoods::new(&*space, k, CacheBudget::standard()?);
+        let tem = Tem {
+            cache: Arc::new(LawCache::new(&*space, None, neighborhoods.budget())),
+            neighborhoods: Arc::new(neighborhoods),
             space,
-            neighborhoods,
             epsilon,
             truncation,
-            gamma,
+            gamma: 0.0,
             sampler: Sampler::default(),
-            cover,
-            language,
-            base,
-            released_mass,
+            cover: None,
+            language: None,
+            base: None,
+            released_mass: 0,
             randomness,
-            certificate,
-        })
+            certificate: None,
+        };
+        tem.settled()
+    }
+
+    /// Derives what follows from ε, the rule for γ and the outputs.
+    fn settled(mut self) -> Result<Self> {
+        check_epsilon(self.epsilon)?;
+        let (words, base) = (self.space.vocabulary().len(), self.base.as_ref());
+        self.gamma = match self.truncation {
+            Truncation::Gamma(gamma) if gamma >= 0.0 => gamma,
+            Truncation::Gamma(gamma) => {
+                let expected = "at least 0 (infinity is allowed)";
+                return Err(Error::parameter("gamma", expected, gamma));
+            }
+            Truncation::Beta(beta) if beta > 0.0 && beta < 1.0 => {
+                let others = base.map_or((words - 1) as f64, |base| {
+                    base.total() as f64 / f64::from(base.range().0) - 1.0
+                });
+                gamma_of(self.epsilon, beta, others)
+            }
+            Truncation::Beta(beta) => {
+                let expected = "between 0 and 1, both excluded";
+                return Err(Error::parameter("beta", expected, beta));
+            }
+        };
+        self.released_mass = base.map_or(words as u64, |base| {
+            let unreleased = self.cover.as_ref().map_or(0, |cover| cover.excluded());
+            base.total() - unreleased as u64
+        });
+        let sets = self.outputs_fingerprint();
+        self.certificate = self.space.certificate(self.epsilon, self.gamma, sets);
+        self.cache = self.new_cache();
+        Ok(self)
+    }
+
+    fn new_cache(&self) -> Arc<LawCache> {
+        let (cover, budget) = (self.cover.as_deref(), self.neighborhoods.budget());
+        Arc::new(LawCache::new(&*self.space, cover, budget))
     }
 
     /// Returns the same mechanism at another ε. A γ that came from β is recomputed.
@@ -227,12 +205,9 @@ impl Tem {
     /// # Errors
     /// [`Error::Parameter`] for an `epsilon` that is not positive and finite.
     pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
-        let outputs = Outputs {
-            cover: self.cover.clone(),
-            language: self.language.clone(),
-            base: self.base.clone(),
-        };
-        self.remade(self.neighborhoods.clone(), epsilon, outputs)
+        let mut tem = self.clone();
+        tem.epsilon = epsilon;
+        tem.settled()
     }
 
     /// Returns the same mechanism with a cache of at most `bytes` bytes for lists and laws. The
@@ -242,10 +217,9 @@ impl Tem {
         let budget = CacheBudget::new(bytes);
         let (words, cover) = (self.space.vocabulary().len(), self.cover.as_deref());
         let k = covered::list_length(words, cover);
-        let neighborhoods = Arc::new(Neighborhoods::new(&*self.space, k, budget));
         let mut tem = self.clone();
-        tem.cache = Arc::new(LawCache::new(&*self.space, cover, neighborhoods.budget()));
-        tem.neighborhoods = neighborhoods;
+        tem.neighborhoods = Arc::new(Neighborhoods::new(&*self.space, k, budget));
+        tem.cache = tem.new_cache();
         tem
     }
 
@@ -271,7 +245,7 @@ impl Tem {
         if let Some(cover) = &cover {
             cover.check_space(&*self.space)?;
         }
-        self.with_outputs(Outputs::new(cover, self.language.clone())?)
+        self.with_outputs(cover, self.language.clone())
     }
 
     /// Returns the same mechanism with a base measure: Pr\[y|w\] ∝ Q(y)·exp(-(ε/2)·min(d(w,y), γ)).
@@ -281,37 +255,37 @@ impl Tem {
     /// # Errors
     /// [`Error::Parameter`] for a measure of another number of words, or beside a cover with weights.
     pub fn with_base(&self, base: Option<Arc<BaseMeasure>>) -> Result<Self> {
-        self.with_outputs(Outputs::new(self.cover.clone(), base)?)
+        self.with_outputs(self.cover.clone(), base)
     }
 
-    fn with_outputs(&self, outputs: Outputs) -> Result<Self> {
+    fn with_outputs(
+        &self,
+        cover: Option<Arc<Cover>>,
+        language: Option<Arc<BaseMeasure>>,
+    ) -> Result<Self> {
         let words = self.space.vocabulary().len();
-        if let Some(base) = outputs.language.as_ref().filter(|base| base.len() != words) {
+        if let (Some(_), Some(cover)) = (&language, &cover)
+            && cover.is_weighted()
+        {
+            let expected = "\"uniform\" beside a cover with weights, which are its base measure";
+            return Err(Error::parameter("language", expected, "another measure"));
+        }
+        if let Some(base) = language.as_ref().filter(|base| base.len() != words) {
             let expected = format!("a weight for each of the {words} words");
             return Err(Error::parameter("language", expected, base.len()));
         }
-        let k = covered::list_length(words, outputs.cover.as_deref());
-        let neighborhoods = self.neighborhoods.of_length(&*self.space, k);
-        self.remade(neighborhoods, self.epsilon, outputs)
-    }
-
-    /// Returns a mechanism on the same space, with the same rule for γ, sampler and randomness.
-    fn remade(
-        &self,
-        neighborhoods: Arc<Neighborhoods>,
-        epsilon: f64,
-        outputs: Outputs,
-    ) -> Result<Self> {
-        let (space, randomness) = (self.space.clone(), self.randomness.clone());
-        let tem = Self::around(
-            space,
-            neighborhoods,
-            epsilon,
-            self.truncation,
-            outputs,
-            randomness,
-        )?;
-        Ok(tem.with_sampler(self.sampler))
+        let k = covered::list_length(words, cover.as_deref());
+        let mut tem = self.clone();
+        tem.neighborhoods = self.neighborhoods.of_length(&*self.space, k);
+        tem.base = match (&language, &cover) {
+            (None, cover) => cover.as_ref().and_then(|cover| cover.base()).cloned(),
+            (Some(language), Some(cover)) if cover.excluded() > 0 => {
+                Some(Arc::new(language.of_released(cover.released())))
+            }
+            (Some(language), _) => Some(language.clone()),
+        };
+        (tem.cover, tem.language) = (cover, language);
+        tem.settled()
     }
 
     /// Returns the same mechanism that never releases some words: their sets in the cover become
@@ -496,7 +470,10 @@ impl Tem {
 
     /// Identifies the outputs' sets and their base measure: 0 for the words themselves, uniformly.
     pub(crate) fn outputs_fingerprint(&self) -> u64 {
-        outputs_fingerprint(self.cover.as_deref(), self.language.as_deref())
+        let sets = self.cover.as_ref().map_or(0, |cover| cover.fingerprint());
+        self.language.as_ref().map_or(sets, |base| {
+            xxh3_64(bytemuck::bytes_of(&[sets, base.fingerprint()])).max(1)
+        })
     }
 
     /// No two words are farther apart: twice the distance from the first word to the farthest, and
@@ -544,46 +521,6 @@ impl Tem {
     }
 }
 
-/// The outputs of a Tem, a cover's or the words themselves, and their base measure.
-#[derive(Default)]
-struct Outputs {
-    cover: Option<Arc<Cover>>,
-    language: Option<Arc<BaseMeasure>>,
-    /// The base measure of the law.
-    base: Option<Arc<BaseMeasure>>,
-}
-
-impl Outputs {
-    fn new(cover: Option<Arc<Cover>>, language: Option<Arc<BaseMeasure>>) -> Result<Self> {
-        let base = match (&language, &cover) {
-            (None, cover) => cover.as_ref().and_then(|cover| cover.base()).cloned(),
-            (Some(_), Some(cover)) if cover.is_weighted() => {
-                let expected =
-                    "\"uniform\" beside a cover with weights, which are its base measure";
-                return Err(Error::parameter("language", expected, "another measure"));
-            }
-            // Of other words, which is refused where the space is known.
-            (Some(language), Some(cover)) if cover.words() != language.len() => None,
-            (Some(language), Some(cover)) if cover.excluded() > 0 => {
-                Some(Arc::new(language.of_released(cover.released())))
-            }
-            (Some(language), _) => Some(language.clone()),
-        };
-        Ok(Outputs {
-            cover,
-            language,
-            base,
-        })
-    }
-}
-
-fn outputs_fingerprint(cover: Option<&Cover>, language: Option<&BaseMeasure>) -> u64 {
-    let sets = cover.map_or(0, Cover::fingerprint);
-    let measure =
-        |base: &BaseMeasure| xxh3_64(bytemuck::bytes_of(&[sets, base.fingerprint()])).max(1);
-    language.map_or(sets, measure)
-}
-
 /// γ = (2/ε)·ln((1-β)·others/β), TEM'21 Theorem 3, where the words beside a word weigh at most
 /// `others` times as much as the word itself: |W|-1 times under the uniform measure. 0 if that is
 /// negative.
@@ -611,49 +548,40 @@ impl WordMechanism for Tem {
     }
 
     fn guarantee(&self) -> Guarantee {
+        let theorem = match self.cover {
+            None => {
+                "the score -min(d(w,y),γ) changes by at most d(w,w') between two words, and the \
+                 exponential mechanism with exponent ε/2 pays once for the score and once for the \
+                 normaliser (TEM'21, Theorem 2)"
+            }
+            Some(_) => {
+                "the score -min(d(w,A_y),γ), A_y the public set of words that y stands for, \
+                 changes by at most d(w,w') between two words, and the exponential mechanism with \
+                 exponent ε/2 pays once for the score and once for the normaliser (TEM'21, \
+                 Theorem 2, with sets)"
+            }
+        };
+        let arithmetic = match self.sampler {
+            Sampler::Exact => {
+                "integer weights drawn with exact integer randomness; every word that can be \
+                 released keeps a positive weight"
+            }
+            Sampler::Gumbel => {
+                "Gumbel noise in 64-bit floating point, for comparison only: words more than \
+                 about 40 scales below the best are never drawn, which the proof does not cover"
+            }
+        };
+        let (metric, epsilon) = (self.space.metric_name(), WordMechanism::epsilon(self));
         let guarantee = Guarantee {
-            mechanism: "Tem",
-            metric: self.space.metric_name(),
-            epsilon: WordMechanism::epsilon(self),
             certificate: self.certificate().map(|c| c.named(self.space.vocabulary())),
-            delta: 0.0,
             // A score has four errors (two weights, two sums) of (ε/2)·error each, and the distance
             // between the two words has one more.
             slack: law::SLACK + 3.0 * self.epsilon * self.space.distance_error(),
-            void: None,
-            theorem: match self.cover {
-                None => {
-                    "the score -min(d(w,y),γ) changes by at most d(w,w') between two words, and \
-                     the exponential mechanism with exponent ε/2 pays once for the score and \
-                     once for the normaliser (TEM'21, Theorem 2)"
-                }
-                Some(_) => {
-                    "the score -min(d(w,A_y),γ), A_y the public set of words that y stands for, \
-                     changes by at most d(w,w') between two words, and the exponential mechanism \
-                     with exponent ε/2 pays once for the score and once for the normaliser \
-                     (TEM'21, Theorem 2, with sets)"
-                }
-            },
             outputs: self.outputs_said(),
-            arithmetic: match self.sampler {
-                Sampler::Exact => {
-                    "integer weights drawn with exact integer randomness; every word that can be \
-                     released keeps a positive weight"
-                }
-                Sampler::Gumbel => {
-                    "Gumbel noise in 64-bit floating point, for comparison only: words more \
-                     than about 40 scales below the best are never drawn, which the proof does \
-                     not cover"
-                }
-            },
             // An unknown word has the law of F = 1 for all; that of a known one is at least of its
             // farthest word.
             unknown_bound: self.epsilon / 2.0 * self.gamma.min(self.diameter()),
-            unknown_is_random: false,
-            scope: Guarantee::WORDS,
-            exceptions: Vec::new(),
-            unchanged: None,
-            bits: None,
+            ..Guarantee::of("Tem", metric, epsilon, theorem, arithmetic)
         };
         match self.sampler {
             Sampler::Exact => guarantee,

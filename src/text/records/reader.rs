@@ -169,7 +169,7 @@ impl<'a> Reader<'a> {
         let mut name = &key[1..key.len() - 1];
         let mut unescaped = String::new();
         // No requested name has half of a surrogate pair; other names are recorded as written.
-        if memchr(b'\\', name.as_bytes()).is_some() && unescape(name, &mut unescaped).is_some() {
+        if memchr(b'\\', name.as_bytes()).is_some() && unescape(key, &mut unescaped).is_some() {
             name = &unescaped;
         }
         match node.fields.iter().find(|(known, _)| known == name) {
@@ -253,7 +253,7 @@ impl<'a> Reader<'a> {
         let mut unescaped = None;
         if memchr(b'\\', inner.as_bytes()).is_some() {
             let from = found.unescaped.len();
-            if unescape(inner, &mut found.unescaped).is_none() {
+            if unescape(value, &mut found.unescaped).is_none() {
                 let field = node.name.clone();
                 return Err(Wrong::new(start, Problem::HalfSurrogate { field }));
             }
@@ -327,11 +327,10 @@ impl<'a> Reader<'a> {
     }
 
     fn payer(&mut self, value: &str) {
-        let inner = value.get(1..value.len() - 1).unwrap_or("");
         let name = match value.as_bytes().first() {
             Some(b'"') => {
                 let mut name = String::new();
-                let whole = unescape(inner, &mut name).is_some() && !name.is_empty();
+                let whole = unescape(value, &mut name).is_some() && !name.is_empty();
                 whole.then_some(name)
             }
             Some(b'-' | b'0'..=b'9') if !value.contains(['.', 'e', 'E']) => {
@@ -495,13 +494,9 @@ impl<'a> Visitor<'a> for Names {
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Vec<String>, A::Error> {
         let (mut names, mut seen) = (Vec::new(), std::collections::HashSet::new());
         while let Some((key, _)) = map.next_entry::<&RawValue, IgnoredAny>()? {
-            let inner = &key.get()[1..key.get().len() - 1];
-            let mut name = String::new();
-            let name = match unescape(inner, &mut name) {
-                Some(()) => name,
-                None => inner.to_owned(),
-            };
-            let name = quoted(&name);
+            let key = key.get();
+            let name = serde_json::from_str::<String>(key);
+            let name = quoted(&name.unwrap_or_else(|_| key[1..key.len() - 1].to_owned()));
             if seen.insert(name.clone()) {
                 names.push(name);
             }

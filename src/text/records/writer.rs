@@ -34,43 +34,9 @@ fn plain(rest: &[u8]) -> usize {
     within.map_or(rest.len(), |at| before + at)
 }
 
-/// Appends the content of a string with well-formed escapes. Returns `None` for half of a surrogate
-/// pair: `serde_json` refuses it everywhere, and fastdx copies it in values that it does not read.
-pub(super) fn unescape(inner: &str, out: &mut String) -> Option<()> {
-    out.reserve(inner.len());
-    let mut rest = inner;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        let kind = *rest.as_bytes().get(at + 1)?;
-        rest = &rest[at + 2..];
-        out.push(match kind {
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            b'n' => '\n',
-            b'r' => '\r',
-            b't' => '\t',
-            b'u' => {
-                let mut code = hex(rest)?;
-                rest = &rest[4..];
-                if (0xd800..0xdc00).contains(&code) {
-                    let low = hex(rest.strip_prefix("\\u")?)?;
-                    let low = low.checked_sub(0xdc00).filter(|&low| low < 0x400)?;
-                    code = 0x10000 + ((code - 0xd800) << 10) + low;
-                    rest = &rest[6..];
-                }
-                char::from_u32(code)?
-            }
-            same => char::from(same),
-        });
-    }
-    out.push_str(rest);
+/// Appends the content of a string in quotes with well-formed escapes. Returns `None` for half of a
+/// surrogate pair: `serde_json` refuses it, and fastdx copies it in values that it does not read.
+pub(super) fn unescape(quoted: &str, out: &mut String) -> Option<()> {
+    out.push_str(&serde_json::from_str::<String>(quoted).ok()?);
     Some(())
-}
-
-/// The value of four hexadecimal digits.
-fn hex(rest: &str) -> Option<u32> {
-    let digits = rest.as_bytes().get(..4)?.iter();
-    digits
-        .map(|&b| char::from(b).to_digit(16))
-        .try_fold(0, |n, digit| Some(16 * n + digit?))
 }

@@ -8,7 +8,7 @@ use crate::cover::Cover;
 use crate::support::buffer::{Backing, Buffer};
 use crate::support::error::{Error, Result};
 use crate::support::file::{Checks, Kind, Sections, map, write_atomically, write_sections};
-use crate::words::stored_certificates::{certificate_words, certificates};
+use crate::words::stored_certificates::{certificate_sections, certificate_words, certificates};
 use crate::words::vocabulary::Vocabulary;
 
 impl WordGraph {
@@ -60,7 +60,7 @@ impl WordGraph {
         let pairs: Vec<u32> = self.edges.iter().flat_map(|e| [e.0, e.1]).collect();
         let lengths: Vec<u64> = self.edges.iter().map(|e| e.2).collect();
         let vocabulary = &self.vocabulary;
-        let [plain, covered] = certificate_words(&self.certificates);
+        let certificates = certificate_words(&self.certificates);
         let cover_meta;
         let mut sections: Vec<(Kind, &[u8])> = vec![
             (Kind::GraphMeta, bytemuck::cast_slice(&meta)),
@@ -70,14 +70,7 @@ impl WordGraph {
             (Kind::GraphPairs, bytemuck::cast_slice(&pairs)),
             (Kind::GraphLengths, bytemuck::cast_slice(&lengths)),
         ];
-        for (kind, words) in [
-            (Kind::Certificates, &plain),
-            (Kind::CoverCertificates, &covered),
-        ] {
-            if !words.is_empty() {
-                sections.push((kind, bytemuck::cast_slice(words)));
-            }
-        }
+        sections.extend(certificate_sections(&certificates));
         if let Some(cover) = &self.cover {
             cover_meta = cover.meta();
             sections.extend(cover.sections(&cover_meta));
@@ -94,11 +87,7 @@ fn parse(backing: &Backing, checks: Checks) -> std::result::Result<WordGraph, St
     let &[words, nodes, step] = &*meta else {
         return Err("the graph's meta section has the wrong size".into());
     };
-    let vocabulary = Vocabulary::from_parts(
-        sections.get(Kind::WordBytes)?.ok_or("no words")?,
-        sections.get(Kind::WordOffsets)?.ok_or("no word offsets")?,
-        sections.get(Kind::WordSlots)?,
-    )?;
+    let vocabulary = Vocabulary::of_sections(&sections)?;
     let pairs: Buffer<u32> = sections.get(Kind::GraphPairs)?.ok_or("no edges")?;
     let lengths: Buffer<u64> = sections.get(Kind::GraphLengths)?.ok_or("no lengths")?;
     let step = f64::from_bits(step);

@@ -48,7 +48,7 @@ use crate::support::error::{Error, Result};
 use crate::support::file::{Checks, Kind, Sections, map, write_atomically, write_sections};
 use crate::words::embedding::Embedding;
 use crate::words::space::MetricSpace;
-use crate::words::stored_certificates::{certificate_words, certificates};
+use crate::words::stored_certificates::{certificate_sections, certificate_words, certificates};
 use crate::words::vocabulary::Vocabulary;
 
 /// The storage of vectors.
@@ -149,17 +149,10 @@ fn write(embedding: &Embedding, storage: Storage, out: &mut impl Write) -> std::
         }
         sections.push((Kind::Lists, bytemuck::cast_slice(&lists.entries)));
     }
-    let [plain, covered] = certificate_words(MetricSpace::certificates(embedding));
+    let certificates = certificate_words(MetricSpace::certificates(embedding));
     let cover_meta;
     if storage == Storage::F32 {
-        for (kind, words) in [
-            (Kind::Certificates, &plain),
-            (Kind::CoverCertificates, &covered),
-        ] {
-            if !words.is_empty() {
-                sections.push((kind, bytemuck::cast_slice(words)));
-            }
-        }
+        sections.extend(certificate_sections(&certificates));
         if let Some(cover) = embedding.cover() {
             cover_meta = cover.meta();
             sections.extend(cover.sections(&cover_meta));
@@ -214,11 +207,7 @@ fn parse(backing: &Backing, checks: Checks) -> std::result::Result<Embedding, St
         .ok()
         .and_then(|m| Metric::ALL.get(m))
         .ok_or_else(|| format!("metric number {metric} is unknown to this version"))?;
-    let vocabulary = Vocabulary::from_parts(
-        sections.get(Kind::WordBytes)?.ok_or("no words")?,
-        sections.get(Kind::WordOffsets)?.ok_or("no word offsets")?,
-        sections.get(Kind::WordSlots)?,
-    )?;
+    let vocabulary = Vocabulary::of_sections(&sections)?;
     let dim = usize::try_from(dim).map_err(|_| "a dimension beyond this machine")?;
     let vectors: Buffer<f32> = match sections.get(Kind::Vectors)? {
         Some(vectors) => vectors,

@@ -272,37 +272,31 @@ impl Training {
     fn step(&self, rate: f32, scratch: &mut StepScratch) -> f32 {
         #[cfg(target_arch = "x86_64")]
         {
-            if Avx2::detect().is_some() {
+            if let Some(avx2) = Avx2::detect() {
                 // SAFETY: the feature was detected.
-                return unsafe { self.step_avx2(rate, scratch) };
+                return unsafe { self.step_avx2(avx2, rate, scratch) };
             }
         }
-        // SAFETY: it needs no feature.
-        unsafe { self.step_by::<rows::Portable>(rate, scratch) }
+        self.step_by(rows::Portable, rate, scratch)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn step_avx2(&self, rate: f32, scratch: &mut StepScratch) -> f32 {
-        // SAFETY: the feature is here.
-        unsafe { self.step_by::<rows::Avx2>(rate, scratch) }
+    fn step_avx2(&self, avx2: Avx2, rate: f32, scratch: &mut StepScratch) -> f32 {
+        self.step_by(avx2, rate, scratch)
     }
 
-    /// # Safety
-    /// The conditions of [`Vectors`].
     #[inline(always)]
-    unsafe fn step_by<V: Vectors>(&self, rate: f32, scratch: &mut StepScratch) -> f32 {
+    fn step_by<V: Vectors>(&self, v: V, rate: f32, scratch: &mut StepScratch) -> f32 {
         let lines = self.lines();
         let Edge { u, others: ids } = &scratch.edge;
         let next = &scratch.ahead;
         self.row(next.u).iter().for_each(|at| prefetch(at));
-        // SAFETY: guaranteed by the caller, here and below.
-        let norm2 = unsafe { rows::load::<V>(self.row(*u), &mut scratch.u) };
+        let norm2 = rows::load(v, self.row(*u), &mut scratch.u);
         let one_minus_norm2_u = (1.0 - norm2).max(1e-6);
         let others = scratch.others.chunks_exact_mut(lines);
         for ((&id, other), of) in ids.iter().zip(others).zip(&mut scratch.of) {
-            // SAFETY: as above.
-            let (norm2, apart) = unsafe { rows::load_beside::<V>(self.row(id), &scratch.u, other) };
+            let (norm2, apart) = rows::load_beside(v, self.row(id), &scratch.u, other);
             of.one_minus_norm2 = (1.0 - norm2).max(1e-6);
             of.apart = apart;
         }
@@ -330,18 +324,12 @@ impl Training {
             own += scale * (of.apart / one_minus_norm2_u);
             let rate = rate * (of.one_minus_norm2 * of.one_minus_norm2 / 4.0) * scale;
             let by = [scale, rate, of.apart / of.one_minus_norm2];
-            // SAFETY: as above.
-            unsafe {
-                let norm2 = rows::pull::<V>(other, &scratch.u, &mut scratch.gradient, by);
-                rows::store::<V>(self.row(id), other, norm2, REACH);
-            }
+            let norm2 = rows::pull(v, other, &scratch.u, &mut scratch.gradient, by);
+            rows::store(v, self.row(id), other, norm2, REACH);
         }
         let rate_u = rate * one_minus_norm2_u * one_minus_norm2_u / 4.0;
-        // SAFETY: as above.
-        unsafe {
-            let norm2 = rows::descend::<V>(&mut scratch.u, &scratch.gradient, [own, rate_u]);
-            rows::store::<V>(self.row(*u), &scratch.u, norm2, REACH);
-        }
+        let norm2 = rows::descend(v, &mut scratch.u, &scratch.gradient, [own, rate_u]);
+        rows::store(v, self.row(*u), &scratch.u, norm2, REACH);
         loss
     }
 }

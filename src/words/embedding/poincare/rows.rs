@@ -12,6 +12,11 @@
 use std::arch::{asm, x86_64::*};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use bytemuck::Pod;
+
+#[cfg(target_arch = "x86_64")]
+use crate::support::simd::Avx2;
+
 /// Numbers per line.
 pub(super) const LANES: usize = 16;
 
@@ -39,150 +44,119 @@ impl Line {
 #[repr(C, align(64))]
 pub(super) struct Lanes(pub(super) [f32; LANES]);
 
-/// Operations on sixteen numbers at once.
+/// Operations on sixteen numbers at once. A value proves that the machine has the instructions.
 ///
-/// # Safety
-/// For every function: the machine has the instructions that the implementation names.
-pub(super) trait Vectors {
-    type X: Copy;
+/// An implementation must be inlined into functions that enable the features: elsewhere, vectors
+/// cannot be passed as arguments.
+pub(super) trait Vectors: Copy {
+    type X: Pod;
 
-    unsafe fn read(line: &Line) -> Self::X;
-    unsafe fn write(line: &Line, x: Self::X);
-    unsafe fn get(lanes: &Lanes) -> Self::X;
-    unsafe fn put(lanes: &mut Lanes, x: Self::X);
-    unsafe fn splat(x: f32) -> Self::X;
-    unsafe fn plus(x: Self::X, y: Self::X) -> Self::X;
-    unsafe fn minus(x: Self::X, y: Self::X) -> Self::X;
-    unsafe fn times(x: Self::X, y: Self::X) -> Self::X;
+    fn read(self, line: &Line) -> Self::X;
+    fn write(self, line: &Line, x: Self::X);
+    fn plus(self, x: Self::X, y: Self::X) -> Self::X;
+    fn minus(self, x: Self::X, y: Self::X) -> Self::X;
+    fn times(self, x: Self::X, y: Self::X) -> Self::X;
     /// The sum, by halves: lanes 0 and 8, 1 and 9, ….
-    unsafe fn total(x: Self::X) -> f32;
+    fn total(self, x: Self::X) -> f32;
+
+    #[inline(always)]
+    fn get(self, lanes: &Lanes) -> Self::X {
+        bytemuck::cast(lanes.0)
+    }
+
+    #[inline(always)]
+    fn put(self, lanes: &mut Lanes, x: Self::X) {
+        lanes.0 = bytemuck::cast(x);
+    }
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::X {
+        bytemuck::cast([x; LANES])
+    }
 }
 
 /// Plain Rust and atomics, for every machine.
+#[derive(Clone, Copy)]
 pub(super) struct Portable;
 
 impl Vectors for Portable {
     type X = [f32; LANES];
 
     #[inline(always)]
-    unsafe fn read(line: &Line) -> Self::X {
+    fn read(self, line: &Line) -> Self::X {
         std::array::from_fn(|lane| f32::from_bits(line.0[lane].load(Ordering::Relaxed)))
     }
 
     #[inline(always)]
-    unsafe fn write(line: &Line, x: Self::X) {
+    fn write(self, line: &Line, x: Self::X) {
         for (number, x) in line.0.iter().zip(x) {
             number.store(x.to_bits(), Ordering::Relaxed);
         }
     }
 
     #[inline(always)]
-    unsafe fn get(lanes: &Lanes) -> Self::X {
-        lanes.0
-    }
-
-    #[inline(always)]
-    unsafe fn put(lanes: &mut Lanes, x: Self::X) {
-        lanes.0 = x;
-    }
-
-    #[inline(always)]
-    unsafe fn splat(x: f32) -> Self::X {
-        [x; LANES]
-    }
-
-    #[inline(always)]
-    unsafe fn plus(x: Self::X, y: Self::X) -> Self::X {
+    fn plus(self, x: Self::X, y: Self::X) -> Self::X {
         std::array::from_fn(|lane| x[lane] + y[lane])
     }
 
     #[inline(always)]
-    unsafe fn minus(x: Self::X, y: Self::X) -> Self::X {
+    fn minus(self, x: Self::X, y: Self::X) -> Self::X {
         std::array::from_fn(|lane| x[lane] - y[lane])
     }
 
     #[inline(always)]
-    unsafe fn times(x: Self::X, y: Self::X) -> Self::X {
+    fn times(self, x: Self::X, y: Self::X) -> Self::X {
         std::array::from_fn(|lane| x[lane] * y[lane])
     }
 
     #[inline(always)]
-    unsafe fn total(x: Self::X) -> f32 {
+    fn total(self, x: Self::X) -> f32 {
         let eight: [f32; 8] = std::array::from_fn(|lane| x[lane] + x[lane + 8]);
         let four: [f32; 4] = std::array::from_fn(|lane| eight[lane] + eight[lane + 4]);
         (four[0] + four[2]) + (four[1] + four[3])
     }
 }
 
-/// For machines with AVX2. AVX-512 trains no faster: a step waits for rows.
+/// Operations on two vectors of eight, each named by its instruction.
 #[cfg(target_arch = "x86_64")]
-pub(super) struct Avx2;
+macro_rules! by_halves {
+    ($($name:ident $instruction:ident),*) => {$(
+        #[inline(always)]
+        fn $name(self, x: Self::X, y: Self::X) -> Self::X {
+            // SAFETY: the value proves the feature.
+            unsafe { [$instruction(x[0], y[0]), $instruction(x[1], y[1])] }
+        }
+    )*};
+}
 
-// These must be inlined into functions that enable the features: elsewhere, vectors cannot be
-// passed as arguments.
+/// AVX-512 trains no faster: a step waits for rows.
 #[cfg(target_arch = "x86_64")]
 impl Vectors for Avx2 {
     type X = [__m256; 2];
 
+    by_halves!(plus _mm256_add_ps, minus _mm256_sub_ps, times _mm256_mul_ps);
+
     #[inline(always)]
-    unsafe fn read(line: &Line) -> Self::X {
-        // SAFETY: guaranteed by the caller.
+    fn read(self, line: &Line) -> Self::X {
+        // SAFETY: the value proves the feature.
         unsafe { read_avx2(line) }
     }
 
     #[inline(always)]
-    unsafe fn write(line: &Line, x: Self::X) {
-        // SAFETY: guaranteed by the caller.
+    fn write(self, line: &Line, x: Self::X) {
+        // SAFETY: the value proves the feature.
         unsafe { write_avx2(line, x) }
     }
 
     #[inline(always)]
-    unsafe fn get(lanes: &Lanes) -> Self::X {
-        // SAFETY: sixteen numbers.
+    fn total(self, [a, b]: Self::X) -> f32 {
+        // SAFETY: the value proves the feature.
         unsafe {
-            let at = lanes.0.as_ptr();
-            [_mm256_load_ps(at), _mm256_load_ps(at.add(8))]
+            let x = _mm256_add_ps(a, b);
+            let four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
         }
-    }
-
-    #[inline(always)]
-    unsafe fn put(lanes: &mut Lanes, [a, b]: Self::X) {
-        // SAFETY: sixteen numbers.
-        unsafe {
-            let at = lanes.0.as_mut_ptr();
-            _mm256_store_ps(at, a);
-            _mm256_store_ps(at.add(8), b);
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn splat(x: f32) -> Self::X {
-        // SAFETY: guaranteed by the caller.
-        unsafe { [_mm256_set1_ps(x); 2] }
-    }
-
-    #[inline(always)]
-    unsafe fn plus(x: Self::X, y: Self::X) -> Self::X {
-        // SAFETY: guaranteed by the caller.
-        unsafe { [_mm256_add_ps(x[0], y[0]), _mm256_add_ps(x[1], y[1])] }
-    }
-
-    #[inline(always)]
-    unsafe fn minus(x: Self::X, y: Self::X) -> Self::X {
-        // SAFETY: guaranteed by the caller.
-        unsafe { [_mm256_sub_ps(x[0], y[0]), _mm256_sub_ps(x[1], y[1])] }
-    }
-
-    #[inline(always)]
-    unsafe fn times(x: Self::X, y: Self::X) -> Self::X {
-        // SAFETY: guaranteed by the caller.
-        unsafe { [_mm256_mul_ps(x[0], y[0]), _mm256_mul_ps(x[1], y[1])] }
-    }
-
-    #[inline(always)]
-    unsafe fn total([a, b]: Self::X) -> f32 {
-        // SAFETY: guaranteed by the caller.
-        unsafe { total_of_eight(_mm256_add_ps(a, b)) }
     }
 }
 
@@ -218,128 +192,91 @@ fn write_avx2(line: &Line, [a, b]: [__m256; 2]) {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx2")]
-fn total_of_eight(x: __m256) -> f32 {
-    let four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
-    let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
-}
-
 /// Copies a row; returns its ‖x‖².
-///
-/// # Safety
-/// The conditions of [`Vectors`].
 #[inline(always)]
-pub(super) unsafe fn load<V: Vectors>(row: &[Line], out: &mut [Lanes]) -> f32 {
-    // SAFETY: guaranteed by the caller.
-    unsafe {
-        let mut norm2 = V::splat(0.0);
-        for (out, line) in out.iter_mut().zip(row) {
-            let x = V::read(line);
-            V::put(out, x);
-            norm2 = V::plus(norm2, V::times(x, x));
-        }
-        V::total(norm2)
+pub(super) fn load<V: Vectors>(v: V, row: &[Line], out: &mut [Lanes]) -> f32 {
+    let mut norm2 = v.splat(0.0);
+    for (out, line) in out.iter_mut().zip(row) {
+        let x = v.read(line);
+        v.put(out, x);
+        norm2 = v.plus(norm2, v.times(x, x));
     }
+    v.total(norm2)
 }
 
 /// Copies a row x; returns ‖x‖² and ‖u - x‖².
-///
-/// # Safety
-/// The conditions of [`Vectors`].
 #[inline(always)]
-pub(super) unsafe fn load_beside<V: Vectors>(
+pub(super) fn load_beside<V: Vectors>(
+    v: V,
     row: &[Line],
     u: &[Lanes],
     out: &mut [Lanes],
 ) -> (f32, f32) {
-    // SAFETY: guaranteed by the caller.
-    unsafe {
-        let (mut norm2, mut apart2) = (V::splat(0.0), V::splat(0.0));
-        for ((out, line), u) in out.iter_mut().zip(row).zip(u) {
-            let x = V::read(line);
-            V::put(out, x);
-            let apart = V::minus(V::get(u), x);
-            norm2 = V::plus(norm2, V::times(x, x));
-            apart2 = V::plus(apart2, V::times(apart, apart));
-        }
-        (V::total(norm2), V::total(apart2))
+    let (mut norm2, mut apart2) = (v.splat(0.0), v.splat(0.0));
+    for ((out, line), u) in out.iter_mut().zip(row).zip(u) {
+        let x = v.read(line);
+        v.put(out, x);
+        let apart = v.minus(v.get(u), x);
+        norm2 = v.plus(norm2, v.times(x, x));
+        apart2 = v.plus(apart2, v.times(apart, apart));
     }
+    (v.total(norm2), v.total(apart2))
 }
 
 /// Computes x -= rate·(x·of - (u - x)) and gradient += scale·(u - x); returns the new ‖x‖².
-///
-/// # Safety
-/// The conditions of [`Vectors`].
 #[inline(always)]
-pub(super) unsafe fn pull<V: Vectors>(
+pub(super) fn pull<V: Vectors>(
+    v: V,
     x: &mut [Lanes],
     u: &[Lanes],
     gradient: &mut [Lanes],
-    [scale, rate, of]: [f32; 3],
+    by: [f32; 3],
 ) -> f32 {
-    // SAFETY: guaranteed by the caller.
-    unsafe {
-        let mut norm2 = V::splat(0.0);
-        let (scale, rate, of) = (V::splat(scale), V::splat(rate), V::splat(of));
-        for ((x, u), gradient) in x.iter_mut().zip(u).zip(gradient) {
-            let old = V::get(x);
-            let apart = V::minus(V::get(u), old);
-            V::put(gradient, V::plus(V::get(gradient), V::times(scale, apart)));
-            let step = V::times(rate, V::minus(V::times(old, of), apart));
-            let new = V::minus(old, step);
-            V::put(x, new);
-            norm2 = V::plus(norm2, V::times(new, new));
-        }
-        V::total(norm2)
+    let mut norm2 = v.splat(0.0);
+    let [scale, rate, of] = by.map(|by| v.splat(by));
+    for ((x, u), gradient) in x.iter_mut().zip(u).zip(gradient) {
+        let old = v.get(x);
+        let apart = v.minus(v.get(u), old);
+        v.put(gradient, v.plus(v.get(gradient), v.times(scale, apart)));
+        let step = v.times(rate, v.minus(v.times(old, of), apart));
+        let new = v.minus(old, step);
+        v.put(x, new);
+        norm2 = v.plus(norm2, v.times(new, new));
     }
+    v.total(norm2)
 }
 
 /// Computes u -= rate·(gradient + own·u); returns ‖u‖².
-///
-/// # Safety
-/// The conditions of [`Vectors`].
 #[inline(always)]
-pub(super) unsafe fn descend<V: Vectors>(
+pub(super) fn descend<V: Vectors>(
+    v: V,
     u: &mut [Lanes],
     gradient: &[Lanes],
     [own, rate]: [f32; 2],
 ) -> f32 {
-    // SAFETY: guaranteed by the caller.
-    unsafe {
-        let mut norm2 = V::splat(0.0);
-        let (own, rate) = (V::splat(own), V::splat(rate));
-        for (u, gradient) in u.iter_mut().zip(gradient) {
-            let old = V::get(u);
-            let along = V::plus(V::get(gradient), V::times(own, old));
-            let new = V::minus(old, V::times(rate, along));
-            V::put(u, new);
-            norm2 = V::plus(norm2, V::times(new, new));
-        }
-        V::total(norm2)
+    let mut norm2 = v.splat(0.0);
+    let (own, rate) = (v.splat(own), v.splat(rate));
+    for (u, gradient) in u.iter_mut().zip(gradient) {
+        let old = v.get(u);
+        let along = v.plus(v.get(gradient), v.times(own, old));
+        let new = v.minus(old, v.times(rate, along));
+        v.put(u, new);
+        norm2 = v.plus(norm2, v.times(new, new));
     }
+    v.total(norm2)
 }
 
 /// Writes a vector to a row; `norm2` is its squared norm. A vector beyond the norm `reach` is
 /// scaled back to it. A vector with an infinite or NaN norm is not written.
-///
-/// # Safety
-/// The conditions of [`Vectors`].
 #[inline(always)]
-pub(super) unsafe fn store<V: Vectors>(row: &[Line], x: &[Lanes], norm2: f32, reach: f32) {
+pub(super) fn store<V: Vectors>(v: V, row: &[Line], x: &[Lanes], norm2: f32, reach: f32) {
     let norm = norm2.sqrt();
     if !norm.is_finite() {
         return;
     }
-    let scale = if norm > reach { reach / norm } else { 1.0 };
-    // SAFETY: guaranteed by the caller.
-    unsafe {
-        let scale = V::splat(scale);
-        for (line, x) in row.iter().zip(x) {
-            V::write(line, V::times(scale, V::get(x)));
-        }
+    let scale = v.splat(if norm > reach { reach / norm } else { 1.0 });
+    for (line, x) in row.iter().zip(x) {
+        v.write(line, v.times(scale, v.get(x)));
     }
 }
 
@@ -351,37 +288,28 @@ mod tests {
     type Numbers = Vec<u32>;
 
     /// Calls all row operations in turn; returns every resulting number as bits.
-    ///
-    /// # Safety
-    /// The conditions of [`Vectors`].
     #[inline(always)]
-    unsafe fn all<V: Vectors>(u: &[f32], x: &[f32], by: [f32; 3], reach: f32) -> Numbers {
+    fn all<V: Vectors>(v: V, u: &[f32], x: &[f32], by: [f32; 3], reach: f32) -> Numbers {
         let lines = |values: &[f32]| -> Vec<Line> { values.chunks(LANES).map(Line::new).collect() };
         let (row_u, row_x) = (lines(u), lines(x));
         let zeros = vec![Lanes::default(); row_u.len()];
         let (mut u, mut x, mut gradient) = (zeros.clone(), zeros.clone(), zeros);
-        let mut seen = Vec::new();
-        // SAFETY: guaranteed by the caller.
-        unsafe {
-            seen.push(load::<V>(&row_u, &mut u));
-            let (norm2, apart2) = load_beside::<V>(&row_x, &u, &mut x);
-            seen.extend([norm2, apart2]);
-            let norm2 = pull::<V>(&mut x, &u, &mut gradient, by);
-            store::<V>(&row_x, &x, norm2, reach);
-            seen.push(norm2);
-            let norm2 = descend::<V>(&mut u, &gradient, [by[2], by[1]]);
-            store::<V>(&row_u, &u, norm2, reach);
-            seen.push(norm2);
-        }
+        let mut seen = vec![load(v, &row_u, &mut u)];
+        seen.extend(<[f32; 2]>::from(load_beside(v, &row_x, &u, &mut x)));
+        let norm2 = pull(v, &mut x, &u, &mut gradient, by);
+        store(v, &row_x, &x, norm2, reach);
+        seen.push(norm2);
+        let norm2 = descend(v, &mut u, &gradient, [by[2], by[1]]);
+        store(v, &row_u, &u, norm2, reach);
+        seen.push(norm2);
         let rows = row_u.iter().chain(&row_x).flat_map(Line::values);
         seen.into_iter().chain(rows).map(f32::to_bits).collect()
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn all_avx2(u: &[f32], x: &[f32], by: [f32; 3], reach: f32) -> Numbers {
-        // SAFETY: the feature is here.
-        unsafe { all::<Avx2>(u, x, by, reach) }
+    fn all_avx2(v: Avx2, u: &[f32], x: &[f32], by: [f32; 3], reach: f32) -> Numbers {
+        all(v, u, x, by, reach)
     }
 
     proptest! {
@@ -396,13 +324,12 @@ mod tests {
             reach in prop_oneof![Just(1.0f32 - 1e-5), Just(0.1)],
         ) {
             let (u, x) = &both;
-            // SAFETY: it needs no feature.
-            let plain = unsafe { all::<Portable>(u, x, by, reach) };
+            let plain = all(Portable, u, x, by, reach);
             #[cfg(target_arch = "x86_64")]
             {
-                if crate::support::simd::Avx2::detect().is_some() {
+                if let Some(avx2) = Avx2::detect() {
                     // SAFETY: the feature was detected.
-                    let wide = unsafe { all_avx2(u, x, by, reach) };
+                    let wide = unsafe { all_avx2(avx2, u, x, by, reach) };
                     prop_assert_eq!(&plain, &wide);
                 }
             }
@@ -438,8 +365,7 @@ mod tests {
         let row = [Line::new(&[0.5, 0.25])];
         let x = [Lanes([f32::INFINITY; LANES])];
         for norm2 in [f32::INFINITY, f32::NAN] {
-            // SAFETY: it needs no feature.
-            unsafe { store::<Portable>(&row, &x, norm2, 1.0) };
+            store(Portable, &row, &x, norm2, 1.0);
         }
         let values: Vec<f32> = row[0].values().collect();
         assert_eq!(values[..3], [0.5, 0.25, 0.0]);
