@@ -15,6 +15,37 @@ pub struct Edges {
     weights: Vec<f64>,
 }
 
+/// The meaning of a third column, which a file cannot tell: "london, city, 120" may be a length or
+/// a count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThirdColumn {
+    /// There must be none.
+    #[default]
+    Absent,
+    /// The length of every edge.
+    Lengths,
+    /// How often the pair was seen. Pairs that were seen fewer times than this are left out.
+    Counts(u64),
+}
+
+impl ThirdColumn {
+    /// The meaning that the options `lengths` and `min_count` give it.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for both.
+    pub fn of(lengths: bool, min_count: Option<u64>) -> Result<Self> {
+        match (lengths, min_count) {
+            (false, None) => Ok(ThirdColumn::Absent),
+            (true, None) => Ok(ThirdColumn::Lengths),
+            (false, Some(least)) => Ok(ThirdColumn::Counts(least)),
+            (true, Some(least)) => {
+                let expected = "left out where the third column holds lengths";
+                Err(Error::parameter("min_count", expected, least))
+            }
+        }
+    }
+}
+
 impl Edges {
     /// Creates an empty set of edges.
     pub fn new() -> Self {
@@ -69,12 +100,13 @@ impl Edges {
         Ok(())
     }
 
-    /// Reads a file with one edge per line: two words and, if `weighted`, an optional weight,
+    /// Reads a file with one edge per line: two words and, if `third` says what it holds, a number,
     /// separated by tabs. Empty lines are skipped.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Format`] with the line that is no edge.
-    pub fn read(path: &Path, weighted: bool) -> Result<Self> {
+    /// [`Error::Io`]; [`Error::Format`] with the line that is no edge, or whose number is negative or
+    /// none.
+    pub fn read(path: &Path, third: ThirdColumn) -> Result<Self> {
         let file = std::fs::File::open(path).map_err(Error::io(path))?;
         let mut edges = Self::new();
         for (line, number) in BufReader::new(file).lines().zip(1u64..) {
@@ -96,13 +128,35 @@ impl Edges {
                 continue;
             }
             let fields: Vec<&str> = line.split('\t').collect();
-            let (u, v, weight) = match *fields {
-                [u, v] => (u, v, None),
-                [u, v, weight] if weighted => (u, v, Some(weight)),
+            let (u, v) = match (&*fields, third) {
+                (&[u, v], ThirdColumn::Absent) => (u, v),
+                (&[_, _, _], ThirdColumn::Absent) => {
+                    let reason = "has a third column, which may hold lengths or counts: say \
+                                  lengths for the one, min_count for the other";
+                    return Err(wrong(reason.into()));
+                }
+                (&[u, v, length], ThirdColumn::Lengths) => {
+                    let length = length.trim().parse().ok();
+                    let length = length.filter(|length: &f64| *length >= 0.0 && length.is_finite());
+                    let reason = "the length is not a finite number, at least 0";
+                    edges
+                        .weights
+                        .push(length.ok_or_else(|| wrong(reason.into()))?);
+                    (u, v)
+                }
+                (&[u, v, count], ThirdColumn::Counts(least)) => {
+                    let count: Option<u64> = count.trim().parse().ok();
+                    let reason = "the count is not a whole number, at least 0";
+                    if count.ok_or_else(|| wrong(reason.into()))? < least {
+                        continue;
+                    }
+                    (u, v)
+                }
                 _ => {
-                    let expected = match weighted {
-                        true => "two words, and perhaps a weight",
-                        false => "two words",
+                    let expected = match third {
+                        ThirdColumn::Absent => "two words",
+                        ThirdColumn::Lengths => "two words and a length",
+                        ThirdColumn::Counts(_) => "two words and a count",
                     };
                     return Err(wrong(format!(
                         "an edge has {expected}, separated by tabs; this line has {} fields",
@@ -110,17 +164,7 @@ impl Edges {
                     )));
                 }
             };
-            if (!edges.pairs.is_empty()) && weight.is_some() == edges.weights.is_empty() {
-                return Err(wrong("every edge has a weight, or none has".into()));
-            }
             edges.push(u, v).map_err(&wrong)?;
-            if let Some(weight) = weight {
-                let number = weight
-                    .trim()
-                    .parse()
-                    .map_err(|_| wrong("the weight is not a number".into()))?;
-                edges.weights.push(number);
-            }
         }
         Ok(edges)
     }

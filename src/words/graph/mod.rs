@@ -17,7 +17,7 @@ mod paths;
 mod tree;
 mod within;
 
-pub use edges::Edges;
+pub use edges::{Edges, ThirdColumn};
 
 use std::sync::Arc;
 
