@@ -223,6 +223,15 @@ class Cover:
         progress: Callable[[int], object] | None = None,
     ) -> Cover: ...
     @staticmethod
+    def hypernyms(
+        edges: str | PathLike[str] | Iterable[tuple[str, str]] | NDArray[np.str_] | None = None,
+        *,
+        least: SupportsIndex | None = None,
+        order: Embedding | WordGraph | None = None,
+        min_count: SupportsIndex | None = None,
+        exclude: _Words = None,
+    ) -> Cover: ...
+    @staticmethod
     def from_sets(space: Embedding | WordGraph, sets: Mapping[str, Iterable[str]]) -> Cover: ...
     @staticmethod
     def identity(space: Embedding | WordGraph, *, exclude: _Words = None) -> Cover: ...

@@ -18,7 +18,7 @@ use crate::words::graph::{Edges, ThirdColumn, WordGraph};
 use crate::{Error, WordMetric};
 
 /// Edges from a file, an iterable of pairs, or an array of strings of shape (m, 2).
-fn edges_of(
+pub(super) fn edges_of(
     given: &Bound<'_, PyAny>,
     lengths: bool,
     min_count: Option<&Bound<'_, PyAny>>,

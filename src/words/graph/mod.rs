@@ -13,6 +13,7 @@
 
 mod edges;
 mod file;
+mod hypernyms;
 mod paths;
 mod tree;
 mod within;
