@@ -16,116 +16,85 @@ use crate::words::space::MetricSpace;
 /// The most words that the sets of all kinds may hold in total.
 const MOST: usize = 1 << 28;
 
-/// The kinds of each word of some edges (word, kind), as one list per word.
-struct Above<'a> {
-    edges: &'a Edges,
-    starts: Vec<usize>,
-    kinds: Vec<u32>,
+/// The edges of a cycle, if there is one: what is left when words with nothing below them are
+/// removed again and again has only words that have something below them.
+fn cycle(edges: &Edges, above: &[Vec<u32>]) -> Option<Vec<usize>> {
+    let pairs = edges.pairs();
+    let mut below = vec![0usize; above.len()];
+    for &(_, kind) in pairs {
+        below[kind as usize] += 1;
+    }
+    let words = 0..below.len();
+    let mut removed: Vec<usize> = words.filter(|&word| below[word] == 0).collect();
+    while let Some(word) = removed.pop() {
+        for &kind in &above[word] {
+            below[kind as usize] -= 1;
+            if below[kind as usize] == 0 {
+                removed.push(kind as usize);
+            }
+        }
+    }
+    let mut down = vec![None; below.len()];
+    for (edge, &(word, kind)) in pairs.iter().enumerate() {
+        if below[word as usize] > 0 {
+            down[kind as usize] = Some(edge);
+        }
+    }
+    let mut word = below.iter().position(|&count| count > 0)?;
+    let (mut path, mut reached) = (Vec::new(), vec![None; below.len()]);
+    while reached[word].is_none() {
+        reached[word] = Some(path.len());
+        path.push(down[word]?);
+        word = pairs[down[word]?].0 as usize;
+    }
+    let mut cycle = path.split_off(reached[word]?);
+    cycle.sort_unstable();
+    Some(cycle)
 }
 
-impl<'a> Above<'a> {
-    fn new(edges: &'a Edges) -> Result<Self> {
-        let words = edges.words().len();
-        let mut starts = vec![0; words + 1];
-        for &(word, _) in edges.pairs() {
-            starts[word as usize + 1] += 1;
-        }
-        for i in 0..words {
-            starts[i + 1] += starts[i];
-        }
-        let (mut next, mut kinds) = (starts.clone(), vec![0; edges.pairs().len()]);
-        for &(word, kind) in edges.pairs() {
-            let at = &mut next[word as usize];
-            kinds[*at] = kind;
-            *at += 1;
-        }
-        let above = Above {
-            edges,
-            starts,
-            kinds,
+/// The words of the space below each of its words, itself included, by id.
+///
+/// # Errors
+/// [`Error::TooLarge`] for more than `most` in total; the errors of a cycle.
+fn sets(space: &dyn MetricSpace, edges: &Edges, most: usize) -> Result<Vec<Vec<u32>>> {
+    let (vocabulary, names) = (space.vocabulary(), edges.words());
+    let mut above = vec![Vec::new(); names.len()];
+    for &(word, kind) in edges.pairs() {
+        above[word as usize].push(kind);
+    }
+    if let Some(cycle) = cycle(edges, &above) {
+        return Err(edges.refused(&cycle, "without a cycle: no word is its own kind"));
+    }
+    let ids: Vec<Option<u32>> = names.iter().map(|name| vocabulary.id(name)).collect();
+    let mut sets = vec![Vec::new(); vocabulary.len()];
+    let (mut seen, mut reached, mut total) = (vec![u32::MAX; names.len()], Vec::new(), 0);
+    for (id, name) in (0..).zip(vocabulary.iter()) {
+        let Some(start) = edges.id(name) else {
+            sets[id as usize].push(id);
+            continue;
         };
-        match above.cycle() {
-            None => Ok(above),
-            Some(cycle) => Err(edges.refused(&cycle, "without a cycle: no word is its own kind")),
-        }
-    }
-
-    fn of(&self, word: u32) -> &[u32] {
-        &self.kinds[self.starts[word as usize]..self.starts[word as usize + 1]]
-    }
-
-    /// The edges of a cycle, if there is one: what is left when words with nothing below them are
-    /// removed again and again has only words that have something below them.
-    fn cycle(&self) -> Option<Vec<usize>> {
-        let pairs = self.edges.pairs();
-        let mut below = vec![0usize; self.edges.words().len()];
-        pairs
-            .iter()
-            .for_each(|&(_, kind)| below[kind as usize] += 1);
-        let words = 0..below.len() as u32;
-        let mut removed: Vec<u32> = words.filter(|&word| below[word as usize] == 0).collect();
-        let mut at = 0;
-        while let Some(&word) = removed.get(at) {
-            at += 1;
-            for &kind in self.of(word) {
-                below[kind as usize] -= 1;
-                if below[kind as usize] == 0 {
-                    removed.push(kind);
+        reached.push(start);
+        seen[start as usize] = id;
+        while let Some(word) = reached.pop() {
+            if let Some(kind) = ids[word as usize] {
+                sets[kind as usize].push(id);
+                total += 1;
+            }
+            for &kind in &above[word as usize] {
+                if std::mem::replace(&mut seen[kind as usize], id) != id {
+                    reached.push(kind);
                 }
             }
         }
-        let mut down = vec![None; below.len()];
-        for (edge, &(word, kind)) in pairs.iter().enumerate() {
-            if below[word as usize] > 0 {
-                down[kind as usize] = Some(edge);
-            }
+        if total > most {
+            return Err(Error::TooLarge {
+                what: "the sets of a cover of kinds".into(),
+                needed: 8 * total as u64,
+                limit: 8 * most as u64,
+            });
         }
-        let mut word = below.iter().position(|&count| count > 0)?;
-        let (mut path, mut reached) = (Vec::new(), vec![None; below.len()]);
-        while reached[word].is_none() {
-            reached[word] = Some(path.len());
-            let edge = down[word]?;
-            path.push(edge);
-            word = pairs[edge].0 as usize;
-        }
-        let mut cycle = path.split_off(reached[word]?);
-        cycle.sort_unstable();
-        Some(cycle)
     }
-
-    /// The words of the space below each of its words, itself included, by id; `None` if there are
-    /// more than `most` in total.
-    fn sets(&self, space: &dyn MetricSpace, most: usize) -> Option<Vec<Vec<u32>>> {
-        let vocabulary = space.vocabulary();
-        let names = self.edges.words();
-        let ids: Vec<Option<u32>> = names.iter().map(|name| vocabulary.id(name)).collect();
-        let mut sets = vec![Vec::new(); vocabulary.len()];
-        let (mut seen, mut reached, mut total) = (vec![u32::MAX; names.len()], Vec::new(), 0);
-        for (id, name) in (0..).zip(vocabulary.iter()) {
-            let Some(start) = self.edges.id(name) else {
-                sets[id as usize].push(id);
-                continue;
-            };
-            reached.clear();
-            reached.push(start);
-            seen[start as usize] = id;
-            while let Some(word) = reached.pop() {
-                if let Some(kind) = ids[word as usize] {
-                    sets[kind as usize].push(id);
-                    total += 1;
-                }
-                for &kind in self.of(word) {
-                    if std::mem::replace(&mut seen[kind as usize], id) != id {
-                        reached.push(kind);
-                    }
-                }
-            }
-            if total > most {
-                return None;
-            }
-        }
-        Some(sets)
-    }
+    Ok(sets)
 }
 
 impl Cover {
@@ -160,12 +129,7 @@ impl Cover {
         exclude: &[u32],
     ) -> Result<Self> {
         space.vocabulary().check_ids(exclude)?;
-        let sets = Above::new(edges)?.sets(space, MOST);
-        let mut sets = sets.ok_or_else(|| Error::TooLarge {
-            what: "the sets of a cover of kinds".into(),
-            needed: 8 * (MOST as u64 + 1),
-            limit: 8 * MOST as u64,
-        })?;
+        let mut sets = sets(space, edges, MOST)?;
         exclude.iter().for_each(|&y| sets[y as usize].clear());
         let largest = sets.iter().map(Vec::len).max().unwrap_or(0);
         if least == 0 || least > largest {
@@ -193,8 +157,7 @@ mod tests {
             edges.push(&pair[0], &pair[1]).expect("an edge");
         }
         let graph = WordGraph::new(&edges, None, None).expect("a chain");
-        let above = Above::new(&edges).expect("no cycle");
-        assert!(above.sets(&graph, 50 * 51 / 2).is_some());
-        assert!(above.sets(&graph, 50 * 51 / 2 - 1).is_none());
+        assert!(sets(&graph, &edges, 50 * 51 / 2).is_ok());
+        assert!(sets(&graph, &edges, 50 * 51 / 2 - 1).is_err());
     }
 }
