@@ -59,6 +59,8 @@ __all__ = [
     "largest_loss",
     "likeliest_inputs",
     "log_map",
+    "lorentz_distance",
+    "lorentz_inner",
     "mechanism_base",
     "mechanism_cover",
     "mobius_add",
@@ -157,6 +159,8 @@ class WordGraph:
         weights: ArrayLike | None = None,
         *,
         words: Iterable[str] | None = None,
+        lengths: bool = False,
+        min_count: SupportsIndex | None = None,
     ) -> WordGraph: ...
     @staticmethod
     def load(path: str | PathLike[str], *, verify: bool = True) -> WordGraph: ...
@@ -217,6 +221,15 @@ class Cover:
         least: SupportsIndex | None = None,
         exclude: _Words = None,
         progress: Callable[[int], object] | None = None,
+    ) -> Cover: ...
+    @staticmethod
+    def hypernyms(
+        edges: str | PathLike[str] | Iterable[tuple[str, str]] | NDArray[np.str_] | None = None,
+        *,
+        least: SupportsIndex | None = None,
+        order: Embedding | WordGraph | None = None,
+        min_count: SupportsIndex | None = None,
+        exclude: _Words = None,
     ) -> Cover: ...
     @staticmethod
     def from_sets(space: Embedding | WordGraph, sets: Mapping[str, Iterable[str]]) -> Cover: ...
@@ -711,6 +724,8 @@ def exp_map(x: ArrayLike, v: ArrayLike) -> NDArray[np.float64]: ...
 def log_map(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]: ...
 def to_lorentz(x: ArrayLike) -> NDArray[np.float64]: ...
 def from_lorentz(y: ArrayLike) -> NDArray[np.float64]: ...
+def lorentz_inner(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]: ...
+def lorentz_distance(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]: ...
 def clamp(x: ArrayLike, lam: float = 1e-05) -> NDArray[np.float64]: ...
 
 _Bag = Mapping[str, int] | Iterable[str] | tuple[ArrayLike, ArrayLike]
@@ -879,5 +894,6 @@ def nearest_documents(
 ) -> NearestDocuments: ...
 def read_edges(
     edges: str | PathLike[str] | Iterable[tuple[str, str]] | NDArray[np.str_],
+    min_count: SupportsIndex | None = None,
 ) -> tuple[list[str], NDArray[np.uint32]]: ...
 def poincare_reconstruction(embedding: Embedding, edges: ArrayLike) -> tuple[float, float]: ...

@@ -40,6 +40,7 @@ def train(
     threads: SupportsIndex | None = None,
     callback: Callable[[int, float], object] | None = None,
     checkpoint: str | PathLike[str] | None = None,
+    min_count: SupportsIndex | None = None,
 ) -> Embedding:
     """Train a Poincaré embedding of a graph.
 
@@ -66,6 +67,9 @@ def train(
         Called with the epoch (from 1) and its mean loss per edge, in nats.
     checkpoint : str or os.PathLike, optional
         A file written atomically after every epoch. If it exists, the run continues from it.
+    min_count : int, optional
+        The file has a third column, of how often each pair was seen, as in WebIsADb. Pairs that
+        were seen fewer times are left out.
 
     Returns
     -------
@@ -88,7 +92,7 @@ def train(
     >>> e.metric, e.distance("dog", "animal") < e.distance("dog", "oak")
     ('poincare', True)
     """
-    words, pairs = read_edges(edges)
+    words, pairs = read_edges(edges, min_count)
     if not words:
         raise ParameterError("edges must be at least one, got none")
     if threads is None:
@@ -115,11 +119,14 @@ def train(
     return run.embedding()
 
 
-def reconstruction(embedding: Embedding, edges: Edges) -> Reconstruction:
+def reconstruction(
+    embedding: Embedding, edges: Edges, *, min_count: SupportsIndex | None = None
+) -> Reconstruction:
     """Rank every edge's target among the words without an edge from its source.
 
-    The embedding may have any metric, and must have all words of the edges, given as for `train`.
+    The embedding may have any metric, and must have all words of the edges. These, and `min_count`,
+    are given as for `train`.
     """
-    words, pairs = read_edges(edges)
+    words, pairs = read_edges(edges, min_count)
     ids = embedding.ids(words)
     return Reconstruction(*poincare_reconstruction(embedding, ids[pairs]))

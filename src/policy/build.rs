@@ -108,7 +108,7 @@ impl Spaces {
         control: &Control,
     ) -> Result<Index> {
         if source.format.as_deref() == Some(EDGES) {
-            let edges = Edges::read(path, true)?;
+            let edges = Edges::read(path, source.third_column()?)?;
             return Ok(Index::Graph(Arc::new(WordGraph::new(&edges, None, None)?)));
         }
         let plain = IndexSource {

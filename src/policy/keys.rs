@@ -105,7 +105,7 @@ pub(super) fn count(name: &'static str, value: &Value) -> Result<usize> {
     count.ok_or_else(|| wrong(name, "a whole number, at least 0", value))
 }
 
-fn flag(name: &'static str, value: &Value) -> Result<bool> {
+pub(super) fn flag(name: &'static str, value: &Value) -> Result<bool> {
     let flag = value.as_bool();
     flag.ok_or_else(|| wrong(name, "true or false", value))
 }

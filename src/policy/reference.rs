@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use super::keys::{count, described, text};
+use super::keys::{count, described, flag, text};
 use crate::distance::metric::Metric;
 use crate::support::error::{Error, Result};
 use crate::support::names::named;
 use crate::words::embedding::format::Format;
+use crate::words::graph::ThirdColumn;
 
 /// The embeddings that ship with the crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -135,6 +136,10 @@ pub struct IndexSource {
     /// The format of the file; detected by content by default. `edges`: a word graph, with two
     /// words per line.
     pub format: Option<String>,
+    /// With format `edges`: whether a third column holds the edges' lengths.
+    pub lengths: bool,
+    /// With format `edges`: a third column holds counts, and edges of smaller ones are left out.
+    pub min_count: Option<usize>,
     /// The metric; by default the file's own, or Euclidean.
     pub metric: Option<Metric>,
     /// Load only this many words.
@@ -188,12 +193,14 @@ impl IndexSource {
                 "file" => new.file = Some(text(NAME, value)?.into()),
                 "fingerprint" => new.fingerprint = Some(fingerprint(NAME, value)?),
                 "format" => new.format = Some(text("format", value)?),
+                "lengths" => new.lengths = flag("lengths", value)?,
+                "min_count" => new.min_count = Some(count("min_count", value)?),
                 "metric" => new.metric = Some(text("metric", value)?.parse()?),
                 "limit" => new.limit = Some(count("limit", value)?),
                 "vocabulary" => new.vocabulary = Some(text("vocabulary", value)?.into()),
                 _ => {
-                    let expected = "a table of builtin, file, fingerprint, format, metric, limit, \
-                                    vocabulary";
+                    let expected = "a table of builtin, file, fingerprint, format, lengths, \
+                                    min_count, metric, limit, vocabulary";
                     return Err(Error::parameter(NAME, expected, format!("the key {key:?}")));
                 }
             }
@@ -214,6 +221,12 @@ impl IndexSource {
         if let Some(format) = &self.format {
             table.insert("format".into(), format.clone().into());
         }
+        if self.lengths {
+            table.insert("lengths".into(), true.into());
+        }
+        if let Some(least) = self.min_count {
+            table.insert("min_count".into(), (least as u64).into());
+        }
         if let Some(metric) = self.metric {
             table.insert("metric".into(), metric.name().into());
         }
@@ -224,6 +237,11 @@ impl IndexSource {
         Value::Object(table)
     }
 
+    /// The meaning of the third column of a file of edges.
+    pub(super) fn third_column(&self) -> Result<ThirdColumn> {
+        ThirdColumn::of(self.lengths, self.min_count.map(|least| least as u64))
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         if self.builtin.is_some() && self.file.is_some() {
             return Err(Error::parameter("index", "built in or a file", "both"));
@@ -232,6 +250,12 @@ impl IndexSource {
         if self.file.is_none() && reading {
             let expected = "a file, where format, limit or vocabulary is given";
             return Err(Error::parameter("index", expected, "none"));
+        }
+        let third = self.third_column()?;
+        if third != ThirdColumn::Absent && self.format.as_deref() != Some(EDGES) {
+            let expected = "\"edges\" where lengths or min_count is given";
+            let got = self.format.as_deref().unwrap_or("none");
+            return Err(Error::parameter("format", expected, got));
         }
         match self.format.as_deref() {
             None => Ok(()),

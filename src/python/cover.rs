@@ -9,11 +9,14 @@ use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use super::arguments::{Text, as_strs, count, exclude, numbers, real, strings};
 use super::errors::wrong_type;
-use super::graph::PyWordGraph;
+use super::graph::{PyWordGraph, edges_of};
 use super::run::{run, run_with};
 use super::space::Space;
 use crate::cover::{Balance, Build};
-use crate::{Cover, Error, MetricSpace, Vocabulary};
+use crate::{Cover, Error, MetricSpace, Vocabulary, WordGraph};
+
+/// The fewest words of a kind that is released, by default.
+const LEAST_OF_A_KIND: usize = 10;
 
 /// The words that every output stands for.
 ///
@@ -22,7 +25,7 @@ use crate::{Cover, Error, MetricSpace, Vocabulary};
 /// holds for any sets. With k outputs at distance 0 from every word, no output is likelier than
 /// 1/k. See docs/research/covers.md.
 ///
-/// Created by `nearest`, `balanced`, `within`, `from_sets` or `identity`; immutable, can be
+/// Created by `nearest`, `balanced`, `within`, `hypernyms`, `from_sets` or `identity`; immutable, can be
 /// pickled.
 ///
 /// All these take ``exclude``, words that are never released: an iterable of str, a file with one
@@ -213,6 +216,79 @@ impl PyCover {
         let k = k.map(|k| count("k", k)).transpose()?;
         let cover = run_with(py, true, progress, |control| {
             Cover::within(&*words, &graph, steps, k, &build, control)
+        })?;
+        Ok(PyCover::new(Arc::new(cover), space))
+    }
+
+    /// A cover in which every output is a kind: "ohio" becomes "state", as in ICDM'19's table I.
+    ///
+    /// The output y stands for y and all words below it, and is released only if these are at
+    /// least `least` words. Its weight is 1 over their number, so that smaller kinds are likelier.
+    /// A word without such a kind is at distance 0 from no output: it is replaced by kinds that
+    /// are near in the space. See docs/how-to/hypernyms.md.
+    ///
+    /// Parameters
+    /// ----------
+    /// edges : str, os.PathLike or iterable of (str, str), optional
+    ///     Pairs (word, kind), as for `WordGraph`. By default common nouns, places and names of
+    ///     WordNet, each in its first sense.
+    /// least : int, optional
+    ///     The fewest words that an output stands for (default 10).
+    /// order : Embedding or WordGraph, optional
+    ///     The words and metric of the cover, by default steps between the words of the edges.
+    /// min_count : int, optional
+    ///     As for `WordGraph`: the file's third column holds counts.
+    /// exclude : iterable of str, path, or 'offensive', optional
+    ///     Words that are never released.
+    ///
+    /// Raises
+    /// ------
+    /// FormatError
+    ///     A cycle, by the lines of its edges; a line that is no edge.
+    /// ParameterError
+    ///     A cycle, by the numbers of its edges; `least` below 1 or above the words of the largest
+    ///     kind.
+    ///
+    /// Examples
+    /// --------
+    /// >>> from fastdx import Cover, Tem
+    /// >>> cover = Cover.hypernyms(least=50)
+    /// >>> cover.outputs("ohio")
+    /// ['entity', 'location', 'district', 'object', 'state']
+    /// >>> tem = Tem(cover.space, 8.0, cover=cover)
+    #[staticmethod]
+    #[pyo3(signature = (edges = None, *, least = None, order = None, min_count = None, exclude = None))]
+    fn hypernyms(
+        py: Python<'_>,
+        edges: Option<Bound<'_, PyAny>>,
+        least: Option<&Bound<'_, PyAny>>,
+        order: Option<&Bound<'_, PyAny>>,
+        min_count: Option<&Bound<'_, PyAny>>,
+        exclude: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let edges = match edges {
+            Some(edges) if edges.is_instance_of::<PyWordGraph>() => {
+                let reason = "edges must be pairs (word, kind): a WordGraph has no direction";
+                return Err(wrong_type(reason.into()));
+            }
+            Some(edges) => edges,
+            None => py
+                .import("fastdx.channel.hierarchy")?
+                .call_method0("pairs")?,
+        };
+        let edges = edges_of(&edges, false, min_count)?;
+        let space = match order {
+            Some(order) => Space::of(order)?,
+            None => {
+                let graph = run(py, true, |_| WordGraph::new(&edges, None, None))?;
+                Space::Graph(Py::new(py, PyWordGraph::from(graph))?)
+            }
+        };
+        let words = space.space();
+        let least = least.map_or(Ok(LEAST_OF_A_KIND), |least| count("least", least))?;
+        let exclude = exclusion(words.vocabulary(), exclude)?;
+        let cover = run(py, true, |_| {
+            Cover::hypernyms(&*words, &edges, least, &exclude)
         })?;
         Ok(PyCover::new(Arc::new(cover), space))
     }

@@ -9,21 +9,31 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
 
-use super::arguments::{Text, as_strs, numbers, strings};
+use super::arguments::{Text, as_strs, count, numbers, strings};
 use super::errors::{format_error, warn_unreadable};
 use super::lookup;
 use super::run::run;
 use super::source::Origin;
-use crate::words::graph::{Edges, WordGraph};
+use crate::words::graph::{Edges, ThirdColumn, WordGraph};
 use crate::{Error, WordMetric};
 
 /// Edges from a file, an iterable of pairs, or an array of strings of shape (m, 2).
-fn edges_of(given: &Bound<'_, PyAny>, weighted: bool) -> PyResult<Edges> {
+pub(super) fn edges_of(
+    given: &Bound<'_, PyAny>,
+    lengths: bool,
+    min_count: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Edges> {
     let py = given.py();
+    let least = min_count.map(|least| count("min_count", least));
+    let third = ThirdColumn::of(lengths, least.transpose()?.map(|least| least as u64))?;
     let is_path = given.is_instance_of::<PyString>() || given.hasattr("__fspath__")?;
     if is_path {
         let path: PathBuf = given.extract()?;
-        return run(py, true, |_| Edges::read(&path, weighted));
+        return run(py, true, |_| Edges::read(&path, third));
+    }
+    if third != ThirdColumn::Absent {
+        let expected = "a file, where lengths or min_count says what its third column holds";
+        return Err(Error::parameter("edges", expected, "pairs").into());
     }
     let mut edges = Edges::new();
     for (i, edge) in given.try_iter()?.enumerate() {
@@ -55,11 +65,13 @@ fn pair(edge: &Bound<'_, PyAny>) -> Result<(PyBackedStr, PyBackedStr), String> {
 
 /// Words in order of first appearance, and the edges between them: uint32, shape (m, 2).
 #[pyfunction]
+#[pyo3(signature = (edges, min_count = None))]
 pub(super) fn read_edges<'py>(
     edges: &Bound<'py, PyAny>,
+    min_count: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(Vec<String>, Bound<'py, PyArray2<u32>>)> {
     let py = edges.py();
-    let edges = edges_of(edges, false)?;
+    let edges = edges_of(edges, false, min_count)?;
     let words = edges.words().iter().map(|w| w.to_string()).collect();
     let ids: Vec<u32> = edges.pairs().iter().flat_map(|&(u, v)| [u, v]).collect();
     let ids = PyArray1::from_vec(py, ids).reshape([edges.pairs().len(), 2])?;
@@ -73,8 +85,8 @@ pub(super) fn read_edges<'py>(
 /// Parameters
 /// ----------
 /// edges : str, os.PathLike or iterable of (str, str)
-///     Pairs of words: a file of two columns separated by a tab (a third holds weights), an
-///     iterable, or an array of strings of shape (m, 2).
+///     Pairs of words: a file of two columns separated by a tab, an iterable, or an array of
+///     strings of shape (m, 2).
 /// weights : array_like of float, shape (m,), optional
 ///     The length of each edge, ≥ 0; by default 1. Of several edges between two words the
 ///     shortest counts. Lengths that are no multiples of a common power of two within 60 bits
@@ -82,11 +94,18 @@ pub(super) fn read_edges<'py>(
 /// words : iterable of str, optional
 ///     Only these words can be written and released, in this order; paths still go through
 ///     the others. By default all, in order of first appearance.
+/// lengths : bool, optional
+///     The file has a third column, of lengths. Without this and `min_count` it is refused: it
+///     may hold counts.
+/// min_count : int, optional
+///     The file has a third column, of how often each pair was seen, as in WebIsADb. Pairs that
+///     were seen fewer times are left out; the lengths are 1.
 ///
 /// Raises
 /// ------
 /// FormatError
-///     A line or pair that is no edge, by its line or number.
+///     A line or pair that is no edge, by its line or number; a third column of which nothing was
+///     said.
 /// ParameterError
 ///     No edge; a word of `words` without one; a weight that is negative or not finite; not one weight an edge.
 ///
@@ -126,14 +145,16 @@ impl From<Arc<WordGraph>> for PyWordGraph {
 #[pymethods]
 impl PyWordGraph {
     #[new]
-    #[pyo3(signature = (edges, weights = None, *, words = None))]
+    #[pyo3(signature = (edges, weights = None, *, words = None, lengths = false, min_count = None))]
     fn new(
         py: Python<'_>,
         edges: &Bound<'_, PyAny>,
         weights: Option<&Bound<'_, PyAny>>,
         words: Option<&Bound<'_, PyAny>>,
+        lengths: bool,
+        min_count: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let edges = edges_of(edges, true)?;
+        let edges = edges_of(edges, lengths, min_count)?;
         let weights = weights.map(|w| numbers("weights", w)).transpose()?;
         let none = weights.as_ref().is_some_and(Vec::is_empty);
         if none && !edges.pairs().is_empty() {

@@ -212,11 +212,19 @@ pub(super) fn ball_distance<'py>(
     x: &Bound<'py, PyAny>,
     y: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let (x, y, [_, n]) = pair(("x", x), ("y", y), true)?;
+    let pair = pair(("x", x), ("y", y), true)?;
+    numbers_of_rows(py, pair, hyperbolic::distance)
+}
+
+fn numbers_of_rows<'py>(
+    py: Python<'py>,
+    (x, y, [_, n]): Pair,
+    number: fn(&[f64], &[f64]) -> f64,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let rows = x.chunks_exact(n.max(1)).zip(y.chunks_exact(n.max(1)));
-    let distances = rows.map(|(x, y)| hyperbolic::distance(x, y));
-    let distances = run(py, false, |_| Ok(distances.collect()))?;
-    Ok(PyArray1::from_vec(py, distances))
+    let numbers = rows.map(|(x, y)| number(x, y));
+    let numbers = run(py, false, |_| Ok(numbers.collect()))?;
+    Ok(PyArray1::from_vec(py, numbers))
 }
 
 fn by_rows<'py>(
@@ -346,6 +354,100 @@ pub(super) fn from_lorentz<'py>(
         hyperbolic::from_lorentz(y, out);
     }
     shaped(py, out, &[m, n])
+}
+
+/// Two matrices of one shape whose rows have hyperboloid coordinates.
+fn lorentz_pair(x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyResult<Pair> {
+    let (x, m, columns) = matrix::<f64>("x", x)?;
+    let (y, m_y, columns_y) = matrix::<f64>("y", y)?;
+    for (what, got) in [("x", [m, columns]), ("y", [m_y, columns_y])] {
+        if got != [m, columns] || columns < 2 {
+            let expected = "(m, n + 1), the same for both, with n at least 1".into();
+            let got = shape_text(&got);
+            return Err(Error::Shape {
+                what,
+                expected,
+                got,
+            }
+            .into());
+        }
+    }
+    Ok((x, y, [m, columns]))
+}
+
+/// Lorentz inner products of the rows of two matrices, -x₀y₀ + Σxᵢyᵢ.
+///
+/// It is -cosh of the hyperbolic distance for points of the hyperboloid; see `lorentz_distance`.
+///
+/// Parameters
+/// ----------
+/// x, y : array_like of float, shape (m, n + 1)
+///     Any vectors, time first.
+///
+/// Returns
+/// -------
+/// numpy.ndarray of float64, shape (m,)
+///
+/// Examples
+/// --------
+/// >>> from fastdx.lab.hyperbolic import lorentz_inner, to_lorentz
+/// >>> x = to_lorentz([[0.5, 0.25]])
+/// >>> round(float(lorentz_inner(x, x)[0]), 9)
+/// -1.0
+#[pyfunction]
+pub(super) fn lorentz_inner<'py>(
+    py: Python<'py>,
+    x: &Bound<'py, PyAny>,
+    y: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    numbers_of_rows(py, lorentz_pair(x, y)?, hyperbolic::lorentz_inner)
+}
+
+/// Hyperbolic distances of the rows of two matrices of points of the hyperboloid, arcosh(-⟨x,y⟩).
+///
+/// Computed without the inner product, which cancels: as accurate as `distance` is on the ball, and
+/// the same metric. An embedding takes such points by `from_lorentz` and ``metric="poincare"``.
+///
+/// Parameters
+/// ----------
+/// x, y : array_like of float, shape (m, n + 1)
+///     Points, time first. The time coordinate is computed anew from the others.
+///
+/// Returns
+/// -------
+/// numpy.ndarray of float64, shape (m,)
+///
+/// Raises
+/// ------
+/// VectorError
+///     A row that is not on the hyperboloid: its time coordinate is off by more than 1e-6 of itself.
+///
+/// Examples
+/// --------
+/// >>> from fastdx.lab.hyperbolic import lorentz_distance, to_lorentz
+/// >>> x, y = to_lorentz([[0.0, 0.0]]), to_lorentz([[0.5, 0.0]])
+/// >>> round(float(lorentz_distance(x, y)[0]), 6)   # ln 3
+/// 1.098612
+#[pyfunction]
+pub(super) fn lorentz_distance<'py>(
+    py: Python<'py>,
+    x: &Bound<'py, PyAny>,
+    y: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let pair = lorentz_pair(x, y)?;
+    for (name, points) in [("x", &pair.0), ("y", &pair.1)] {
+        for (i, x) in points.chunks_exact(pair.2[1]).enumerate() {
+            let time = x[1..].iter().fold(1.0f64, |sum, x| sum.hypot(*x));
+            // Also refuses NaN and infinity.
+            if !((x[0] - time).abs() <= 1e-6 * time && time.is_finite()) {
+                let owner = format!("{name}, row {i},");
+                let reason = "is not on the hyperboloid: its time is not √(1 + its other norm²)";
+                let reason = reason.into();
+                return Err(Error::Vector { owner, reason }.into());
+            }
+        }
+    }
+    numbers_of_rows(py, pair, hyperbolic::lorentz_distance)
 }
 
 /// proj(θ) = θ/‖θ‖·(1-λ) for rows outside the ball of radius 1 - λ; other rows stay.

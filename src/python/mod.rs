@@ -132,6 +132,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(hyperbolic_space::exp_map, m)?)?;
     m.add_function(wrap_pyfunction!(hyperbolic_space::log_map, m)?)?;
     m.add_function(wrap_pyfunction!(hyperbolic_space::to_lorentz, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic_space::lorentz_inner, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic_space::lorentz_distance, m)?)?;
     m.add_function(wrap_pyfunction!(hyperbolic_space::from_lorentz, m)?)?;
     m.add_function(wrap_pyfunction!(hyperbolic_space::clamp, m)?)
 }

@@ -8,6 +8,7 @@ mod graph;
 #[cfg_attr(not(feature = "hnsw"), path = "no_hnsw.rs")]
 mod hnsw;
 mod hyperbolic;
+mod hypernyms;
 mod language;
 mod laws;
 mod lists;

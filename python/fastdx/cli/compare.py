@@ -18,6 +18,7 @@ from fastdx.channel import Channel, NgramPrior
 from fastdx.cli.messages import CommandError, tell
 from fastdx.cli.options import (
     Commands,
+    add_options,
     attacked_texts,
     lines_of,
     load,
@@ -90,6 +91,7 @@ def add(commands: Commands) -> None:
     p.add_argument("--graph", metavar="EDGES", default="nouns", help="a word graph, as for "
                    "privatize; 'nouns' is the built-in Poincaré embedding of WordNet's nouns "
                    "(default); 'none'")  # fmt: skip
+    add_options(p, "lengths", "min-count")
     p.add_argument("--judge", metavar="PATH", help="another embedding that measures similarity")
     p.add_argument("--sentences", metavar="FILE", help="sample sentences, one per line")
     p.add_argument("--exclude", metavar="FILE", default="offensive",
@@ -119,6 +121,9 @@ def _read(args: argparse.Namespace) -> None:
     """Refuse options that contradict each other, and read the files that they name."""
     if args.words is not None and args.words < 0:
         raise CommandError(f"--words must be at least 0, got {args.words}")
+    third = args.lengths or args.min_count is not None
+    if third and args.graph in ("nouns", "none"):
+        raise CommandError("--lengths and --min-count go with a file as --graph")
     if args.named is not None and args.mechanisms is None:
         raise CommandError("--named goes with --mechanisms")
     if args.bits is not None and (args.mechanisms is None or args.named is not None):
@@ -302,7 +307,7 @@ def _graph(options: argparse.Namespace, e: Embedding) -> Embedding | WordGraph |
     if options.graph == "none":
         return None
     if options.graph != "nouns":
-        return WordGraph(options.graph)
+        return WordGraph(options.graph, lengths=bool(options.lengths), min_count=options.min_count)
     nouns = Embedding.default("nouns")
     words = [word for word in nouns.words if word in e]
     if len(words) < 2:

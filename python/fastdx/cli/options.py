@@ -196,8 +196,12 @@ GROUPS: dict[str, tuple[Option, ...]] = {
         Option("embedding", "default: 20,000 English words × 50", key="index.file",
                metavar="PATH"),
         Option("graph", "tem: take shortest paths in a graph as the metric; a file of lines word "
-               "TAB word, optionally TAB weight", key="index", metavar="EDGES",
+               "TAB word", key="index", metavar="EDGES",
                of=lambda file: {"file": file, "format": "edges"}),
+        Option("lengths", "with --graph: the file has a third column, of the edges' lengths",
+               key="index.lengths", action="store_true"),
+        Option("min-count", "with --graph: the file has a third column, of counts; leave out lines "
+               "with a smaller one", key="index.min_count", type=int, metavar="N"),
         *READING,
     ),
     "text": (
@@ -279,8 +283,12 @@ def mechanism_options(p: argparse.ArgumentParser) -> None:
 def spec_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the keys of a Spec that the options set; commands may have some options only."""
     given = [o for o in OPTIONS.values() if getattr(args, o.dest, None) is not None]
-    index = [f"--{o.name}" for o in given if o.key.startswith("index.")]
     names = [o.name for o in given]
+    third = [f"--{name}" for name in ("lengths", "min-count") if name in names]
+    if third and "graph" not in names:
+        raise CommandError(f"{third[0]} goes with --graph")
+    index = [f"--{o.name}" for o in given if o.key.startswith("index.")]
+    index = [name for name in index if name not in third]
     if "graph" in names and index:
         raise CommandError(f"--graph has its own metric: leave out {', '.join(index)}")
     if index and "embedding" not in names:

@@ -28,6 +28,8 @@ def add(commands: Commands) -> None:
 """,
     )
     p.add_argument("edges", metavar="EDGES")
+    p.add_argument("--min-count", type=int, metavar="N", help="the file has a third column, of "
+                   "counts: leave out lines with a smaller one")  # fmt: skip
     p.add_argument("-o", "--output", required=True, metavar="FILE")
     p.add_argument("--dim", type=int, default=10, help="dimensions (default 10)")
     p.add_argument("--epochs", type=int, default=50)
@@ -53,11 +55,11 @@ def _poincare_train(args: argparse.Namespace) -> None:
     embedding = poincare.train(
         args.edges, args.dim, epochs=args.epochs, negatives=args.negatives,
         burn_in=args.burn_in, lr=args.lr, seed=args.seed, threads=args.threads,
-        callback=progress, checkpoint=args.checkpoint,
+        callback=progress, checkpoint=args.checkpoint, min_count=args.min_count,
     )  # fmt: skip
     embedding.save(args.output)
     if not args.quiet:
         with step("measuring the reconstruction"):
-            found = poincare.reconstruction(embedding, args.edges)
+            found = poincare.reconstruction(embedding, args.edges, min_count=args.min_count)
         print(f"\n{args.output}: {embedding!r}, mean rank {found.mean_rank:.2f}, MAP "
               f"{found.map:.3f}", file=sys.stderr)  # fmt: skip

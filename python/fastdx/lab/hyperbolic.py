@@ -4,7 +4,17 @@ Distances and maps are accurate to a relative 1e-6 up to a norm of 0.99999 (real
 distances), and to about 2**-51 / (1 - norm) beyond.
 """
 
-from fastdx._core import clamp, distance, exp_map, from_lorentz, log_map, mobius_add, to_lorentz
+from fastdx._core import (
+    clamp,
+    distance,
+    exp_map,
+    from_lorentz,
+    log_map,
+    lorentz_distance,
+    lorentz_inner,
+    mobius_add,
+    to_lorentz,
+)
 
 __all__ = [
     "clamp",
@@ -12,6 +22,8 @@ __all__ = [
     "exp_map",
     "from_lorentz",
     "log_map",
+    "lorentz_distance",
+    "lorentz_inner",
     "mobius_add",
     "to_lorentz",
 ]

@@ -88,6 +88,23 @@ pub fn from_lorentz(y: &[f64], out: &mut [f64]) {
     }
 }
 
+/// The Lorentz inner product of two vectors of n + 1 coordinates, time first: ⟨x,y⟩ = -x₀y₀ + Σxᵢyᵢ.
+/// It is -cosh d(x,y) for points of the hyperboloid.
+pub fn lorentz_inner(x: &[f64], y: &[f64]) -> f64 {
+    let space: f64 = x[1..].iter().zip(&y[1..]).map(|(x, y)| x * y).sum();
+    space - x[0] * y[0]
+}
+
+/// The hyperbolic distance of two points of the hyperboloid, time first: arcosh(-⟨x,y⟩). It is
+/// computed as that of their points in the ball, whose 1 - ‖x‖² is 2/(1 + x₀), because the inner
+/// product cancels. The time coordinates are recomputed, as in [`from_lorentz`].
+pub fn lorentz_distance(x: &[f64], y: &[f64]) -> f64 {
+    let above = [x, y].map(|x| 1.0 + (1.0 + norm2(&x[1..])).sqrt());
+    let apart = x[1..].iter().zip(&y[1..]);
+    let apart2 = apart.map(|(x, y)| (x / above[0] - y / above[1]).powi(2));
+    poincare(apart2.sum(), 4.0 / (above[0] * above[1]))
+}
+
 /// Clamps a point: proj(θ) = θ/‖θ‖·(1-λ) outside the ball of radius 1 - λ, unchanged inside.
 /// (ICDM'19 prints 1 + λ.)
 pub fn clamp(x: &mut [f64], lambda: f64) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::support::error::{Error, Result};
 
@@ -13,6 +13,39 @@ pub struct Edges {
     words: Vec<Box<str>>,
     pairs: Vec<(u32, u32)>,
     weights: Vec<f64>,
+    /// The file that they were read from, and the line of each, for errors.
+    source: Option<(PathBuf, Vec<u64>)>,
+}
+
+/// The meaning of a third column, which a file cannot tell: "london, city, 120" may be a length or
+/// a count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThirdColumn {
+    /// There must be none.
+    #[default]
+    Absent,
+    /// The length of every edge.
+    Lengths,
+    /// How often the pair was seen. Pairs that were seen fewer times than this are left out.
+    Counts(u64),
+}
+
+impl ThirdColumn {
+    /// The meaning that the options `lengths` and `min_count` give it.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for both.
+    pub fn of(lengths: bool, min_count: Option<u64>) -> Result<Self> {
+        match (lengths, min_count) {
+            (false, None) => Ok(ThirdColumn::Absent),
+            (true, None) => Ok(ThirdColumn::Lengths),
+            (false, Some(least)) => Ok(ThirdColumn::Counts(least)),
+            (true, Some(least)) => {
+                let expected = "left out where the third column holds lengths";
+                Err(Error::parameter("min_count", expected, least))
+            }
+        }
+    }
 }
 
 impl Edges {
@@ -66,17 +99,48 @@ impl Edges {
         }
         let pair = (self.word(u), self.word(v));
         self.pairs.push(pair);
+        self.source = None;
         Ok(())
     }
 
-    /// Reads a file with one edge per line: two words and, if `weighted`, an optional weight,
+    /// An error about some edges, which names their lines or their numbers.
+    pub(crate) fn refused(&self, edges: &[usize], reason: &str) -> Error {
+        const SHOWN: usize = 10;
+        let lines = self.source.as_ref();
+        let name = |&edge: &usize| {
+            lines
+                .map_or(edge as u64, |(_, lines)| lines[edge])
+                .to_string()
+        };
+        let names: Vec<String> = edges.iter().take(SHOWN).map(name).collect();
+        let more = match edges.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let named = format!("{}{more}", names.join(", "));
+        match lines {
+            None => {
+                let got = format!("edges {named} (counted from 0)");
+                Error::parameter("edges", reason, got)
+            }
+            Some((path, lines)) => Error::Format {
+                path: path.clone(),
+                line: edges.first().map(|&edge| lines[edge]),
+                reason: format!("edges must be {reason}, got lines {named}"),
+                offender: None,
+            },
+        }
+    }
+
+    /// Reads a file with one edge per line: two words and, if `third` says what it holds, a number,
     /// separated by tabs. Empty lines are skipped.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Format`] with the line that is no edge.
-    pub fn read(path: &Path, weighted: bool) -> Result<Self> {
+    /// [`Error::Io`]; [`Error::Format`] with the line that is no edge, or whose number is negative or
+    /// none.
+    pub fn read(path: &Path, third: ThirdColumn) -> Result<Self> {
         let file = std::fs::File::open(path).map_err(Error::io(path))?;
-        let mut edges = Self::new();
+        let (mut edges, mut lines) = (Self::new(), Vec::new());
         for (line, number) in BufReader::new(file).lines().zip(1u64..) {
             let wrong = |reason| Error::Format {
                 path: path.to_owned(),
@@ -96,13 +160,35 @@ impl Edges {
                 continue;
             }
             let fields: Vec<&str> = line.split('\t').collect();
-            let (u, v, weight) = match *fields {
-                [u, v] => (u, v, None),
-                [u, v, weight] if weighted => (u, v, Some(weight)),
+            let (u, v) = match (&*fields, third) {
+                (&[u, v], ThirdColumn::Absent) => (u, v),
+                (&[_, _, _], ThirdColumn::Absent) => {
+                    let reason = "has a third column, which may hold lengths or counts: say \
+                                  lengths for the one, min_count for the other";
+                    return Err(wrong(reason.into()));
+                }
+                (&[u, v, length], ThirdColumn::Lengths) => {
+                    let length = length.trim().parse().ok();
+                    let length = length.filter(|length: &f64| *length >= 0.0 && length.is_finite());
+                    let reason = "the length is not a finite number, at least 0";
+                    edges
+                        .weights
+                        .push(length.ok_or_else(|| wrong(reason.into()))?);
+                    (u, v)
+                }
+                (&[u, v, count], ThirdColumn::Counts(least)) => {
+                    let count: Option<u64> = count.trim().parse().ok();
+                    let reason = "the count is not a whole number, at least 0";
+                    if count.ok_or_else(|| wrong(reason.into()))? < least {
+                        continue;
+                    }
+                    (u, v)
+                }
                 _ => {
-                    let expected = match weighted {
-                        true => "two words, and perhaps a weight",
-                        false => "two words",
+                    let expected = match third {
+                        ThirdColumn::Absent => "two words",
+                        ThirdColumn::Lengths => "two words and a length",
+                        ThirdColumn::Counts(_) => "two words and a count",
                     };
                     return Err(wrong(format!(
                         "an edge has {expected}, separated by tabs; this line has {} fields",
@@ -110,18 +196,10 @@ impl Edges {
                     )));
                 }
             };
-            if (!edges.pairs.is_empty()) && weight.is_some() == edges.weights.is_empty() {
-                return Err(wrong("every edge has a weight, or none has".into()));
-            }
             edges.push(u, v).map_err(&wrong)?;
-            if let Some(weight) = weight {
-                let number = weight
-                    .trim()
-                    .parse()
-                    .map_err(|_| wrong("the weight is not a number".into()))?;
-                edges.weights.push(number);
-            }
+            lines.push(number);
         }
+        edges.source = Some((path.to_owned(), lines));
         Ok(edges)
     }
 }

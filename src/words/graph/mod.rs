@@ -13,11 +13,12 @@
 
 mod edges;
 mod file;
+mod hypernyms;
 mod paths;
 mod tree;
 mod within;
 
-pub use edges::Edges;
+pub use edges::{Edges, ThirdColumn};
 
 use std::sync::Arc;
 
