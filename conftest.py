@@ -90,11 +90,16 @@ CHECKER, HOW = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHI
 
 
 class Block(NamedTuple):
-    """Code, the line before it, and what it is to print; None where that is random or not shown."""
+    """Code, the line before it, and the output that the page shows, with its place in the page."""
 
     line: int
     code: str
-    output: str | None
+    output: str | None = None
+    place: tuple[int, int] = (0, 0)
+    random: bool = False
+
+    def holds(self, printed: str) -> bool:
+        return self.output is None or CHECKER.check_output(self.output, printed, HOW)
 
 
 def examples(page: str) -> list[Block]:
@@ -104,20 +109,28 @@ def examples(page: str) -> list[Block]:
         python = match[1] == "python" and ">>> " not in match["code"]
         if python or match["check"] is not None:
             line = page.count("\n", 0, match.start()) + 1
-            found.append(Block(line, match["code"] or match["check"], None))
-        elif match[1] == "text" and end and not DRAW.search(page[end : match.start()]):
-            found[-1] = found[-1]._replace(output=match["code"])
+            found.append(Block(line, match["code"] or match["check"]))
+        elif match[1] == "text" and end:
+            random = DRAW.search(page[end : match.start()]) is not None
+            place = match.span("code")
+            found[-1] = found[-1]._replace(output=match["code"], place=place, random=random)
         end = match.end() if python else 0
     return found
 
 
-def run(blocks: list[Block], path: Path) -> None:
+def outputs(blocks: list[Block], path: Path) -> Iterator[tuple[Block, str]]:
+    """Run blocks in order in one namespace, and yield what each prints."""
     names: dict[str, object] = {"__name__": "__main__"}
-    for line, code, wanted in blocks:
+    for block in blocks:
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            exec(compile("\n" * line + code, str(path), "exec"), names)
-        if wanted is not None and not CHECKER.check_output(wanted, out.getvalue(), HOW):
-            raise AssertionError(f"{path}:{line} printed\n{out.getvalue()}\nnot\n{wanted}")
+            exec(compile("\n" * block.line + block.code, str(path), "exec"), names)
+        yield block, out.getvalue()
+
+
+def run(blocks: list[Block], path: Path) -> None:
+    for block, printed in outputs(blocks, path):
+        if not block.random and not block.holds(printed):
+            raise AssertionError(f"{path}:{block.line} printed\n{printed}\nnot\n{block.output}")
 
 
 def imported(code: str) -> set[str]:

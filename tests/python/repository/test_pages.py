@@ -50,7 +50,8 @@ def pages_fixture() -> ModuleType:
 
 def test_blocks_run_in_order_in_one_namespace(pages: ModuleType) -> None:
     found = pages.examples(PAGE)
-    assert [(block.line, block.output) for block in found] == [(1, "1\n"), (12, None), (16, None)]
+    assert [(block.line, block.random) for block in found] == [(1, False), (12, False), (16, True)]
+    assert [PAGE[slice(*block.place)] for block in found] == ["1\n", "", "another draw\n"]
     pages.run(found, Path("page.md"))
 
 
