@@ -80,7 +80,7 @@ test-service: $(STAMP) ## builds and tests the service alone; its page where the
 # Spark, Ray, spaCy too, which take minutes to install; Spark needs Java.
 .PHONY: test-engines
 test-engines: $(STAMP) $(VENV)/.engines ## tests with Spark, Ray, spaCy, Presidio (a gigabyte to install; Spark needs Java)
-	$(COMPILED) $(BIN)/python -m pytest tests/python/engines docs/engines \
+	$(COMPILED) $(BIN)/python -m pytest tests/python/engines docs/engines.md \
 		$(patsubst %,python/fastdx/engines/%.py,spark ray spacy presidio duckdb datasets sklearn)
 
 # Their packages beside those of requirements-dev.txt, as files: the environment stays as it is, so anything else may go on.

@@ -1,16 +1,33 @@
-"""Set-up of doctests: skips engines that are not installed, watches the policies of examples."""
+"""Set-up of doctests, and the examples of pages that have no prompts.
+
+A page of docs/ shows its examples as a reader pastes them: blocks of Python, run in order, and
+beneath a block of text what it prints. An output that is marked as one draw is not compared, and
+checks stand in comments, `<!-- check` to `-->`. Recipes run in a shell:
+tests/python/repository/test_recipes.py.
+"""
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import doctest
+import io
+import itertools
 import os
+import re
 import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 ROOT = Path(__file__).parent
+SPARK = ROOT / "python" / "fastdx" / "engines" / "spark.py"
 
 LIBRARIES = {
     "context": "keras",
@@ -22,7 +39,7 @@ LIBRARIES = {
     "spacy": "spacy",
     "spark": "pyspark",
 }
-"""What fastdx.engines.NAME, docs/engines/NAME.md and fastdx.lab.evaluation.context need."""
+"""What fastdx.engines.NAME and fastdx.lab.evaluation.context need."""
 
 
 # A process that is forked while another thread is in a routine of OpenBLAS may hang. numpy reads
@@ -41,8 +58,7 @@ os.environ.setdefault(
 def missing(path: Path) -> str | None:
     """Return the reason why a page or module cannot run here, or None."""
     python = ROOT / "python" / "fastdx"
-    homes = (ROOT / "docs" / "engines", python / "engines", python / "lab" / "evaluation")
-    if path.parent not in homes:
+    if path.parent not in (python / "engines", python / "lab" / "evaluation"):
         return None
     library = LIBRARIES.get(path.stem)
     if library is not None and find_spec(library) is None:
@@ -62,5 +78,106 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if reason := missing(item.path):
             item.add_marker(pytest.mark.skip(reason=reason))
-        if isinstance(item, pytest.DoctestItem):  # readers take an example's policy as advice
+        if isinstance(
+            item, pytest.DoctestItem | Examples
+        ):  # readers take an example's policy as advice
             item.add_marker(pytest.mark.filterwarnings("error::fastdx.UnchangedWarning"))
+
+
+BLOCK = re.compile(r"^```(\w+)\n(?P<code>.*?)^```$|^<!-- check\n(?P<check>.*?)^-->$", re.M | re.S)
+DRAW = re.compile(r"\bone draw\b", re.I)
+CHECKER, HOW = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+class Block(NamedTuple):
+    """Code, the line before it, and the output that the page shows, with its place in the page."""
+
+    line: int
+    code: str
+    output: str | None = None
+    place: tuple[int, int] = (0, 0)
+    random: bool = False
+
+    def holds(self, printed: str) -> bool:
+        return self.output is None or CHECKER.check_output(self.output, printed, HOW)
+
+
+def examples(page: str) -> list[Block]:
+    found: list[Block] = []
+    end = 0
+    for match in BLOCK.finditer(page):
+        python = match[1] == "python" and ">>> " not in match["code"]
+        if python or match["check"] is not None:
+            line = page.count("\n", 0, match.start()) + 1
+            found.append(Block(line, match["code"] or match["check"]))
+        elif match[1] == "text" and end:
+            random = DRAW.search(page[end : match.start()]) is not None
+            place = match.span("code")
+            found[-1] = found[-1]._replace(output=match["code"], place=place, random=random)
+        end = match.end() if python else 0
+    return found
+
+
+def outputs(blocks: list[Block], path: Path) -> Iterator[tuple[Block, str]]:
+    """Run blocks in order in one namespace, and yield what each prints."""
+    names: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks:
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(compile("\n" * block.line + block.code, str(path), "exec"), names)
+        yield block, out.getvalue()
+
+
+def run(blocks: list[Block], path: Path) -> None:
+    for block, printed in outputs(blocks, path):
+        if not block.random and not block.holds(printed):
+            raise AssertionError(f"{path}:{block.line} printed\n{printed}\nnot\n{block.output}")
+
+
+def imported(code: str) -> set[str]:
+    """Return the packages that code imports."""
+    nodes = list(ast.walk(ast.parse(code)))
+    names = [alias.name for n in nodes if isinstance(n, ast.Import) for alias in n.names]
+    names += [n.module or "" for n in nodes if isinstance(n, ast.ImportFrom)]
+    return {name.partition(".")[0] for name in names}
+
+
+class Examples(pytest.Item):
+    """The blocks of one page, or of one section of the page of engines."""
+
+    def __init__(self, *, blocks: list[Block], **other: Any) -> None:
+        super().__init__(**other)
+        self.blocks = blocks
+
+    def runtest(self) -> None:
+        packages = imported("".join(block.code for block in self.blocks))
+        for name in sorted(packages):
+            if find_spec(name) is None:
+                pytest.skip(f"{name} is not installed")
+        if "pyspark" in packages and (reason := missing(SPARK)):
+            pytest.skip(reason)
+        run(self.blocks, self.path)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, self.blocks[0].line, self.name
+
+
+class Page(pytest.File):
+    def collect(self) -> Iterator[Examples]:
+        page = self.path.read_text("utf-8")
+        starts = [0]
+        if self.path.stem == "engines":
+            starts += [page.count("\n", 0, h.start()) for h in re.finditer("^## ", page, re.M)]
+        found = examples(page)
+        for first, last in itertools.pairwise([*starts, page.count("\n")]):
+            if blocks := [block for block in found if first <= block.line < last]:
+                name = page.splitlines()[first].strip("# ")
+                yield Examples.from_parent(self, name=name, blocks=blocks)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Page | None:
+    docs = ROOT / "docs"
+    if file_path.suffix != ".md" or not file_path.is_relative_to(docs):
+        return None
+    if file_path.is_relative_to(docs / "recipes"):
+        return None
+    return Page.from_parent(parent, path=file_path)

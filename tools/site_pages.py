@@ -41,14 +41,6 @@ INCLUDED = {
 }
 """Documents outside docs/ with their places on the site."""
 
-# Patterns of further pages, each with its section of the navigation.
-MORE = (
-    ("How to", "command*.md"),
-    ("How to", "engines*.md"),
-    ("How to", "engines/*.md"),
-    ("How to", "service*.md"),
-)
-
 API = "reference/api"
 MECHANISMS = "fastdx.mechanisms"
 FORMAT = Path("src/words/embedding/format/native.rs")
@@ -179,9 +171,6 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     address = re.search(r'^repository = "(.+)"$', cargo, re.M)  # empty until the project has one
     config.repo_url = address[1] if address else None
     sections: dict[str, list[Any]] = {k: v for part in config.nav for k, v in part.items()}
-    docs = ROOT / "docs"
-    for section, pattern in MORE:
-        sections[section] += [p.relative_to(docs).as_posix() for p in sorted(docs.glob(pattern))]
     sections["Reference"].append({"Python": api_navigation()})
     return config
 

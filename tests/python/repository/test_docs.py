@@ -117,7 +117,7 @@ def commands_of(document: Path) -> list[str]:
     """The lines of shell examples that call fastdx, without comments and redirections."""
     blocks = re.findall(r"^```sh\n(.*?)^```", document.read_text("utf-8"), flags=re.M | re.S)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    return [re.split(r"[<>|#]", line)[0] for line in lines if line.startswith("fastdx ")]
+    return [re.split(r"\d?>|[<|#]", line)[0] for line in lines if line.startswith("fastdx ")]
 
 
 def test_the_commands_of_the_documents_are_commands() -> None:

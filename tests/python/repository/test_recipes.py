@@ -1,4 +1,4 @@
-"""The recipes run: each page's blocks in order, in one shell, in an empty folder."""
+"""Recipes, and the page of the command, run: blocks in order, in one shell, in an empty folder."""
 
 import os
 import re
@@ -16,7 +16,8 @@ import fastdx
 from helpers import ROOT, SHARED
 from helpers.service import built
 
-PAGES = sorted((ROOT / "docs" / "recipes").glob("[!i]*.md"))  # without index.md
+RECIPES = sorted((ROOT / "docs" / "recipes").glob("*.md"))
+PAGES = [*RECIPES, ROOT / "docs" / "command.md"]
 EXTRAS = {
     "dataframe": ["pandas", "pyarrow"],
     "presidio": ["presidio_analyzer", "presidio_anonymizer", "spacy"],
@@ -82,7 +83,7 @@ def test_a_recipe_runs_and_prints_what_it_shows(path: Path, tmp_path: Path) -> N
     work.mkdir()
     own.mkdir()
     search = [programs(own)]
-    if "fastdx serve" in page:
+    if "nohup fastdx serve" in page:
         search.append(str(built().parent))
         with socket.create_server(("127.0.0.1", 0)) as free:
             page = page.replace("8080", str(free.getsockname()[1]))
@@ -108,8 +109,8 @@ def test_a_recipe_runs_and_prints_what_it_shows(path: Path, tmp_path: Path) -> N
 
 
 def test_recipes_are_short_and_listed() -> None:
-    index = (ROOT / "docs" / "recipes" / "index.md").read_text("utf-8")
-    assert len(PAGES) > 7
-    for path in PAGES:
+    index = (ROOT / "docs" / "how-to" / "index.md").read_text("utf-8")
+    assert len(RECIPES) > 7
+    for path in RECIPES:
         assert len(path.read_text("utf-8").split()) <= 300, path.name
-        assert f"]({path.name})" in index
+        assert f"](../recipes/{path.name})" in index

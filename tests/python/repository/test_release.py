@@ -37,9 +37,9 @@ def test_the_notice_names_data_and_every_crate_that_is_compiled_in() -> None:
     assert crates - named == set(), "make notice"
 
 
-def test_the_guide_lists_every_extra() -> None:
+def test_the_page_of_tasks_lists_every_extra() -> None:
     table = text("pyproject.toml").split("[project.optional-dependencies]\n")[1].split("\n[")[0]
     extras = set(re.findall(r"^([\w-]+) = ", table, re.M))
-    guide = text("docs/guide.md").split("## Installing")[1]
-    listed = re.findall(r"^\| ((?:`[\w-]+`(?:, )?)+) \|", guide.split("\n## ")[0], re.M)
+    installing = text("docs/how-to/index.md").split("## Installing")[1]
+    listed = re.findall(r"^\| ((?:`[\w-]+`(?:, )?)+) \|", installing, re.M)
     assert set(re.findall(r"`([\w-]+)`", " ".join(listed))) == extras > {"evaluate", "networks"}

@@ -46,7 +46,7 @@ ALONE = ("--host-resolver-rules=MAP * ~NOTFOUND", "--allow-file-access-from-file
 @pytest.mark.parametrize(
     ("word", "page"),
     [
-        ("repetition", "repetition.html"),
+        ("repetition", "reference/limitations.html"),
         ("ε", "how-to/choose-epsilon.html"),
         ("GDPR", "reference/glossary.html"),
         ("docker", "reference/glossary.html"),
