@@ -651,7 +651,7 @@ impl WordMechanism for Tem {
             unknown_bound: self.epsilon / 2.0 * self.gamma.min(self.diameter()),
             unknown_is_random: false,
             scope: Guarantee::WORDS,
-            exceptions: Vec::new(),
+            exceptions: self.space.unproved().into_iter().collect(),
             unchanged: None,
             bits: None,
         };
