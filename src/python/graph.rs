@@ -156,7 +156,8 @@ impl PyWordGraph {
     /// Each distance must be at most as long as any way round, which is the triangle inequality. It
     /// is checked for all triples of words if there are at most `triples` of them (V²·(V - 1)/2).
     /// Otherwise random pairs of words are checked, each with every third word. The guarantee then
-    /// names their number, `bound` computes what holds for each pair, and certificates are refused.
+    /// names their number, `bound` computes what holds for each pair, and certificates and `in_metric`
+    /// are refused.
     ///
     /// Parameters
     /// ----------

@@ -1,6 +1,7 @@
-"""Any metric: graphs of all distances, and Tem on them."""
+"""Any metric: graphs of all distances, Tem on them, and guarantees in a larger metric."""
 
 import pickle
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 import fastdx
 from fastdx import (
     Cover,
+    Embedding,
     FiniteLaw,
     Mechanism,
+    MultivariateLaplace,
     NeighborResponse,
     Tem,
     WordGraph,
@@ -140,7 +143,7 @@ def test_draws_keep_the_bound_and_a_liar_does_not() -> None:
 
 def test_one_word_and_words_at_distance_0() -> None:
     alone = Tem(WordGraph.from_distances(["tea"], [[0.0]]), 2.0)
-    assert alone.privatize("tea") == "tea"
+    assert alone.privatize("tea") == "tea" and alone.guarantee.in_metric([[0.0]]) == 0
     same = Tem(WordGraph.from_distances(["tea", "chai", "law"], closed(
         np.array([[0, 0, 1.0], [0, 0, 1], [1, 1, 0]]))), 3.0)  # fmt: skip
     law = law_of(same)
@@ -215,7 +218,8 @@ def test_the_bound_holds_also_where_a_sample_found_nothing() -> None:
     some = [(a, b) for a in (0, 1, 2, 3, 50) for b in (0, 1, 2, 200)]
     for a, b in some:
         assert np.abs(np.log(law[a] / law[b])).max() <= bound([words[a]], [words[b]]) + 1e-9
-    for refused in (lambda: audit.certify(tem), lambda: Tem.certified(graph, 1.0)):
+    for refused in (lambda: audit.certify(tem), lambda: Tem.certified(graph, 1.0),
+                    lambda: tem.guarantee.in_metric(table)):  # fmt: skip
         with pytest.raises(fastdx.ParameterError, match="checked for all triples"):
             refused()
     copy = pickle.loads(pickle.dumps(graph))
@@ -258,3 +262,49 @@ def test_everything_else_takes_it() -> None:
     assert GRAPH == GRAPH and Tem(GRAPH, 2.0) == Tem(pickle.loads(pickle.dumps(GRAPH)), 2.0)
     with pytest.raises(fastdx.ParameterError, match="needs no lists"):
         tem.build_lists()
+
+
+POINTS = Embedding(WORDS, np.random.default_rng(5).normal(size=(7, 2)))
+LARGER: list[Callable[[], Any]] = [
+    lambda: METRIC,
+    lambda: GRAPH,
+    lambda: lambda a, b: METRIC[WORDS.index(a), WORDS.index(b)],
+]
+
+
+@pytest.mark.parametrize("metric", LARGER)
+@pytest.mark.parametrize("make", [
+    lambda: Tem(POINTS, 3.0), lambda: MultivariateLaplace(POINTS, 3.0),
+    lambda: NeighborResponse(POINTS, 3.0, cover=2),
+])  # fmt: skip
+def test_a_guarantee_in_another_metric(
+    make: Callable[[], Mechanism], metric: Callable[[], Any]
+) -> None:
+    made = make()
+    found = made.guarantee.in_metric(metric())
+    apart = METRIC > 0
+    bounds = np.array([[made.guarantee.bound([a], [b]) for b in WORDS] for a in WORDS])
+    assert found == pytest.approx((bounds[apart] / METRIC[apart]).max(), rel=1e-9)
+    assert (bounds <= found * METRIC * (1 + 1e-15)).all()
+    # A liar who claims less is convicted by the two words that reach it.
+    assert not (bounds <= 0.999999 * found * METRIC).all()
+    if made.has_law:
+        assert (ratios_of(law_of(made)) <= found * METRIC + made.guarantee.slack + 1e-9).all()
+
+
+def test_a_guarantee_in_its_own_metric_and_in_none() -> None:
+    tem = Tem(POINTS, 3.0)
+    assert tem.guarantee.in_metric(POINTS) == pytest.approx(3.0, rel=1e-9)
+    assert tem.guarantee.in_metric(np.where(np.eye(7), 0, np.inf)) == 0
+    zero = METRIC.copy()
+    zero[0, 3] = 0
+    others = Embedding(WORDS[::-1], POINTS.vectors)
+    for wrong, message in ((zero, "above 0 between words that can be told apart, got 0 from"),
+                           (np.full((7, 7), np.nan), "at least 0, got NaN from"),
+                           (others, "of the mechanism's words")):  # fmt: skip
+        with pytest.raises(fastdx.ParameterError, match=f"metric must be {message}"):
+            tem.guarantee.in_metric(wrong)
+    with pytest.raises(fastdx.ShapeError, match="metric has shape"):
+        tem.guarantee.in_metric(np.zeros((2, 2)))
+    with pytest.raises(fastdx.ParameterError, match="one of which something is proved"):
+        Tem(POINTS, 3.0, seed=1).guarantee.in_metric(METRIC)
