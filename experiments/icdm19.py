@@ -26,6 +26,7 @@ from fastdx.lab.evaluation import (
     vector_classifier,
 )
 from fastdx.lab.noise import hyperbolic_laplace
+from fastdx.mechanisms import improbable
 
 PUBLISHED_N = {0.125: (1.25, 134), 0.5: (1.62, 148), 1.0: (2.07, 172), 2.0: (3.92, 297),
                8.0: (140.67, 960)}  # fmt: skip
@@ -294,22 +295,6 @@ def _authorship(run: Run, size: str) -> Table:
 TASKS = ("mr", "cr", "mpqa", "sst5", "trec")
 
 
-def _improbable(model: NgramPrior, tokens: list[str], least: float) -> list[int]:
-    """The words that hardly follow the one before: the slots that are made private."""
-    ids = [model.space.ids([t])[0] if t in model.space else None for t in tokens]
-    slots = []
-    for i, (before, here) in enumerate(zip([None, *ids], ids, strict=False)):
-        if here is None:
-            continue
-        if before is None:
-            score = float(np.log(model.frequencies[here]))
-        else:
-            score = float(np.log(model.behind([before], [here])[0, 0]))
-        if score < least:
-            slots.append(i)
-    return slots
-
-
 def _replaced(
     mechanism: Mechanism | None, texts: list[list[str]], slots: list[list[int]], rng: Any
 ) -> list[str]:
@@ -365,7 +350,9 @@ def _slots(
     # anything is learned. The slots are below the median of what follows what.
     model = NgramPrior.train(vectors, every.texts)
     least = _score(model, texts[: len(every.texts)])
-    return (every, test), texts, [_improbable(model, text, least) for text in texts]
+    slots = improbable(model, below=least)
+    places = [[i for i in slots.places(text) if text[i] in model.space] for text in texts]
+    return (every, test), texts, places
 
 
 def table_6(run: Run) -> Table:
@@ -423,11 +410,11 @@ def table_6(run: Run) -> Table:
 
 
 def _score(model: NgramPrior, texts: list[list[str]]) -> float:
-    """The median log-probability of a word after the one before."""
+    """The median probability of a word after the one before."""
     scores = []
     for run in known_runs(model.space, (" ".join(text) for text in texts)):
         for before, here in pairwise(run):
-            scores.append(np.log(model.behind([before], [here])[0, 0]))
+            scores.append(model.behind([before], [here])[0, 0])
     return float(np.median(scores))
 
 

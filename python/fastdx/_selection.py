@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from math import ceil
 from operator import index
 from typing import Any, NamedTuple, TypeAlias
 
 from fastdx._core import Embedding, Guarantee, MechanismCore
-from fastdx._shared.checks import at_least
+from fastdx._shared.checks import at_least, inside
+from fastdx._types import Bigrams
 from fastdx.exceptions import InputTypeError, ParameterError
 
-__all__ = ["PrivateSpans", "Select", "rare"]
-
-Select: TypeAlias = str | Collection[str] | Callable[[str], bool]
-"""A selection of words to privatise: 'rare', the words themselves, or a function of the word."""
+__all__ = ["Improbable", "PrivateSpans", "Select", "improbable", "rare"]
 
 COMMON = 1000
 """The number of most frequent words of the built-in vocabulary that are not rare."""
 
 RELEASED = "all that lies outside the spans is RELEASED AS IT IS, and where the spans lie"
+
+CHOSEN = (
+    "the spans were chosen by the words of the text, and the choice is RELEASED: it tells of these "
+    "words, also of those that are replaced, and nothing bounds how much"
+)
 
 
 class PrivateSpans(NamedTuple):
@@ -32,7 +36,87 @@ class PrivateSpans(NamedTuple):
     """Counts of the words in the spans, as from `privatize_counted`."""
     guarantee: Guarantee
     """The mechanism's guarantee, with the exception that the rest is released unchanged. Its
-    `bound` is infinite for texts that differ in the rest, and its `price` is always infinite."""
+    `bound` is infinite for texts that differ in the rest, and for any two texts where words were
+    selected: another text may have other spans. Its `price` is always infinite."""
+
+
+class Improbable(NamedTuple):
+    """The places of a text that a public model finds improbable; made by `improbable`."""
+
+    model: Bigrams
+    """The model."""
+    share: float | None
+    """The share of a text's words that are selected."""
+    below: float | None
+    """The probability below which a word is selected."""
+
+    def probabilities(self, words: Sequence[str]) -> list[float]:
+        """Return the probability of each word behind the one before it; 0 for unknown words.
+
+        The first word, and a word behind an unknown one, has its frequency.
+        """
+        space = self.model.space
+        ids = [space.ids([w])[0] if w in space else None for w in map(str.lower, words)]
+        return [
+            0.0 if here is None
+            else float(self.model.frequencies[here]) if before is None
+            else float(self.model.behind([before], [here])[0, 0])
+            for before, here in zip([None, *ids], ids, strict=False)
+        ]  # fmt: skip
+
+    def places(self, words: Sequence[str]) -> list[int]:
+        """Return the positions of the selected words, ascending."""
+        found = self.probabilities(words)
+        if self.below is not None:
+            return [i for i, p in enumerate(found) if p < self.below]
+        # At least the share; of equal probabilities the first ones.
+        count = ceil((self.share or 0.0) * len(words) * (1 - 1e-12))
+        return sorted(sorted(range(len(words)), key=found.__getitem__)[:count])
+
+
+Select: TypeAlias = str | Collection[str] | Callable[[str], bool] | Improbable
+"""A selection of words to privatise: 'rare', the words themselves, a function of the word, or
+improbable places."""
+
+
+def improbable(
+    model: Bigrams, *, share: float | None = None, below: float | None = None
+) -> Improbable:
+    """Select the words that hardly follow the word before them, and all unknown words.
+
+    A query keeps its carrier phrase, and its slots are replaced (Feyisetan et al., ICDM 2019). The
+    choice depends on the private words and is released, so there is no bound for a text: whoever
+    sees that a word was kept knows that it was probable. Every word drawn by a `Tem` with this
+    model as its `language` has a bound, and keeps carrier phrases often.
+
+    Parameters
+    ----------
+    model : fastdx.channel.NgramPrior
+        Public bigrams, for example ``NgramPrior.english()``. Never count the texts to be protected.
+    share : float, optional
+        The share of a text's words to select, the least probable ones, above 0 and below 1.
+    below : float, optional
+        Selects words whose probability behind the word before them is below this.
+
+    Raises
+    ------
+    ParameterError
+        Not one of `share` and `below` is given, or it does not lie between 0 and 1.
+
+    Examples
+    --------
+    >>> from fastdx.channel import NgramPrior
+    >>> from fastdx.mechanisms import improbable
+    >>> words = "what is the weather in reykjavik".split()
+    >>> [words[i] for i in improbable(NgramPrior.english(), share=0.3).places(words)]
+    ['weather', 'reykjavik']
+    """
+    if (share is None) == (below is None):
+        raise ParameterError("share or below must be given, and not both")
+    for name, value in (("share", share), ("below", below)):
+        if value is not None:
+            inside(name, value)
+    return Improbable(model, share, below)
 
 
 def rare(common: int | Iterable[str] = COMMON) -> Callable[[str], bool]:
@@ -55,7 +139,15 @@ def rare(common: int | Iterable[str] = COMMON) -> Callable[[str], bool]:
     return lambda word: word.lower() not in known
 
 
-def selected(select: Select) -> Callable[[str], bool]:
+def places_of(words: Sequence[str], select: Select) -> list[int]:
+    """Return the positions of the selected words."""
+    if isinstance(select, Improbable):
+        return select.places(words)
+    wanted = _selected(select)
+    return [i for i, word in enumerate(words) if wanted(word)]
+
+
+def _selected(select: str | Collection[str] | Callable[[str], bool]) -> Callable[[str], bool]:
     """Return the selection as a function of a word."""
     if isinstance(select, str):
         if select != "rare":
@@ -73,8 +165,9 @@ def selected(select: Select) -> Callable[[str], bool]:
 
 def spans_of(core: MechanismCore, text: str, select: Select) -> list[tuple[int, int]]:
     """Return the spans of the selected words of a text, in characters."""
-    wanted = selected(select)
-    return [(a, b) for a, b in core._word_spans(text) if wanted(text[a:b])]
+    spans = core._word_spans(text)
+    chosen = places_of([text[a:b] for a, b in spans], select)
+    return [spans[i] for i in chosen]
 
 
 def pairs(spans: Any) -> list[tuple[int, int]]:
@@ -108,8 +201,16 @@ def pairs(spans: Any) -> list[tuple[int, int]]:
 
 
 def private_spans(
-    core: MechanismCore, text: str, spans: list[tuple[int, int]], unit: str
+    core: MechanismCore,
+    text: str,
+    spans: list[tuple[int, int]],
+    unit: str,
+    *,
+    by_words: bool = False,
 ) -> PrivateSpans:
-    """Privatise only the spans; see `Mechanism.privatize_spans`."""
+    """Privatise only the spans, chosen by words or given; see `Mechanism.privatize_spans`."""
     new, places, counts, outside = core._privatize_spans(text, spans, unit)
-    return PrivateSpans(new, places, counts, Guarantee(core, [RELEASED], outside))
+    guarantee = (
+        Guarantee(core, [RELEASED, CHOSEN]) if by_words else Guarantee(core, [RELEASED], outside)
+    )
+    return PrivateSpans(new, places, counts, guarantee)

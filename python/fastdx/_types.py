@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
-    from fastdx._core import NgramPriorCore
+    from fastdx._core import Embedding, NgramPriorCore, WordGraph
 
-__all__ = ["Bits", "ChargeLike", "LanguageModel", "LedgerLike", "Ngrams", "Unchanged"]
+__all__ = ["Bigrams", "Bits", "ChargeLike", "LanguageModel", "LedgerLike", "Ngrams", "Unchanged"]
 
 
 @runtime_checkable
@@ -38,6 +39,21 @@ class Ngrams(Protocol):
 
     @property
     def _core(self) -> NgramPriorCore: ...
+
+
+class Bigrams(Protocol):
+    """A model of which word follows which; a `fastdx.channel.NgramPrior` is one."""
+
+    @property
+    def space(self) -> Embedding | WordGraph:
+        """The words."""
+
+    @property
+    def frequencies(self) -> NDArray[np.float64]:
+        """How often each word is written: shape (V,)."""
+
+    def behind(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
+        """Return the probability of each `second` word behind each `first` one, by ids."""
 
 
 class Bits(float):

@@ -10,7 +10,10 @@ from decimal import ROUND_CEILING, Decimal, localcontext
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from fastdx._core import Cover, Guarantee, MechanismCore, __version__
+import numpy as np
+
+from fastdx._core import ChannelCore, Cover, Guarantee, MechanismCore, __version__
+from fastdx._shared.laws import deniable
 from fastdx._shared.rounded import down, up
 from fastdx._types import LedgerLike, Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -35,6 +38,8 @@ BLANKS = (
 """The fields that people fill in."""
 LINE = "_" * 30
 """The empty line of a field."""
+DENIED_FACTOR = 2.0
+"""γ of plausible deniability, as `choose_epsilon` has it by default."""
 MONEY_DIGITS = 6
 """The digits of an account's spending: more than an ε has, since charges add up."""
 CERTAIN_PERCENT = 99.9
@@ -224,6 +229,16 @@ Measured, not proved: {_percent(100 * unchanged.mean)} of common words come back
 Measured, not proved: a release tells {high:.2f} of the {bits["entropy"]:.2f} bits of a word, where
   words are written by {bits["prior"]}. Of a text it tells at most so much for each of its words;
   numbers and dates that have laws of their own are not counted. This is {how}, and rounded up."""
+    if not bits["exact"]:
+        return
+    counts = deniable(ChannelCore(mechanism), len(mechanism.space), DENIED_FACTOR)
+    counts = np.sort(counts[counts > 0])
+    yield f"""\
+Plausible deniability, computed over all words: for every word that can be released, at least
+  {counts[0]:,} words are within a factor of {DENIED_FACTOR:g} of the likeliest word behind it; for
+  half of these outputs at least {counts[len(counts) // 2]:,}. Where there is 1 such word, a reader
+  who holds all words for equally likely finds it more than {DENIED_FACTOR:g} times as likely as any
+  other."""
 
 
 def _three_tests(guarantee: Guarantee, mechanism: MechanismCore) -> str:

@@ -10,12 +10,13 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
 
 use super::arguments::{Text, as_strs, count, numbers, strings};
+use super::distances::with_distances;
 use super::errors::{format_error, warn_unreadable};
 use super::lookup;
 use super::run::run;
 use super::source::Origin;
 use crate::words::graph::{Edges, ThirdColumn, WordGraph};
-use crate::{Error, WordMetric};
+use crate::{Error, MetricSpace, WordMetric};
 
 /// Edges from a file, an iterable of pairs, or an array of strings of shape (m, 2).
 pub(super) fn edges_of(
@@ -80,7 +81,8 @@ pub(super) fn read_edges<'py>(
 
 /// Words and the shortest paths between them: a metric for Tem.
 ///
-/// The graph is undirected. Words that no path joins are at distance `unreachable_distance`.
+/// The graph is undirected. Words that no path joins are at distance `unreachable_distance`. Any other
+/// metric is a graph too: see `from_distances`.
 ///
 /// Parameters
 /// ----------
@@ -170,6 +172,62 @@ impl PyWordGraph {
         Ok(graph.into())
     }
 
+    /// Makes a graph with an edge between any two words: any metric at all.
+    ///
+    /// Each distance must be at most as long as any way round, which is the triangle inequality. It
+    /// is checked for all triples of words if there are at most `triples` of them (V²·(V - 1)/2).
+    /// Otherwise random pairs of words are checked, each with every third word. The guarantee then
+    /// names their number, `bound` computes what holds for each pair, and certificates and `in_metric`
+    /// are refused.
+    ///
+    /// Parameters
+    /// ----------
+    /// words : iterable of str
+    ///     At most 20,000 words; distances take 4·V² bytes.
+    /// distances : array_like of float, shape (V, V), or callable
+    ///     A row a word; or ``distances(a, b)`` of two words, which is called once for each two.
+    ///     Numbers are rounded up to multiples of a power of two, less than 2⁻²⁹ of the largest.
+    /// triples : int, optional
+    ///     The most triples to check, by default 2³⁴: all triples of 3,250 words, in seconds.
+    ///
+    /// Raises
+    /// ------
+    /// ParameterError
+    ///     A distance that is negative, infinite or NaN, not 0 from a word to itself, not the same both
+    ///     ways, or longer than a way round: by the words. No word, or too many.
+    /// ShapeError
+    ///     The array is not of shape (V, V).
+    /// DuplicateWordError
+    ///     A word is there twice.
+    ///
+    /// Examples
+    /// --------
+    /// >>> from fastdx import Tem, WordGraph
+    /// >>> graph = WordGraph.from_distances(
+    /// ...     ["one", "two", "three"], lambda a, b: float(abs(len(a) - len(b)) + 1))
+    /// >>> graph.distance("one", "three"), Tem(graph, 2.0).guarantee.metric
+    /// (3.0, 'given')
+    #[staticmethod]
+    #[pyo3(signature = (words, distances, triples = None))]
+    fn from_distances(
+        py: Python<'_>,
+        words: &Bound<'_, PyAny>,
+        distances: &Bound<'_, PyAny>,
+        triples: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let words = strings("words", words)?;
+        let words = as_strs(&words);
+        let triples = triples.map(|t| count("triples", t)).transpose()?;
+        let triples = triples.map(|t| t as u64);
+        let graph = with_distances("distances", distances, &words, |numbers| {
+            run(py, true, |control| {
+                WordGraph::from_distances(&words, numbers, triples, control)
+            })
+        })?;
+        warn_unreadable(py, graph.vocabulary())?;
+        Ok(graph.into())
+    }
+
     /// Opens a file that `save` wrote.
     ///
     /// Raises
@@ -188,6 +246,8 @@ impl PyWordGraph {
     /// ------
     /// OSError
     ///     The file cannot be written.
+    /// ParameterError
+    ///     The graph is from `from_distances`, which no file holds.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         run(py, true, |_| self.inner.save(&path))
     }
@@ -198,7 +258,7 @@ impl PyWordGraph {
         lookup::words(py, &self.words, self.inner.vocabulary())
     }
 
-    /// The metric's name: 'shortest-path'.
+    /// The metric's name: 'shortest-path', or 'given' with `from_distances`.
     #[getter]
     fn metric(&self) -> &'static str {
         self.inner.metric_name()
@@ -286,8 +346,18 @@ impl PyWordGraph {
         {
             return Ok(reduced);
         }
-        let bytes = PyBytes::new(py, &slf.get().inner.to_bytes());
         let class: Bound<'py, PyType> = py.get_type::<Self>();
+        let inner = &slf.get().inner;
+        if inner.is_table() {
+            let count = inner.len();
+            let mut rows = vec![0.0; count * count];
+            let each = rows.chunks_exact_mut(count).zip(0..);
+            each.for_each(|(row, id)| inner.distances(id, row));
+            let rows = PyArray1::from_vec(py, rows).reshape([count, count])?;
+            let given = (slf.get().words(py)?, rows, inner.triples());
+            return Ok((class.getattr("from_distances")?, given.into_pyobject(py)?));
+        }
+        let bytes = PyBytes::new(py, &inner.to_bytes());
         Ok((class.getattr("_from_bytes")?, PyTuple::new(py, [bytes])?))
     }
 

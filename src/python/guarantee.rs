@@ -5,11 +5,14 @@ use pyo3::prelude::*;
 use serde::Serialize;
 
 use super::arguments::{as_strs, word_ids};
+use super::distances::with_distances;
 use super::errors::wrong_type;
 use super::mechanism::PyMechanism;
-use super::run::run;
+use super::run::{run, run_with};
+use super::space::Space;
 use super::text::TextArgument;
-use crate::guarantee::NamedCertificate;
+use crate::Error;
+use crate::guarantee::{NamedCertificate, proved};
 use crate::text::Counts;
 
 /// A callable and its arguments that make an equal object: pickle's protocol.
@@ -99,7 +102,8 @@ impl PyGuarantee {
     /// They are a measure under a named prior, words being written by 1/(rank + 2.7), apart from what
     /// is proved. They are computed when the guarantee is first shown, in seconds, and kept with the
     /// mechanism: a sum over all words up to 20,000, above that an estimate with its interval, which
-    /// says from how many words. Noise has no law that could be computed: then it says so.
+    /// says from how many words. Noise has no law that could be computed: then it says so. The
+    /// reviewer's page then also counts (k, 2) plausible deniability, where bits are a sum.
     ///
     /// Returns
     /// -------
@@ -236,6 +240,72 @@ impl PyGuarantee {
         )
     }
 
+    /// The ε of the same guarantee in another metric D of the same words.
+    ///
+    /// Where ε·d(w, w') ≤ ε'·D(w, w') for all words w and w', whatever is ε·d-private is ε'·D-private
+    /// (Fernandes, Dras, McIver, POST 2019, Corollary 1). The least such ε' is computed over all pairs
+    /// of words and rounded up. It holds for noise mechanisms too; `slack` and `delta` stay.
+    ///
+    /// Parameters
+    /// ----------
+    /// metric : Embedding, WordGraph, array_like of float (shape (V, V)), or callable
+    ///     Words in the mechanism's order, with D; a row a word; or ``metric(a, b)`` of two words. The
+    ///     triangle inequality is not needed.
+    /// progress : callable, optional
+    ///     Called now and then with the number of words done.
+    ///
+    /// Returns
+    /// -------
+    /// float
+    ///     ε', per unit of D.
+    ///
+    /// Raises
+    /// ------
+    /// ParameterError
+    ///     D is negative, NaN, or 0 between words that can be told apart; it has other words;
+    ///     nothing is proved of the mechanism.
+    ///
+    /// Examples
+    /// --------
+    /// >>> from fastdx import Embedding, MultivariateLaplace
+    /// >>> e = Embedding(["tea", "coffee", "law"], [[0.0], [1.0], [4.0]])
+    /// >>> noise = MultivariateLaplace(e, 3.0)
+    /// >>> round(noise.guarantee.in_metric(lambda a, b: 6.0 if "law" in (a, b) else 2.0), 6)
+    /// 2.0
+    #[pyo3(signature = (metric, *, progress = None))]
+    fn in_metric(
+        &self,
+        py: Python<'_>,
+        metric: &Bound<'_, PyAny>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<f64> {
+        if let Some(why) = self.guarantee.void {
+            let expected = "one of which something is proved";
+            return Err(Error::parameter("mechanism", expected, why).into());
+        }
+        let mechanism = self.mechanism.get().mechanism().clone();
+        let vocabulary = mechanism.vocabulary();
+        if let Ok(space) = Space::of(metric) {
+            let space = space.space();
+            if !space.vocabulary().iter().eq(vocabulary.iter()) {
+                let expected = "of the mechanism's words, in their order";
+                return Err(Error::parameter("metric", expected, "one of other words").into());
+            }
+            return run_with(py, true, progress, |control| {
+                proved::in_metric(&*mechanism, |id, row| space.distances(id, row), control)
+            });
+        }
+        let words: Vec<&str> = vocabulary.iter().collect();
+        with_distances("metric", metric, &words, |numbers| {
+            let row = |id: u32, out: &mut [f64]| {
+                out.copy_from_slice(&numbers[id as usize * words.len()..][..words.len()]);
+            };
+            run_with(py, true, progress, |control| {
+                proved::in_metric(&*mechanism, row, control)
+            })
+        })
+    }
+
     /// The cost of releasing a text: ε times the number of its words, or of its distinct words with
     /// ``consistent=True``. Consider another text of as many words, each at distance at most D from
     /// the word at its position. The log-ratio between the two texts is at most D times the cost.
@@ -348,13 +418,13 @@ impl PyGuarantee {
             }
             "engineer" | "user" if ledger.is_some() || account.is_some() => {
                 let expected = "'reviewer' with ledger or account";
-                Err(crate::Error::parameter("audience", expected, format!("{audience:?}")).into())
+                Err(Error::parameter("audience", expected, format!("{audience:?}")).into())
             }
             "engineer" => Ok(slf.get().measured(py)?.to_string()),
             "user" => Ok(slf.get().measured(py)?.for_users()),
             _ => {
                 let expected = "'engineer', 'user' or 'reviewer'";
-                Err(crate::Error::parameter("audience", expected, format!("{audience:?}")).into())
+                Err(Error::parameter("audience", expected, format!("{audience:?}")).into())
             }
         }
     }

@@ -8,6 +8,7 @@ mod capsules;
 mod channel;
 mod cover;
 mod details;
+mod distances;
 mod embedding;
 mod errors;
 mod graph;

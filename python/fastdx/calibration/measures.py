@@ -13,6 +13,7 @@ from fastdx._core import inputs as inputs_of
 from fastdx._core import near_losses as near_losses_of
 from fastdx._shared.checks import check_type, inside
 from fastdx.calibration.table import Table
+from fastdx.channel import Channel
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
@@ -49,6 +50,7 @@ def statistics(
     inputs: bool = True,
     confidence: float = 0.99,
     half_width: float | None = None,
+    factor: float | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Table:
     """Measure a mechanism on words.
@@ -73,6 +75,10 @@ def statistics(
     half_width : float, optional
         Replaces `draws`: takes as many draws as make half the distance of the two bounds at most
         this, for every N_w.
+    factor : float, optional
+        γ of the column ``deniable``, at least 1, for a mechanism with a law. The column counts the
+        words that are within γ of the likeliest one behind this output, from the laws of the whole
+        vocabulary (`Channel.deniable`).
     progress : callable, optional
         Called now and then with a growing count.
 
@@ -81,8 +87,8 @@ def statistics(
     Table
         word, N_w, N_w_low and N_w_high (all three equal if exact), support and S_w (its expectation
         for a mechanism with a law). For a mechanism with a law also credible_inputs, shannon,
-        min_entropy and hartley (bits), and near; in a simulation K_w, which counts measured words
-        only.
+        min_entropy and hartley (bits), near, and deniable if `factor` is given; in a simulation
+        K_w, which counts measured words only.
 
     Examples
     --------
@@ -98,8 +104,14 @@ def statistics(
     names = np.array(names_of(mechanism, ids), dtype=object)
     if mechanism.has_law:
         found = closed_form(mechanism, ids, eta, near, draws, progress)
-        more = {"credible_inputs": inputs_of(mechanism, ids, eta, progress)} if inputs else {}
+        more: dict[str, NDArray[Any]] = {}
+        if inputs:
+            more["credible_inputs"] = inputs_of(mechanism, ids, eta, progress)
+        if factor is not None:
+            more["deniable"] = Channel.of(mechanism).deniable(factor, progress=progress)[ids]
         return _exact(names, len(mechanism.space), found, **more)
+    if factor is not None:
+        raise ParameterError("factor must be left out: this mechanism has no law to compute")
     unchanged, distinct_found, outputs, k = simulate(mechanism, ids, draws, eta, progress)
     low, high = binomial_bounds(unchanged, draws, (1 - confidence) / 2)
     return Table(word=names, N_w=unchanged / draws, N_w_low=low, N_w_high=high, support=outputs,

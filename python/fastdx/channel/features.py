@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, row_means
 from fastdx._shared.checks import check_type
+from fastdx._shared.laws import laws as blocks_of_laws
 from fastdx.channel import receiver
 from fastdx.channel.law import Channel
 from fastdx.channel.ngrams import NgramPrior
@@ -38,7 +39,7 @@ def _prior_of(channel: Channel, prior: Any) -> NgramPrior:
 
 def laws(channel: Channel) -> Iterator[tuple[slice, _Numbers]]:
     """Yield the laws of all words in blocks: which words, and a law a row."""
-    return receiver.laws(channel._core, len(channel.mechanism.space))
+    return blocks_of_laws(channel._core, len(channel.mechanism.space))
 
 
 def _over(numbers: _Numbers, total: _Numbers) -> _Numbers:

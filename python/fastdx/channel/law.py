@@ -15,13 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from fastdx._core import CARD, TOKENIZER, ChannelCore, Cover, Embedding, WordGraph
 from fastdx._shared.card import found, is_there
 from fastdx._shared.checks import check_type
+from fastdx._shared.laws import deniable
 from fastdx._types import Bits, LanguageModel, Ngrams
 from fastdx.bags import bag_tokens
 from fastdx.channel.draws import estimated_core
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.prefixes import written_out
-from fastdx.channel.receiver import Prior, by_rank, laws, matrix_of, numbers_of, posterior_sums
+from fastdx.channel.receiver import Prior, by_rank, matrix_of, numbers_of, posterior_sums
 from fastdx.channel.release import Release
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism, from_spec
@@ -356,15 +357,7 @@ class Channel:
         >>> Channel.of(Tem(e, 2.0)).deniable(2.0).tolist()
         [2, 2, 1]
         """
-        if not (isinstance(factor, (int, float)) and 1 <= factor < np.inf):
-            raise ParameterError(f"factor must be at least 1 and finite, got {factor!r}")
-        count = len(self._mechanism.space)
-        largest, found = np.zeros(count), np.zeros(count, np.int64)
-        for _, law in laws(self._core, count, progress):
-            np.maximum(largest, law.max(axis=0), out=largest)
-        for _, law in laws(self._core, count, progress):
-            found += (factor * law >= largest).sum(axis=0)
-        return np.where(largest > 0, found, 0)
+        return deniable(self._core, len(self._mechanism.space), factor, progress)
 
     def _id(self, output: str | SupportsIndex) -> int:
         if isinstance(output, str):

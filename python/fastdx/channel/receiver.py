@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import ChannelCore
+from fastdx._shared.laws import laws
 from fastdx.exceptions import ParameterError
 
 _Numbers = NDArray[np.float64]
-
-AT_ONCE = 256
-"""Words whose laws are held at a time."""
-BLOCK = 1 << 24
-"""Numbers that are held at a time."""
 
 
 class Frequencies(Protocol):
@@ -69,21 +65,6 @@ def matrix_of(name: str, values: ArrayLike, rows: int) -> NDArray[np.float32]:
     if not np.isfinite(given).all():
         raise ParameterError(f"{name} must be finite")
     return given
-
-
-def laws(
-    core: ChannelCore, count: int, progress: Callable[[int], object] | None = None
-) -> Iterator[tuple[slice, _Numbers]]:
-    """Yield what all words become in a release, block by block: which words, and a law a row.
-
-    Skipped words become themselves. A block has 256 words at most, and about 128 MiB.
-    """
-    at_once = max(1, min(AT_ONCE, BLOCK // count))
-    for first in range(0, count, at_once):
-        part = slice(first, min(first + at_once, count))
-        yield part, core.laws(np.arange(part.start, part.stop))
-        if progress:
-            progress(part.stop)
 
 
 def posterior_sums(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastdx._selection import PrivateSpans, Select, rare
+from fastdx._selection import Improbable, PrivateSpans, Select, improbable, rare
 from fastdx._types import Unchanged
 from fastdx.mechanisms.base import Common, Mechanism
 from fastdx.mechanisms.finite_law import FiniteLaw
@@ -20,6 +20,7 @@ __all__ = [
     "Common",
     "FiniteLaw",
     "HyperbolicLaplace",
+    "Improbable",
     "Mahalanobis",
     "Mechanism",
     "MultivariateLaplace",
@@ -30,5 +31,6 @@ __all__ = [
     "Unchanged",
     "Vickrey",
     "from_spec",
+    "improbable",
     "rare",
 ]

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypedDict
 
 from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
-from fastdx._selection import PrivateSpans, Select, pairs, private_spans, selected, spans_of
+from fastdx._selection import PrivateSpans, Select, pairs, places_of, private_spans, spans_of
 from fastdx._shared.rounded import up
 from fastdx._types import Bits, LedgerLike, Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -345,9 +345,11 @@ class Mechanism(MechanismCore):
         unit : 'codepoint', 'utf16' or 'byte', optional
             The unit of starts and ends: Python counts code points, JavaScript, Java and C# units of
             UTF-16, Rust and Go bytes of UTF-8.
-        select : 'rare', collection of str, or callable, optional
+        select : 'rare', collection of str, callable, or Improbable, optional
             Selects words instead of `spans`: 'rare' takes rare words (`fastdx.mechanisms.rare`), a
-            collection takes its members, a function takes the words for which it returns True.
+            collection takes its members, a function takes the words for which it returns True;
+            `fastdx.mechanisms.improbable` takes those that a public model finds improbable. The
+            choice depends on private words and is released, so the guarantee bounds no two texts.
 
         Raises
         ------
@@ -367,7 +369,8 @@ class Mechanism(MechanismCore):
         if select is not None:
             if unit != "codepoint":
                 raise InputTypeError("select finds words in code points: give unit with spans")
-            return private_spans(self, text, spans_of(self, text, select), unit)
+            spans_by_words = spans_of(self, text, select)
+            return private_spans(self, text, spans_by_words, unit, by_words=True)
         return private_spans(self, text, pairs(spans), unit)
 
     def privatize_tokens(self, tokens: Iterable[str], *, select: Select | None = None) -> list[str]:
@@ -377,7 +380,7 @@ class Mechanism(MechanismCore):
         ----------
         tokens : iterable of str
             The words. There are as many replacements, unless ``oov='drop'``.
-        select : 'rare', collection of str, or callable, optional
+        select : 'rare', collection of str, callable, or Improbable, optional
             Replaces only these words, as for `privatize_spans`; all others are released unchanged,
             UNPROTECTED.
         """
@@ -385,8 +388,8 @@ class Mechanism(MechanismCore):
             return super().privatize_tokens(tokens)
         if self.oov == "drop":
             raise InputTypeError("select does not go with oov='drop'")
-        wanted, new = selected(select), list(tokens)
-        chosen = [i for i, token in enumerate(new) if wanted(token)]
+        new = list(tokens)
+        chosen = places_of(new, select)
         drawn = self._privatize_chosen(new, chosen)
         for i, word in zip(chosen, drawn, strict=True):
             new[i] = word

@@ -2,4 +2,7 @@
 
 pub mod audit;
 pub(crate) mod certificate;
+mod in_metric;
 pub(crate) mod rounded;
+
+pub use in_metric::in_metric;

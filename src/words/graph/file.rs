@@ -15,12 +15,22 @@ impl WordGraph {
     /// Writes the graph to `path`: first to a temporary file beside it, which is then renamed.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::Io`]; [`Error::Parameter`] for a graph from a table of distances.
     pub fn save(&self, path: &Path) -> Result<()> {
+        if self.is_table() {
+            let expected =
+                "of edges, which a file holds; keep the words and the table of distances";
+            return Err(Error::parameter(
+                "space",
+                expected,
+                "a graph of all distances",
+            ));
+        }
         write_atomically(path, |out| self.write(out))
     }
 
-    /// The bytes that [`save`](Self::save) would write.
+    /// The bytes that [`save`](Self::save) would write; not of a table of distances, of which
+    /// nothing reads them.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Writing to a Vec cannot fail.
@@ -55,6 +65,9 @@ impl WordGraph {
     }
 
     fn write(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
+        if self.is_table() {
+            return Err(std::io::ErrorKind::Unsupported.into());
+        }
         let nodes = self.components.len() as u64;
         let meta = [self.len() as u64, nodes, self.step.to_bits()];
         let pairs: Vec<u32> = self.edges.iter().flat_map(|e| [e.0, e.1]).collect();

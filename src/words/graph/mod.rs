@@ -10,15 +10,19 @@
 //! words ([`Shells`]). On a tree, a centroid decomposition in V log V memory supports both steps.
 //! On other graphs, the words are sorted by distance and cached for the words that were drawn.
 //! Graphs with more than [`MAX_SHELLS`] distances use whole rows.
+//!
+//! **Any metric.** [`WordGraph::from_distances`] takes a table: an edge between any two words.
 
 mod edges;
 mod file;
 mod hypernyms;
 mod paths;
+mod table;
 mod tree;
 mod within;
 
 pub use edges::{Edges, ThirdColumn};
+pub use table::{MAX_TABLE_WORDS, TRIPLES};
 
 use std::sync::Arc;
 
@@ -29,9 +33,11 @@ use crate::guarantee::Certificate;
 use crate::law::word_cache::{CacheBudget, DEFAULT_BYTES, WordCache};
 use crate::support::arithmetic::gcd;
 use crate::support::error::{Error, Result};
+use crate::support::parallel::Control;
 use crate::words::space::{MetricSpace, Shells, WordMetric};
 use crate::words::vocabulary::Vocabulary;
 use paths::{Adjacency, NONE};
+use table::Table;
 use tree::CentroidTree;
 
 /// The largest number of distances by which words are grouped.
@@ -90,6 +96,8 @@ enum Shape {
     Layered(WordCache<Layers>),
     /// Many distances.
     Weighted,
+    /// An edge between any two words, and no shorter way.
+    Complete(Table),
 }
 
 struct Layers {
@@ -156,6 +164,62 @@ impl WordGraph {
                 format!("a path of {}", graph.far as f64 * step),
             )),
         }
+    }
+
+    /// Creates the complete graph with these distances: a row a word, V² numbers, any metric. Checks
+    /// the triangle inequality for all words if these are at most so many `triples` (by default
+    /// [`TRIPLES`]). Otherwise it checks random pairs of words, each with every third word. Numbers
+    /// are rounded up to multiples of a power of two, less than 2⁻²⁹ of the largest.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for no word or more than [`MAX_TABLE_WORDS`], and for distances that
+    /// are no metric, which names the words; [`Error::DuplicateWord`]; [`Error::Shape`] for a number
+    /// of distances other than V²; [`Error::Interrupted`].
+    pub fn from_distances(
+        words: &[&str],
+        distances: &[f64],
+        triples: Option<u64>,
+        control: &Control,
+    ) -> Result<Self> {
+        let vocabulary = Vocabulary::new(words)?;
+        let triples = triples.unwrap_or(TRIPLES);
+        let table = Table::new(&vocabulary, distances, triples, control)?;
+        let count = words.len() as u32;
+        Ok(WordGraph {
+            vocabulary,
+            edges: Vec::new(),
+            graph: Adjacency::new(words.len(), &[]),
+            step: table.step,
+            unit: 1,
+            longest: table.longest.into(),
+            far: table.longest.into(),
+            forest: count <= 2,
+            components: vec![0; words.len()],
+            members: (0..count).collect(),
+            member_starts: vec![0, count],
+            shape: Arc::new(Shape::Complete(table)),
+            certificates: Vec::new(),
+            cover: None,
+        })
+    }
+
+    /// The table of a complete graph.
+    fn table(&self) -> Option<&Table> {
+        match &*self.shape {
+            Shape::Complete(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Whether it was made from a table of distances, which no file holds.
+    pub fn is_table(&self) -> bool {
+        self.table().is_some()
+    }
+
+    /// The triples that make [`from_distances`](Self::from_distances) check what it checked here.
+    pub fn triples(&self) -> u64 {
+        let sampled = self.table().and_then(|table| table.sampled);
+        sampled.map_or(u64::MAX, |pairs| pairs * self.len() as u64)
     }
 
     /// Creates a graph from edges whose lengths in steps leave room for sums: less than 2⁶¹ /
@@ -239,7 +303,10 @@ impl WordGraph {
 
     /// The number of edges, each counted once.
     pub fn edges(&self) -> usize {
-        self.edges.len()
+        match self.is_table() {
+            true => self.len() * (self.len() - 1) / 2,
+            false => self.edges.len(),
+        }
     }
 
     /// The number of components that hold words; no path joins two components.
@@ -301,6 +368,7 @@ impl WordGraph {
             Shape::Forest(centroids) => centroids
                 .distance(a, b)
                 .map_or(NONE, |units| u64::from(units) * self.unit),
+            Shape::Complete(table) => table.steps(a as usize, b as usize).into(),
             _ => self.graph.distances(a, Some(b))[b as usize],
         }
     }
@@ -401,7 +469,10 @@ impl WordMetric for WordGraph {
     }
 
     fn metric_name(&self) -> &'static str {
-        "shortest-path"
+        match self.is_table() {
+            true => "given",
+            false => "shortest-path",
+        }
     }
 
     fn distance(&self, a: u32, b: u32) -> f64 {
@@ -417,12 +488,19 @@ impl WordMetric for WordGraph {
             hash.update(bytemuck::cast_slice(&[u, v]));
             hash.update(&length.to_le_bytes());
         }
+        if let Some(table) = self.table() {
+            hash.update(bytemuck::cast_slice(table.all()));
+        }
         hash.digest()
     }
 }
 
 impl MetricSpace for WordGraph {
     fn distances(&self, a: u32, out: &mut [f64]) {
+        if let Some(table) = self.table() {
+            let row = out.iter_mut().zip(table.row(a as usize));
+            return row.for_each(|(out, steps)| *out = f64::from(*steps) * self.step);
+        }
         let far = self.far;
         for (out, steps) in out.iter_mut().zip(self.graph.distances(a, None)) {
             *out = if steps == NONE { far } else { steps } as f64 * self.step;
@@ -438,13 +516,41 @@ impl MetricSpace for WordGraph {
     }
 
     fn distances_by_row(&self) -> bool {
-        true
+        !self.is_table()
+    }
+
+    fn farthest(&self) -> f64 {
+        if self.is_table() {
+            return self.longest as f64 * self.step;
+        }
+        let mut row = vec![0.0; self.len()];
+        self.distances(0, &mut row);
+        row.into_iter().fold(0.0, f64::max)
+    }
+
+    fn separation(&self, a: u32, b: u32) -> f64 {
+        match self.table() {
+            Some(table) if table.sampled.is_some() => {
+                f64::from(table.separation(a as usize, b as usize)) * self.step
+            }
+            _ => self.distance(a, b),
+        }
+    }
+
+    fn unproved(&self) -> Option<String> {
+        let count = self.table()?.sampled?;
+        Some(format!(
+            "two words whose given distance is longer than a way round it, if there are any: \
+             {count} random pairs of words were compared at every third word, and not all pairs. \
+             For two such words d(w,w') is the largest difference of their distances to one word, \
+             and `bound` computes with it"
+        ))
     }
 
     fn shells(&self, word: u32) -> Option<Box<dyn Shells + '_>> {
         let view = match &*self.shape {
             Shape::Forest(centroids) => View::Forest(centroids),
-            Shape::Weighted => return None,
+            Shape::Weighted | Shape::Complete(_) => return None,
             Shape::Layered(kept) => {
                 let made = kept.get(word).map_or_else(
                     || {

@@ -150,6 +150,17 @@ pub trait MetricSpace: WordMetric {
         row.into_iter().fold(0.0, f64::max)
     }
 
+    /// The distance of two words in guarantees: no difference of their distances to a third word is
+    /// larger. In a metric it is [`distance`](WordMetric::distance).
+    fn separation(&self, a: u32, b: u32) -> f64 {
+        self.distance(a, b)
+    }
+
+    /// The exception from guarantees, if not all triples of words were checked to be a metric.
+    fn unproved(&self) -> Option<String> {
+        None
+    }
+
     /// Whether one distance costs about as much as all distances of a word.
     fn distances_by_row(&self) -> bool {
         false

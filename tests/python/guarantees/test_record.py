@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import fastdx
 from fastdx import (
@@ -20,9 +21,11 @@ from fastdx import (
     WordGraph,
     record,
 )
+from fastdx._shared.laws import deniable
 from fastdx.budget import Ledger
 from fastdx.mechanisms import MECHANISMS
 from helpers import ROOT
+from helpers.laws import law_of
 from helpers.registry import KINDS, made, space
 
 ENGLISH = Embedding.default()
@@ -134,6 +137,28 @@ def test_what_comes_back_is_said(epsilon: float) -> None:
     assert "computed, for 400 words" in page
     warned = page.splitlines()[2].startswith("> **WARNING: ")
     assert warned == (found.warning is not None) == (found.mean > 0.2)
+
+
+def deniability_is_true(page: str, law: NDArray[np.float64]) -> bool:
+    """Whether the counts on a page are those of a law, written out."""
+    law = law[:, law.any(axis=0)]
+    counts = np.sort((record.DENIED_FACTOR * law >= law.max(axis=0)).sum(axis=0))
+    found = re.search(r"at least ([\d,]+) words are .* outputs at least ([\d,]+)\.", page)
+    assert found is not None
+    least, middle = (int(number.replace(",", "")) for number in found.groups())
+    return least == counts.min() and (counts >= middle).mean() >= 0.5 > (counts > middle).mean()
+
+
+def test_deniability_is_counted_in_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    for tem in (Tem(SMALL, 0.5), Tem(SMALL, 3.0, exclude=SMALL.words[:50], cover=3)):
+        assert "Plausible deniability" not in tem.describe("reviewer")
+        page = tem.guarantee.with_bits().describe("reviewer")
+        assert deniability_is_true(page, law_of(tem))
+    with monkeypatch.context() as liar:
+        liar.setattr(record, "deniable", lambda *given: deniable(*given) + 1)
+        assert not deniability_is_true(tem.guarantee.with_bits().describe("reviewer"), law_of(tem))
+    history = Tem(ENGLISH, 3.0, language="english").guarantee.with_bits()
+    assert "Plausible deniability" not in history.describe("reviewer")
 
 
 @pytest.mark.parametrize("how", [{"seed": 1}, {"sampler": "gumbel"}])

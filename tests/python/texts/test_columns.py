@@ -15,7 +15,8 @@ import pytest
 
 import fastdx
 from fastdx import Cover, Embedding, Guarantee, NeighborResponse, Tem
-from fastdx.mechanisms import rare
+from fastdx.channel import NgramPrior
+from fastdx.mechanisms import improbable, rare
 from helpers.swapped import SWAPPED, TEXTS, WANTED
 
 ENGLISH = Embedding.default()
@@ -523,6 +524,53 @@ def test_selection() -> None:
         rare(-1)
     with pytest.raises(fastdx.InputTypeError, match="drop"):
         Tem(E, 1.0, oov="drop").privatize_tokens(["tea"], select=["tea"])
+
+
+def test_improbable_places_are_those_of_the_model() -> None:
+    model = NgramPrior.train(E, ["tea queen king"] * 9 + ["king tea"], order=2)
+    words = ["Tea", "queen", "zzz", "king", "queen", "queen"]
+    known = [w.lower() for w in words]
+    wanted = [
+        0.0 if word not in E
+        else model.next([known[i - 1]])[E.ids([word])[0]] * (1 - model.unknown_next([known[i - 1]]))
+        if i and known[i - 1] in E
+        else model.frequencies[E.ids([word])[0]]
+        for i, word in enumerate(known)
+    ]  # fmt: skip
+    chosen = improbable(model, below=0.2)
+    assert chosen.probabilities(words) == pytest.approx(wanted, rel=1e-9)
+    assert chosen.places(words) == [i for i, p in enumerate(wanted) if p < 0.2]
+    for share, count in ((0.01, 1), (0.5, 3), (0.51, 4), (0.99, 6)):
+        places = improbable(model, share=share).places(words)
+        rest = set(range(6)) - {*places}
+        assert len(places) == count and places == sorted(places)
+        assert max(wanted[i] for i in places) <= min((wanted[i] for i in rest), default=1)
+    assert improbable(model, share=0.5).places([]) == []
+    drawn = SWAP.privatize_tokens(words, select=chosen)
+    kept = set(range(6)) - {*chosen.places(words)}
+    assert [drawn[i] for i in kept] == [words[i] for i in kept]
+    for wrong in ({}, {"share": 0.5, "below": 0.5}, {"share": 0.0}, {"below": 1.0}):
+        with pytest.raises(fastdx.ParameterError, match=r"share|below"):
+            improbable(model, **wrong)
+
+
+def test_the_choice_of_places_leaks_and_no_bound_says_otherwise() -> None:
+    model = NgramPrior.train(E, ["tea queen"] * 50, order=2)
+    tem = Tem(E, 0.5)
+    usual, odd = "tea queen", "tea king"
+    chosen = improbable(model, below=0.3)
+    assert [chosen.places(text.split()) for text in (usual, odd)] == [[], [1]]
+    # The one is always released as it is. An output with another word tells them apart for certain.
+    ends = [{tem.privatize_spans(text, select=chosen).text.split()[1] for _ in range(200)}
+            for text in (usual, odd)]  # fmt: skip
+    assert ends[0] == {"queen"} and ends[1] - ends[0]
+    for select in (chosen, {"king", "tea"}, lambda word: word != "queen"):
+        told = tem.privatize_spans(usual, select=select).guarantee
+        assert told.bound(usual, odd) == told.bound(odd, "king king") == np.inf
+        assert told.bound(usual, usual) == 0 and told.price(usual) == np.inf
+        assert "nothing bounds how much" in str(told) and "RELEASED AS IT IS" in str(told)
+    # Spans that are given are public: the same two texts have a bound, because their spans agree.
+    assert tem.privatize_spans(odd, [(4, 8)]).guarantee.bound(usual, odd) < 10
 
 
 def test_guarantees_in_plain_words() -> None:
