@@ -35,7 +35,6 @@ class Totals:
     """The number of different words of these texts that come back unchanged nearly always."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
         self.counts: Counter[str] = Counter()
         self.left = Released()
         self.files: list[dict[str, Any]] = []

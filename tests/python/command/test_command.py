@@ -270,16 +270,13 @@ class TestReport:
         assert json.loads(path.read_text())["counts"]["replaced"] == 1
 
     def test_words_that_come_back_by_themselves(self) -> None:
-        """Told where the core counts them."""
         from collections import Counter
 
         from fastdx.cli.summary import Totals, _line
 
         total = Totals()
-        total.counts = Counter(words=5, replaced=4, unknown=1)
+        total.counts = Counter(words=5, replaced=4, unknown=1, unchanged=2)
         tem = fastdx.Tem(epsilon=3.0)
-        assert _line(tem, total).startswith("5 words; 1 were not in the vocabulary (drawn at")
-        total.counts["unchanged"] = 2
         assert _line(tem, total).startswith("5 words; 2 came back unchanged; 1 were not")
 
 
@@ -442,8 +439,7 @@ class TestPipeline:
 
         pipeline.run(batches(), _Echo(), write)
         assert written == [f"new {i}" for i in range(200)]
-        # Blocks in two queues, and one in the hands of each stage.
-        assert most <= 2 * pipeline.WAITING_BATCHES + 4
+        assert most <= 3  # one in the hands of each stage
 
     @pytest.mark.parametrize("stage", ["read", "draw", "write"])
     def test_an_error_ends_all(self, stage: str) -> None:
