@@ -216,19 +216,6 @@ class TestLedger:
         with pytest.raises(BudgetExceededError):
             ledger.charge("cafe\u0301", 6.0)
 
-    def test_a_file_of_an_earlier_version(self, tmp_path: Path) -> None:
-        path = tmp_path / "l"
-        with sqlite3.connect(path) as db:
-            db.execute(
-                "CREATE TABLE charges (id INTEGER PRIMARY KEY, account TEXT NOT NULL,"
-                " amount REAL NOT NULL, note TEXT NOT NULL, time REAL NOT NULL)"
-            )
-            for name in ("caf\u00e9", "cafe\u0301"):
-                db.execute("INSERT INTO charges VALUES (NULL, ?, 3.0, '', 0.0)", (name,))
-        db.close()
-        path.chmod(0o600)
-        assert Ledger(path, 10.0).spent("café") == 6.0
-
     @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
     def test_only_its_owner_reads_it(self, tmp_path: Path) -> None:
         path = tmp_path / "l"
