@@ -7,9 +7,8 @@ from math import ceil
 from operator import index
 from typing import Any, NamedTuple, TypeAlias
 
-from fastdx._core import Embedding, Guarantee, MechanismCore
+from fastdx._core import Embedding, Guarantee, MechanismCore, NgramPrior
 from fastdx._shared.checks import at_least, inside
-from fastdx._types import Bigrams
 from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["Improbable", "PrivateSpans", "Select", "improbable", "rare"]
@@ -43,7 +42,7 @@ class PrivateSpans(NamedTuple):
 class Improbable(NamedTuple):
     """The places of a text that a public model finds improbable; made by `improbable`."""
 
-    model: Bigrams
+    model: NgramPrior
     """The model."""
     share: float | None
     """The share of a text's words that are selected."""
@@ -80,7 +79,7 @@ improbable places."""
 
 
 def improbable(
-    model: Bigrams, *, share: float | None = None, below: float | None = None
+    model: NgramPrior, *, share: float | None = None, below: float | None = None
 ) -> Improbable:
     """Select the words that hardly follow the word before them, and all unknown words.
 

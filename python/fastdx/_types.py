@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from fastdx._core import Embedding, NgramPriorCore, WordGraph
-
-__all__ = ["Bigrams", "Bits", "ChargeLike", "LanguageModel", "LedgerLike", "Ngrams", "Unchanged"]
+__all__ = ["Bits", "LanguageModel", "LedgerLike", "Unchanged"]
 
 
 @runtime_checkable
@@ -34,28 +31,6 @@ class LanguageModel(Protocol):
         ...
 
 
-class Ngrams(Protocol):
-    """A `fastdx.channel.NgramPrior`."""
-
-    @property
-    def _core(self) -> NgramPriorCore: ...
-
-
-class Bigrams(Protocol):
-    """A model of which word follows which; a `fastdx.channel.NgramPrior` is one."""
-
-    @property
-    def space(self) -> Embedding | WordGraph:
-        """The words."""
-
-    @property
-    def frequencies(self) -> NDArray[np.float64]:
-        """How often each word is written: shape (V,)."""
-
-    def behind(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
-        """Return the probability of each `second` word behind each `first` one, by ids."""
-
-
 class Bits(float):
     """A number of bits with its interval.
 
@@ -75,17 +50,14 @@ class Bits(float):
     def __new__(
         cls, value: float, low: float, high: float, sampled: int, draws: int = 0
     ) -> Bits:  # fmt: skip
-        """Make the number."""
         bits = super().__new__(cls, value)
         bits.low, bits.high, bits.sampled, bits.draws = low, high, sampled, draws
         return bits
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return the arguments of the constructor, for pickle."""
         return float(self), self.low, self.high, self.sampled, self.draws
 
     def __str__(self) -> str:
-        """Return the number as a part of a sentence."""
         text = f"{float(self):.2f} bits"
         if self.sampled or self.draws:
             text = f"{float(self):.2f} ({self.low:.2f} to {self.high:.2f}) bits"
@@ -107,22 +79,6 @@ class Unchanged(NamedTuple):
     """A warning in plain words, if more than a fifth come back unchanged; else None."""
 
 
-class ChargeLike(Protocol):
-    """The interface of a ledger's charge for a record; `fastdx.budget.Entry` has it."""
-
-    @property
-    def account(self) -> str:
-        """The account that was charged."""
-
-    @property
-    def amount(self) -> float:
-        """The amount charged."""
-
-    @property
-    def time(self) -> float:
-        """The time of the charge, in seconds since 1970."""
-
-
 class LedgerLike(Protocol):
     """The interface of a ledger for a record; `fastdx.budget.Ledger` has it."""
 
@@ -130,7 +86,7 @@ class LedgerLike(Protocol):
     def budget(self) -> float:
         """The most that an account may spend."""
 
-    def entries(self, account: str | None = None) -> Sequence[ChargeLike]:
+    def entries(self, account: str | None = None) -> Sequence[Any]:
         """Return the charges of an account, or of all accounts, oldest first."""
 
     def spent(self, account: str) -> float:

@@ -103,7 +103,6 @@ class BagGuarantee:
         )
 
     def __str__(self) -> str:
-        """Return the guarantee as a sentence."""
         void = f"NOTHING IS PROTECTED: {self.void}. Otherwise: " if self.void else ""
         size = f"{self.size} words" if self.size else "the same number N of words"
         exponent = f"{up(self.epsilon)}·E(b,b')" if self.size else f"{up(self.epsilon)}·N·E(b,b')"
@@ -150,7 +149,6 @@ class BagOfWords:
     """
 
     def __init__(self, mechanism: Mechanism) -> None:
-        """Check the mechanism."""
         if not isinstance(mechanism, Mechanism):
             raise InputTypeError(
                 f"mechanism must be a word mechanism, not {type(mechanism).__name__}"
@@ -173,7 +171,6 @@ class BagOfWords:
         return self._mechanism
 
     def __repr__(self) -> str:
-        """Show the mechanism."""
         return f"BagOfWords({self._mechanism!r})"
 
     def privatize(self, bag: Mapping[str, int] | Iterable[str]) -> Counter[str]:

@@ -115,7 +115,6 @@ class Ledger:
         raise_budget: bool = False,
         allow_wordless: bool = False,
     ) -> None:
-        """Open or create the file."""
         if budget is None:
             if not Path(path).is_file():
                 raise ParameterError("budget must be given for a new ledger, got None")
@@ -165,11 +164,7 @@ class Ledger:
             " amount REAL NOT NULL CHECK (amount >= 0), note TEXT NOT NULL, time REAL NOT NULL)"
         )
         db.execute("CREATE INDEX IF NOT EXISTS by_account ON charges (account)")
-        if not Ledger._made(db):
-            # A file of an earlier version may hold one account under two forms of its name.
-            db.create_function("nfc", 1, _nfc, deterministic=True)
-            db.execute("UPDATE charges SET account = nfc(account)")
-            db.execute("CREATE TABLE terms (name TEXT PRIMARY KEY, value REAL NOT NULL)")
+        db.execute("CREATE TABLE IF NOT EXISTS terms (name TEXT PRIMARY KEY, value REAL NOT NULL)")
 
     @staticmethod
     def _made(db: sqlite3.Connection) -> bool:

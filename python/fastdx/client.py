@@ -33,7 +33,6 @@ class ServiceError(FastdxError):
     """
 
     def __init__(self, status: int | None, code: str, message: str, left: float | None) -> None:
-        """Store the parts of the service's answer."""
         super().__init__(message)
         self.status = status
         """The HTTP status; None if there was no answer."""
@@ -199,7 +198,6 @@ class _Base:
         retries: int = 3,
         **options: Any,
     ) -> None:
-        """Make a client; no connection yet."""
         self.url, self.policy, self.retries = url.rstrip("/"), policy, retries
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._http = self._kind(headers=headers, **options)
@@ -308,11 +306,9 @@ class Client(_Base):
         self._http.close()
 
     def __enter__(self) -> Client:
-        """Return the client."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Close the connections."""
         self.close()
 
 
@@ -390,9 +386,7 @@ class AsyncClient(_Base):
         await self._http.aclose()
 
     async def __aenter__(self) -> AsyncClient:
-        """Return the client."""
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Close the connections."""
         await self.aclose()

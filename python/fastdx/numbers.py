@@ -117,15 +117,12 @@ class _Drawn:
         return (self.settings, self._seed) == (other.settings, other._seed)
 
     def __hash__(self) -> int:
-        """Hash the settings."""
         return hash((type(self), self._core.settings(), self._seed))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what makes an equal object: pickle's protocol."""
         return restored, (type(self), self._core.settings(), self._seed)
 
     def __repr__(self) -> str:
-        """Show the settings."""
         shown = ", ".join(f"{key}={value!r}" for key, value in self.settings.items())
         if self._seed is not None:
             shown += f", seed={self._seed}: REPRODUCIBLE, FOR TESTS ONLY"
@@ -195,7 +192,6 @@ class Number(_Drawn):
         decimal: str = ".",
         seed: int | None = None,
     ) -> None:
-        """Make the law."""
         given = {"epsilon": epsilon, "unit": unit, "low": low, "high": high, "smallest": smallest}
         numbers = {name: _real(name, x) for name, x in given.items() if x is not None}
         settings = {"scale": scale, "decimal": decimal, **numbers}
@@ -416,7 +412,6 @@ class Date(_Drawn):
         order: str | None = None,
         seed: int | None = None,
     ) -> None:
-        """Make the law."""
         ends = {"low": low, "high": high}
         days = {name: x.isoformat()[:10] if isinstance(x, dt.date) else x
                 for name, x in ends.items() if x is not None}  # fmt: skip

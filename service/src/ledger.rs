@@ -113,23 +113,9 @@ fn make(db: &mut Connection, budget: f64) -> rusqlite::Result<Result<(), String>
     t.execute_batch(
         "CREATE TABLE IF NOT EXISTS charges (id INTEGER PRIMARY KEY, account TEXT NOT NULL, \
          amount REAL NOT NULL CHECK (amount >= 0), note TEXT NOT NULL, time REAL NOT NULL);\
-         CREATE INDEX IF NOT EXISTS by_account ON charges (account);",
+         CREATE INDEX IF NOT EXISTS by_account ON charges (account);\
+         CREATE TABLE IF NOT EXISTS terms (name TEXT PRIMARY KEY, value REAL NOT NULL);",
     )?;
-    let terms = "SELECT 1 FROM sqlite_master WHERE name = 'terms'";
-    if t.query_row(terms, [], |_| Ok(())).optional()?.is_none() {
-        let any = t
-            .query_row("SELECT 1 FROM charges", [], |_| Ok(()))
-            .optional()?;
-        if any.is_some() {
-            return Ok(Err(
-                "a ledger of an earlier version: open it with Python once".into(),
-            ));
-        }
-        t.execute(
-            "CREATE TABLE terms (name TEXT PRIMARY KEY, value REAL NOT NULL)",
-            [],
-        )?;
-    }
     if let Some(kept) = budget_of(&t)?
         && budget > kept
     {

@@ -147,7 +147,13 @@ impl Built {
     /// [`Error::Parameter`](crate::Error::Parameter) for an ε outside the mechanism's domain.
     pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
         let mechanism = self.text.mechanism().with_epsilon(epsilon)?;
+        // The paper's noise stays, at an ε that is no longer the paper's own.
+        let base = match (self.spec.mechanism, self.spec.paper) {
+            (Kind::HyperbolicLaplace, Some(true)) => Some("ball".to_owned()),
+            _ => self.spec.base.clone(),
+        };
         let spec = Spec {
+            base,
             epsilon: Some(epsilon),
             certified: None,
             nominal: None,

@@ -1,7 +1,7 @@
 //! The public base measure of a Tem: uniform, by rank or frequency, counts in a file, or a model of
 //! language that goes by what was released before.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -178,12 +178,4 @@ fn read_counts(path: &Path, vocabulary: &Vocabulary) -> Result<Vec<f64>> {
     let missing = |q: &mut f64| *q = if *q > 0.0 { *q } else { least / 2.0 };
     weights.iter_mut().for_each(missing);
     Ok(weights)
-}
-
-/// The path of its file, if it is in one.
-pub(super) fn file_of(language: &mut Option<Language>) -> Option<&mut PathBuf> {
-    match language {
-        Some(Language::Stored(reference)) => reference.file.as_mut(),
-        _ => None,
-    }
 }

@@ -245,6 +245,20 @@ impl Spec {
             )
     }
 
+    /// The covers, the base measure and the law, where they are in files or in memory.
+    fn references(&mut self) -> impl Iterator<Item = &mut Reference> {
+        let covers = [&mut self.cover, &mut self.remap].into_iter().flatten();
+        let covers = covers.filter_map(|cover| match cover {
+            CoverSource::Stored(reference) => Some(reference),
+            _ => None,
+        });
+        let language = match &mut self.language {
+            Some(Language::Stored(reference)) => Some(reference),
+            _ => None,
+        };
+        covers.chain(language).chain(&mut self.law)
+    }
+
     /// Returns the description with file paths relative to a folder.
     pub fn relative_to(mut self, folder: &Path) -> Self {
         let join = |file: &mut Option<PathBuf>| {
@@ -256,16 +270,8 @@ impl Spec {
             join(&mut index.file);
             join(&mut index.vocabulary);
         }
-        if let Some(law) = &mut self.law {
-            join(&mut law.file);
-        }
-        for cover in [&mut self.cover, &mut self.remap].into_iter().flatten() {
-            if let CoverSource::Stored(reference) = cover {
-                join(&mut reference.file);
-            }
-        }
-        if let Some(file) = language::file_of(&mut self.language) {
-            *file = folder.join(&*file);
+        for reference in self.references() {
+            join(&mut reference.file);
         }
         if let Exclude::File(file) = &mut self.exclude {
             *file = folder.join(&*file);
@@ -282,22 +288,7 @@ impl Spec {
             index.file = None;
             (index.format, index.limit, index.vocabulary) = (None, None, None);
         }
-        if let Some(law) = &mut self.law
-            && law.fingerprint.is_some()
-        {
-            law.file = None;
-        }
-        let covers = [&mut self.cover, &mut self.remap].into_iter().flatten();
-        let mut references: Vec<&mut Reference> = covers
-            .filter_map(|cover| match cover {
-                CoverSource::Stored(reference) => Some(reference),
-                _ => None,
-            })
-            .collect();
-        if let Some(Language::Stored(reference)) = &mut self.language {
-            references.push(reference);
-        }
-        for reference in references {
+        for reference in self.references() {
             if reference.fingerprint.is_some() {
                 reference.file = None;
             }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use numpy::ndarray::{Dimension, Ix1, Ix2};
+use numpy::ndarray::{Dimension, Ix1, Ix2, IxDyn};
 use numpy::{
     PyArray, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray,
     PyUntypedArrayMethods,
@@ -235,59 +235,54 @@ pub(super) fn matrix_f32(
     Ok((wide.into_iter().map(|x| x as f32).collect(), rows, columns))
 }
 
-/// An array of word ids of any shape: returns the ids in C order, and the shape.
-pub(super) fn word_ids(value: &Bound<'_, PyAny>, words: usize) -> PyResult<(Vec<u32>, Vec<usize>)> {
-    let py = value.py();
-    let (array, kind) = as_array(value)?;
-    let shape = array.shape().to_vec();
-    if array.is_empty() {
-        return Ok((Vec::new(), shape));
+/// Converts the whole numbers of an array, each with its position in C order, and so wide that none
+/// wraps around; also returns the shape.
+fn whole<R>(
+    name: &'static str,
+    value: &Bound<'_, PyAny>,
+    of: impl Fn((usize, i128)) -> Result<R, Error>,
+) -> PyResult<(Vec<R>, Vec<usize>)> {
+    fn each<T: numpy::Element + Copy + Into<i128>, R>(
+        array: &Bound<'_, PyUntypedArray>,
+        of: impl Fn((usize, i128)) -> Result<R, Error>,
+    ) -> PyResult<Vec<R>> {
+        let dtype = numpy::dtype::<T>(array.py());
+        let numpy = array.py().import("numpy")?;
+        let array = numpy.call_method1("ascontiguousarray", (array, dtype))?;
+        let array = array.cast_into::<PyArrayDyn<T>>()?.readonly();
+        let numbers = array.as_slice()?.iter().map(|&number| number.into());
+        Ok(numbers.enumerate().map(of).collect::<Result<_, _>>()?)
     }
-    let contiguous = |dtype| {
-        py.import("numpy")?
-            .call_method1("ascontiguousarray", (&array, dtype))
-    };
-    match kind {
-        'u' if array.dtype().itemsize() <= 4 => {
-            let array = contiguous("uint32")?.cast_into::<PyArrayDyn<u32>>()?;
-            Ok((array.readonly().as_slice()?.to_vec(), shape))
-        }
-        'u' | 'i' => {
-            // Through i128, so that no id wraps around into range.
-            let wide = |position: usize, id: i128| {
-                u32::try_from(id).map_err(|_| match u64::try_from(id) {
-                    Ok(id) => Error::WordId {
-                        id,
-                        position,
-                        len: words,
-                    },
-                    Err(_) => Error::parameter("ids", "at least 0", id),
-                })
-            };
-            let ids = if kind == 'i' {
-                let array = contiguous("int64")?.cast_into::<PyArrayDyn<i64>>()?;
-                let numbers = array.readonly();
-                let numbers = numbers.as_slice()?.iter().enumerate();
-                numbers
-                    .map(|(i, &id)| wide(i, id.into()))
-                    .collect::<Result<_, _>>()
-            } else {
-                let array = contiguous("uint64")?.cast_into::<PyArrayDyn<u64>>()?;
-                let numbers = array.readonly();
-                let numbers = numbers.as_slice()?.iter().enumerate();
-                numbers
-                    .map(|(i, &id)| wide(i, id.into()))
-                    .collect::<Result<_, _>>()
-            };
-            Ok((ids?, shape))
-        }
+    let (array, kind) = as_array(value)?;
+    let numbers = match kind {
+        _ if array.is_empty() => Vec::new(),
+        'i' => each::<i64, R>(&array, of)?,
+        'u' => each::<u64, R>(&array, of)?,
         _ => {
             let got = dtype_name(&array);
-            Err(wrong_type(format!(
-                "ids must be whole numbers, not dtype {got}"
-            )))
+            let message = format!("{name} must be whole numbers, not dtype {got}");
+            return Err(wrong_type(message));
         }
+    };
+    Ok((numbers, array.shape().to_vec()))
+}
+
+/// An array of word ids of any shape: returns the ids in C order, and the shape.
+pub(super) fn word_ids(value: &Bound<'_, PyAny>, words: usize) -> PyResult<(Vec<u32>, Vec<usize>)> {
+    let copied = |ids: &[u32], shape: &[usize]| (ids.to_vec(), shape.to_vec());
+    if let Ok(ids) = ready::<u32, IxDyn, _, _>(value, copied) {
+        return Ok(ids);
     }
+    whole("ids", value, |(position, id)| {
+        u32::try_from(id).map_err(|_| match u64::try_from(id) {
+            Ok(id) => Error::WordId {
+                id,
+                position,
+                len: words,
+            },
+            Err(_) => Error::parameter("ids", "at least 0", id),
+        })
+    })
 }
 
 /// An array of non-negative integers of any shape: returns them in C order, and the shape.
@@ -295,28 +290,9 @@ pub(super) fn counts(
     name: &'static str,
     value: &Bound<'_, PyAny>,
 ) -> PyResult<(Vec<u64>, Vec<usize>)> {
-    let py = value.py();
-    let (array, kind) = as_array(value)?;
-    let shape = array.shape().to_vec();
-    if array.is_empty() {
-        return Ok((Vec::new(), shape));
-    }
-    if !"ui".contains(kind) {
-        let got = dtype_name(&array);
-        return Err(wrong_type(format!(
-            "{name} must be whole numbers, not dtype {got}"
-        )));
-    }
-    let numpy = py.import("numpy")?;
-    if kind == 'i' {
-        let least: i64 = numpy.call_method1("min", (&array,))?.extract()?;
-        if least < 0 {
-            return Err(Error::parameter(name, "at least 0", least).into());
-        }
-    }
-    let wide = numpy.call_method1("ascontiguousarray", (array, "uint64"))?;
-    let wide = wide.cast_into::<PyArrayDyn<u64>>()?;
-    Ok((wide.readonly().as_slice()?.to_vec(), shape))
+    whole(name, value, |(_, number)| {
+        u64::try_from(number).map_err(|_| Error::parameter(name, "at least 0", number))
+    })
 }
 
 pub(super) fn shape_text(shape: &[usize]) -> String {

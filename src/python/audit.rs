@@ -2,6 +2,7 @@
 
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::arguments::{count, counts, real, word_ids};
 use super::guarantee::PyCertificate;
@@ -34,52 +35,34 @@ type Columns<'py> = (
     Bound<'py, PyArray1<f64>>,
 );
 
-/// N_w, the support's size, S_w (expected distinct outputs), Shannon and min-entropy, the mass of the k nearest.
+/// N_w, the support's size, S_w (expected distinct outputs), Shannon and min-entropy, the mass of
+/// the k nearest: of a mechanism, or of it at several ε one after the other.
 #[pyfunction]
-#[pyo3(signature = (mechanism, ids, eta, near, draws, progress = None))]
-pub(super) fn closed_form<'py>(
-    py: Python<'py>,
-    mechanism: PyRef<'py, PyMechanism>,
-    ids: &Bound<'py, PyAny>,
-    eta: &Bound<'py, PyAny>,
-    near: &Bound<'py, PyAny>,
-    draws: &Bound<'py, PyAny>,
-    progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Columns<'py>> {
-    let core = mechanism.mechanism().clone();
-    let (ids, _) = word_ids(ids, core.vocabulary().len())?;
-    let (eta, near) = (real("eta", eta)?, count("near", near)?);
-    let draws = count("draws", draws)?;
-    let found = run_with(py, true, progress, |control| {
-        calibration::closed_form(&*core, &ids, eta, near, draws, control)
-    })?;
-    Ok(columns(py, found.iter()))
-}
-
-/// `closed_form` of a mechanism at several ε, one after the other.
-#[pyfunction]
-#[pyo3(signature = (mechanism, epsilons, ids, eta, near, draws, progress = None))]
+#[pyo3(signature = (mechanism, ids, eta, near, draws, epsilons = None, progress = None))]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn closed_forms<'py>(
     py: Python<'py>,
     mechanism: PyRef<'py, PyMechanism>,
-    epsilons: &Bound<'py, PyAny>,
     ids: &Bound<'py, PyAny>,
     eta: &Bound<'py, PyAny>,
     near: &Bound<'py, PyAny>,
     draws: &Bound<'py, PyAny>,
+    epsilons: Option<&Bound<'py, PyAny>>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vec<Columns<'py>>> {
     let core = mechanism.mechanism().clone();
     let (ids, _) = word_ids(ids, core.vocabulary().len())?;
+    let (eta, near) = (real("eta", eta)?, count("near", near)?);
+    let draws = count("draws", draws)?;
+    let Some(epsilons) = epsilons else {
+        let found = run_with(py, true, progress, |control| {
+            calibration::closed_form(&*core, &ids, eta, near, draws, control)
+        })?;
+        return Ok(vec![columns(py, found.iter())]);
+    };
     let epsilons = super::arguments::numbers("epsilons", epsilons)?;
-    let asked = (
-        real("eta", eta)?,
-        count("near", near)?,
-        count("draws", draws)?,
-    );
     let found = run_with(py, true, progress, |control| {
-        calibration::closed_forms(&*core, &epsilons, &ids, asked, control)
+        calibration::closed_forms(&*core, &epsilons, &ids, (eta, near, draws), control)
     })?;
     let at = |i: usize| columns(py, found.iter().map(move |each| &each[i]));
     Ok((0..epsilons.len()).map(at).collect())
@@ -260,4 +243,13 @@ pub(super) fn binomial_bounds<'py>(
             .unzip())
     })?;
     Ok((PyArray1::from_vec(py, low), PyArray1::from_vec(py, high)))
+}
+
+/// Pr[T > t] of Student's distribution, for t ≥ 0.
+#[pyfunction]
+pub(super) fn student_tail(t: f64, degrees: f64) -> f64 {
+    match StudentsT::new(0.0, 1.0, degrees) {
+        Ok(law) => law.sf(t),
+        Err(_) => f64::NAN,
+    }
 }

@@ -5,20 +5,37 @@ use std::sync::Arc;
 
 use numpy::{PyArray1, PyArrayDyn, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString, PyType};
+use pyo3::types::{PyBytes, PyString};
 
 use super::arguments::{
     as_strs, count, matrix_with, numbers, real, seed as seed_of, shaped, strings, word_ids,
 };
+use super::embedding::PyEmbedding;
 use super::mechanism::PyMechanism;
 use super::run::{run, run_with};
 use super::space::Space;
 use super::text::TextArgument;
 use crate::channel::{self, Bits, Channel, Draws, Fit, Posterior, TextOrTokens};
+use crate::guarantee::measured::grouped;
 use crate::{Error, NgramPrior};
 
-/// An n-gram model of language: the core of `fastdx.channel.NgramPrior`.
-#[pyclass(frozen, name = "NgramPriorCore", module = "fastdx._core")]
+/// An n-gram model of language over the words of a space, by interpolated Kneser-Ney.
+///
+/// Made by `train`, `english`, `of_frequencies` or `load`; immutable, may be pickled. Tokens are
+/// the words of the space and one *unknown* token that stands for every other word: it has a
+/// probability, and is a history like any word. The first word of a sentence (of a text, behind
+/// '.', '!', '?' or an empty line) has a history of its own. What was never seen is filled up by
+/// shorter histories, and in the end by frequencies, so no word is impossible.
+///
+/// Examples
+/// --------
+/// >>> from fastdx import Embedding
+/// >>> from fastdx.channel import NgramPrior
+/// >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [2.0]])
+/// >>> prior = NgramPrior.train(e, ["a b a b", "a b c"], order=2)
+/// >>> int(prior.next(["a"]).argmax()), round(float(prior.next(["a"]).sum()), 9)
+/// (1, 1.0)
+#[pyclass(frozen, name = "NgramPrior", module = "fastdx.channel")]
 pub(super) struct PyNgramPrior {
     inner: Arc<NgramPrior>,
     space: Space,
@@ -47,36 +64,89 @@ fn prior_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<f64>>> {
 
 #[pymethods]
 impl PyNgramPrior {
+    /// Counts the n-grams of public texts. Never of the texts that are to be protected.
+    ///
+    /// Parameters
+    /// ----------
+    /// space : Embedding or WordGraph
+    ///     The words.
+    /// texts : iterable of str
+    ///     Public texts; words are found as a mechanism on this space finds them.
+    /// order : int, optional
+    ///     1 to 3 (2 by default): how many words, the next one included, depend on each other.
+    /// frequencies : array_like of float, shape (V,), optional
+    ///     How often words are written that the texts do not hold; by default 1/(rank + 2.7) in the
+    ///     order of the space.
+    /// progress : callable, optional
+    ///     Called now and then with the number of texts done.
+    ///
+    /// Raises
+    /// ------
+    /// TooLargeError
+    ///     More than two million words.
     #[staticmethod]
-    #[pyo3(signature = (space, texts, order, frequencies = None, progress = None))]
+    #[pyo3(signature = (space, texts, order = None, *, frequencies = None, progress = None))]
+    #[pyo3(text_signature = "(space, texts, order=2, *, frequencies=None, progress=None)")]
     fn train(
         py: Python<'_>,
         space: &Bound<'_, PyAny>,
         texts: &Bound<'_, PyAny>,
-        order: &Bound<'_, PyAny>,
+        order: Option<&Bound<'_, PyAny>>,
         frequencies: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let space = Space::of(space)?;
         let texts = strings("texts", texts)?;
-        let order = count("order", order)?;
+        let order = order.map_or(Ok(2), |order| count("order", order))?;
         let frequencies = frequencies_of(frequencies)?;
         let words = space.space();
         let inner = run_with(py, true, progress, |control| {
-            NgramPrior::train(
-                words,
-                &as_strs(&texts),
-                order,
-                frequencies.as_deref(),
-                control,
-            )
+            let (texts, frequencies) = (as_strs(&texts), frequencies.as_deref());
+            NgramPrior::train(words, &texts, order, frequencies, control)
         })?;
-        let inner = Arc::new(inner);
-        Ok(PyNgramPrior { inner, space })
+        Ok(Self::new(Arc::new(inner), space))
     }
 
+    /// The built-in bigrams of English.
+    ///
+    /// Counted in six public sources, mostly conversations, definitions and speeches (NOTICE
+    /// names them), with frequencies that are partly those of wordfreq. That is English in general:
+    /// train a model on public texts of the kind that is protected where there are some.
+    ///
+    /// Parameters
+    /// ----------
+    /// space : Embedding or WordGraph, optional
+    ///     The words: by default `Embedding.default()`. A space of some of these words, in any
+    ///     order, has the model in which the other words are unknown ones.
+    ///
+    /// Raises
+    /// ------
+    /// ParameterError
+    ///     A space with words that are not built in.
+    ///
+    /// Examples
+    /// --------
+    /// >>> from fastdx.channel import NgramPrior
+    /// >>> prior = NgramPrior.english()
+    /// >>> prior.space.words[prior.next(["at", "the", "same"]).argmax()]
+    /// 'time'
     #[staticmethod]
-    #[pyo3(signature = (space, frequencies = None, unknown = None))]
+    #[pyo3(signature = (space = None))]
+    fn english(py: Python<'_>, space: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let space = match space {
+            Some(space) => Space::of(space)?,
+            None => Space::Embedding(Py::new(py, PyEmbedding::default(py, "english")?)?),
+        };
+        let words = space.space();
+        let inner = run(py, true, |_| NgramPrior::english(Some(words)))?;
+        Ok(Self::new(Arc::new(inner), space))
+    }
+
+    /// The model without history: `space` and `frequencies` as for `train`. `unknown` is how often
+    /// a word is written that the space does not have.
+    #[staticmethod]
+    #[pyo3(signature = (space, frequencies = None, *, unknown = None))]
+    #[pyo3(text_signature = "(space, frequencies=None, *, unknown=0.0)")]
     fn of_frequencies(
         space: &Bound<'_, PyAny>,
         frequencies: Option<&Bound<'_, PyAny>>,
@@ -86,64 +156,57 @@ impl PyNgramPrior {
         let space = Space::of(space)?;
         let frequencies = frequencies_of(frequencies)?;
         let made = NgramPrior::of_frequencies(space.space(), frequencies.as_deref(), unknown)?;
-        let inner = Arc::new(made);
-        Ok(PyNgramPrior { inner, space })
+        Ok(Self::new(Arc::new(made), space))
     }
 
-    #[staticmethod]
-    fn english(py: Python<'_>, space: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let space = Space::of(space)?;
-        let words = space.space();
-        let inner = Arc::new(run(py, true, |_| NgramPrior::english(Some(words)))?);
-        Ok(PyNgramPrior { inner, space })
-    }
-
+    /// Reads what `save` wrote.
+    ///
+    /// Raises
+    /// ------
+    /// ParameterError
+    ///     The model is of other words, or of the same in another order.
+    /// CorruptFileError
+    ///     The file is damaged, or holds no model.
     #[staticmethod]
     fn load(py: Python<'_>, space: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<Self> {
         let space = Space::of(space)?;
         let words = space.space();
-        let inner = Arc::new(run(py, true, |_| NgramPrior::open(words, &path))?);
-        Ok(PyNgramPrior { inner, space })
+        let inner = run(py, true, |_| NgramPrior::open(words, &path))?;
+        Ok(Self::new(Arc::new(inner), space))
     }
 
+    /// Writes the model to a file: to a temporary sibling first, which then replaces `path`.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         run(py, true, |_| self.inner.save(&path))
     }
 
-    #[new]
-    fn from_bytes(space: &Bound<'_, PyAny>, data: &Bound<'_, PyBytes>) -> PyResult<Self> {
-        let space = Space::of(space)?;
-        let inner = Arc::new(NgramPrior::from_bytes(space.space(), data.as_bytes())?);
-        Ok(PyNgramPrior { inner, space })
-    }
-
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.inner.to_bytes())
-    }
-
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> (Bound<'py, PyType>, (Py<PyAny>, Bound<'py, PyBytes>)) {
-        let (py, this) = (slf.py(), slf.get());
-        (slf.get_type(), (this.space.object(py), this.to_bytes(py)))
-    }
-
-    /// The probability of every word behind words; that of an unknown one.
+    /// The probability of every word behind the words of a sentence's beginning.
+    ///
+    /// Given that the next word is known: float64, shape (V,), sums to 1. `words` may be none, or
+    /// more than the order needs; a word that the space does not have counts as unknown.
+    #[pyo3(signature = (words = None), text_signature = "($self, words=())")]
     fn next<'py>(
         &self,
         py: Python<'py>,
-        words: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, f64)> {
-        let words = strings("words", words)?;
-        let history = self.inner.tokens(&as_strs(&words));
-        let mut all = Vec::new();
-        self.inner.fill_next(&history, &mut all);
-        let unknown = all.last().copied().unwrap_or(0.0);
-        let next = self.inner.next(&as_strs(&words));
-        Ok((PyArray1::from_vec(py, next), unknown))
+        words: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let words = words.map_or(Ok(Vec::new()), |words| strings("words", words))?;
+        Ok(PyArray1::from_vec(py, self.inner.next(&as_strs(&words))))
     }
 
-    /// The probability of each second word behind each first one, of ids: shape (first, second).
+    /// The probability that the word behind these is one that the space does not have.
+    #[pyo3(signature = (words = None), text_signature = "($self, words=())")]
+    fn unknown_next(&self, words: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
+        let words = words.map_or(Ok(Vec::new()), |words| strings("words", words))?;
+        let mut all = Vec::new();
+        let history = self.inner.tokens(&as_strs(&words));
+        self.inner.fill_next(&history, &mut all);
+        Ok(all.last().copied().unwrap_or(0.0))
+    }
+
+    /// The probability of each `second` word behind each `first` one, as pairs tell.
+    ///
+    /// Both are ids of words; float64, shape (first, second).
     fn behind<'py>(
         &self,
         py: Python<'py>,
@@ -159,34 +222,64 @@ impl PyNgramPrior {
         shaped(py, found, &[first.len(), second.len()])
     }
 
+    /// Exp of the mean of -ln Pr[word | words before it] over the known words of texts.
+    ///
+    /// As `next`, given that the word is known; NaN where there is none.
     fn perplexity(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<f64> {
         let texts = strings("texts", texts)?;
         run(py, true, |_| Ok(self.inner.perplexity(&as_strs(&texts))))
     }
 
+    /// How often each word is written, given that it is known: shape (V,), sums to 1.
     #[getter]
     fn frequencies<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_vec(py, self.inner.frequencies())
     }
 
+    /// How often a word is written that the space does not have.
     #[getter]
     fn unknown(&self) -> f64 {
         self.inner.unknown()
     }
 
+    /// How many words, the next one included, depend on each other.
     #[getter]
     fn order(&self) -> usize {
         self.inner.order()
     }
 
-    #[getter]
-    fn seen(&self) -> (usize, usize) {
-        self.inner.seen()
-    }
-
+    /// The words.
     #[getter]
     fn space(&self, py: Python<'_>) -> Py<PyAny> {
         self.space.object(py)
+    }
+
+    fn __repr__(&self) -> String {
+        let (words, order) = (self.inner.space().vocabulary().len(), self.inner.order());
+        let [words, pairs, triples] =
+            [words, self.inner.seen().0, self.inner.seen().1].map(grouped);
+        format!("NgramPrior({words} words, order {order}, {pairs} pairs, {triples} triples)")
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Py<PyAny>, Bound<'py, PyBytes>))> {
+        let (py, this) = (slf.py(), slf.get());
+        let made = slf.get_type().getattr("_from_bytes")?;
+        Ok((made, (this.space.object(py), this._to_bytes(py))))
+    }
+
+    /// The model as a file holds it.
+    fn _to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.inner.to_bytes())
+    }
+
+    #[staticmethod]
+    fn _from_bytes(space: &Bound<'_, PyAny>, data: &Bound<'_, PyBytes>) -> PyResult<Self> {
+        let space = Space::of(space)?;
+        let inner = NgramPrior::from_bytes(space.space(), data.as_bytes())?;
+        Ok(Self::new(Arc::new(inner), space))
     }
 }
 

@@ -224,26 +224,6 @@ impl PyEmbedding {
         })
     }
 
-    /// An embedding from a gensim ``KeyedVectors`` object (or anything with ``index_to_key``
-    /// and ``vectors``).
-    ///
-    /// Parameters
-    /// ----------
-    /// keyed_vectors : gensim.models.KeyedVectors
-    ///     The vectors; copied.
-    /// metric : str, optional
-    ///     As for the constructor.
-    #[staticmethod]
-    #[pyo3(signature = (keyed_vectors, *, metric = "euclidean"))]
-    fn from_gensim(
-        py: Python<'_>,
-        keyed_vectors: &Bound<'_, PyAny>,
-        metric: &str,
-    ) -> PyResult<Self> {
-        let words = keyed_vectors.getattr("index_to_key")?;
-        Self::new(py, &words, &keyed_vectors.getattr("vectors")?, metric)
-    }
-
     /// All words, in the order of their ids.
     #[getter]
     fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

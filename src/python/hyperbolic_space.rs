@@ -245,14 +245,7 @@ fn by_rows<'py>(
 
 /// Möbius addition of rows, a ⊕ b: the isometry that takes the origin to a, applied to b.
 ///
-/// Parameters
-/// ----------
-/// a, b : array_like of float, shape (m, n)
-///     Points of the ball.
-///
-/// Returns
-/// -------
-/// numpy.ndarray of float64, shape (m, n)
+/// Both are points of the ball, shape (m, n); so is the result, in float64.
 #[pyfunction]
 pub(super) fn mobius_add<'py>(
     py: Python<'py>,
@@ -264,14 +257,7 @@ pub(super) fn mobius_add<'py>(
 
 /// The points reached from rows of x by tangent vectors v, of hyperbolic length 2‖v‖/(1-‖x‖²).
 ///
-/// Parameters
-/// ----------
-/// x, v : array_like of float, shape (m, n)
-///     Points of the ball, tangent vectors there.
-///
-/// Returns
-/// -------
-/// numpy.ndarray of float64, shape (m, n)
+/// x are points of the ball, v vectors, both of shape (m, n); the result is float64 of that shape.
 #[pyfunction]
 pub(super) fn exp_map<'py>(
     py: Python<'py>,
@@ -283,14 +269,7 @@ pub(super) fn exp_map<'py>(
 
 /// The tangent vectors at rows of x that lead to rows of y: the inverse of `exp_map`.
 ///
-/// Parameters
-/// ----------
-/// x, y : array_like of float, shape (m, n)
-///     Points of the ball.
-///
-/// Returns
-/// -------
-/// numpy.ndarray of float64, shape (m, n)
+/// x and y are points of the ball, shape (m, n); the result is float64 of that shape.
 #[pyfunction]
 pub(super) fn log_map<'py>(
     py: Python<'py>,
@@ -300,16 +279,9 @@ pub(super) fn log_map<'py>(
     by_rows(py, pair(("x", x), ("y", y), true)?, hyperbolic::log_map)
 }
 
-/// Hyperboloid coordinates, time first, of points of the ball.
+/// Hyperboloid coordinates, time first, of points x of the ball.
 ///
-/// Parameters
-/// ----------
-/// x : array_like of float, shape (m, n)
-///     Points of the ball.
-///
-/// Returns
-/// -------
-/// numpy.ndarray of float64, shape (m, n + 1)
+/// x has the shape (m, n), the result (m, n + 1), in float64.
 #[pyfunction]
 pub(super) fn to_lorentz<'py>(
     py: Python<'py>,
@@ -324,16 +296,9 @@ pub(super) fn to_lorentz<'py>(
     shaped(py, out, &[m, n + 1])
 }
 
-/// Converts hyperboloid coordinates, time first, to points of the ball.
+/// Converts hyperboloid coordinates y, time first, to points of the ball.
 ///
-/// Parameters
-/// ----------
-/// y : array_like of float, shape (m, n + 1)
-///     The time coordinate is computed anew from the others.
-///
-/// Returns
-/// -------
-/// numpy.ndarray of float64, shape (m, n)
+/// y has the shape (m, n + 1), and its time is computed anew; the result has (m, n), in float64.
 #[pyfunction]
 pub(super) fn from_lorentz<'py>(
     py: Python<'py>,
@@ -450,18 +415,9 @@ pub(super) fn lorentz_distance<'py>(
     numbers_of_rows(py, pair, hyperbolic::lorentz_distance)
 }
 
-/// proj(θ) = θ/‖θ‖·(1-λ) for rows outside the ball of radius 1 - λ; other rows stay.
+/// proj(θ) = θ/‖θ‖·(1-λ) for rows of x outside the ball of radius 1 - λ; other rows stay.
 ///
-/// Parameters
-/// ----------
-/// x : array_like of float, shape (m, n)
-///     Vectors.
-/// lam : float, optional
-///     λ, 1e-5 by default, between 0 and 1.
-///
-/// Returns
-/// -------
-/// numpy.ndarray of float64, shape (m, n)
+/// x are vectors, shape (m, n), and `lam` is λ, between 0 and 1; the result is float64 of that shape.
 #[pyfunction]
 #[pyo3(signature = (x, lam = LAMBDA), text_signature = "(x, lam=1e-05)")]
 pub(super) fn clamp<'py>(

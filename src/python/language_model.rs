@@ -26,8 +26,7 @@ pub(super) fn model_of(
     given: &Bound<'_, PyAny>,
     space: impl FnOnce() -> Result<Arc<dyn MetricSpace>>,
 ) -> PyResult<Option<Arc<dyn LanguageModel>>> {
-    let core = given.getattr("_core");
-    if let Ok(prior) = core.as_ref().unwrap_or(given).cast::<PyNgramPrior>() {
+    if let Ok(prior) = given.cast::<PyNgramPrior>() {
         let prior = prior.get().inner().clone();
         let weights = given.py().detach(|| NgramWeights::new(prior));
         return Ok(Some(Arc::new(weights)));

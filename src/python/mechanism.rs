@@ -327,8 +327,7 @@ impl PyMechanism {
     #[getter]
     fn _details<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let details = PyDict::new(py);
-        let kind = self.built.given().mechanism;
-        mechanism_details(kind, &**self.mechanism(), &details)?;
+        mechanism_details(&**self.mechanism(), &details)?;
         Ok(details)
     }
 

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use super::arguments::{Text, count, seed, shaped};
 use super::run::run;
-use crate::numbers::{Date, Figures, Geometric, Number};
+use crate::numbers::{Date, Figures, Number};
 use crate::support::random::Randomness;
 use crate::{Error, Result};
 
@@ -20,12 +20,6 @@ fn settings(json: &str) -> Result<serde_json::Value> {
 
 /// R, V(0) … V(J), U(0) … U(I) of a law.
 type Integers<'py> = (u64, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
-
-fn integers<'py>(py: Python<'py>, law: &Geometric) -> Integers<'py> {
-    let (ratio, fine, coarse) = law.integers();
-    let array = |weights| PyArray1::from_vec(py, weights);
-    (ratio, array(fine), array(coarse))
-}
 
 /// Numbers by a law of their own: the core of `fastdx.numbers.Number`.
 #[pyclass(frozen, name = "NumberCore", module = "fastdx._core")]
@@ -100,11 +94,14 @@ impl PyNumber {
         Ok(PyArray1::from_vec(py, self.number.probabilities(place)?))
     }
 
-    /// The integers that are drawn, and the largest log-ratio of a step that they have.
+    /// The integers that are drawn.
     fn integers<'py>(&self, py: Python<'py>) -> Integers<'py> {
-        integers(py, self.number.law())
+        let (ratio, fine, coarse) = self.number.law().integers();
+        let array = |weights| PyArray1::from_vec(py, weights);
+        (ratio, array(fine), array(coarse))
     }
 
+    /// The largest log-ratio of a step that they have.
     fn certify(&self) -> PyResult<f64> {
         Ok(self.number.law().certify()?)
     }
@@ -180,12 +177,6 @@ impl PyDate {
         self.date.value_of().to_string()
     }
 
-    /// The first and the last place of the grid.
-    #[getter]
-    fn ends(&self) -> (i64, i64) {
-        self.date.ends()
-    }
-
     /// The place of a day, clamped.
     fn place(&self, day: i64) -> i64 {
         self.date.place(day)
@@ -210,11 +201,7 @@ impl PyDate {
         Ok(PyArray1::from_vec(py, self.date.probabilities(place)?))
     }
 
-    /// The integers that are drawn, and the largest log-ratio of a step that they have.
-    fn integers<'py>(&self, py: Python<'py>) -> Integers<'py> {
-        integers(py, self.date.law())
-    }
-
+    /// The largest log-ratio of a step that the integers have.
     fn certify(&self) -> PyResult<f64> {
         Ok(self.date.law().certify()?)
     }

@@ -136,28 +136,14 @@ fn rounding(weights: &Bound<'_, PyAny>) -> PyResult<f64> {
 
 /// A bag from a mapping of words to counts, a list of words, or (ids, counts).
 fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResult<Bag> {
-    let wrong = |what: &str| wrong_type(format!("{name}: {what}"));
+    let wrong = |not: &str| {
+        let what = "a bag is a mapping, a list of words, or (ids, counts)";
+        wrong_type(format!("{name}: {what}{not}"))
+    };
     let wrong_bag = |e| parameter_error(format!("{name}: {e}"));
     let made = |words: Vec<(u32, u64)>| Bag::new(words).map_err(wrong_bag);
-    // Check the most frequent type first: testing for a mapping takes longer than reading many
-    // words.
-    if let Ok(list) = given.cast::<PyList>() {
-        // With its capacity, which a collected `Result` would not reserve.
-        let mut ids = Vec::with_capacity(list.len());
-        for (i, token) in list.iter().enumerate() {
-            ids.push(word(name, i, &token, vocabulary)?.0);
-        }
-        return Bag::of_words(ids).map_err(wrong_bag);
-    }
-    if let Ok(dict) = given.cast::<PyDict>() {
-        let entries = dict.iter().enumerate();
-        let words = entries.map(|(i, (word, times))| pair(name, i, &word, &times, vocabulary));
-        return made(words.collect::<PyResult<_>>()?);
-    }
     if given.is_instance_of::<PyString>() {
-        return Err(wrong(
-            "a bag is a mapping, a list of words, or (ids, counts), not str",
-        ));
+        return Err(wrong(", not str"));
     }
     if let Ok(tuple) = given.cast::<PyTuple>()
         && tuple.len() == 2
@@ -172,7 +158,10 @@ fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResul
         }
         return made(ids.into_iter().zip(counts).collect());
     }
-    if let Ok(mapping) = given.cast::<PyMapping>() {
+    // A list first: testing for a mapping takes longer than reading many words.
+    if !given.is_instance_of::<PyList>()
+        && let Ok(mapping) = given.cast::<PyMapping>()
+    {
         let items = mapping.items()?;
         let words = items.iter().enumerate().map(|(i, item)| {
             let (word, times): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
@@ -180,27 +169,22 @@ fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResul
         });
         return made(words.collect::<PyResult<_>>()?);
     }
-    let tokens = given
-        .try_iter()
-        .map_err(|_| wrong("a bag is a mapping, a list of words, or (ids, counts)"))?;
-    let words = tokens
-        .enumerate()
-        .map(|(i, token)| word(name, i, &token?, vocabulary));
-    made(words.collect::<PyResult<_>>()?)
+    // With its capacity, which a collected `Result` would not reserve.
+    let mut ids = Vec::with_capacity(given.len().unwrap_or(0));
+    for (i, token) in given.try_iter().map_err(|_| wrong(""))?.enumerate() {
+        ids.push(word(name, i, &token?, vocabulary)?);
+    }
+    Bag::of_words(ids).map_err(wrong_bag)
 }
 
-/// A word of a list of words.
-fn word(
-    name: &str,
-    at: usize,
-    token: &Bound<'_, PyAny>,
-    vocabulary: &Vocabulary,
-) -> PyResult<(u32, u64)> {
+/// The id of a word of a bag.
+fn word(name: &str, at: usize, token: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResult<u32> {
     let token = token
         .cast::<PyString>()
         .map_err(|_| wrong_type(format!("{name}: a bag's words are str")))?;
-    let id = known(vocabulary, token.to_str()?, || format!("{name}: word {at}"))?;
-    Ok((id, 1))
+    Ok(known(vocabulary, &Text::of(token)?, || {
+        format!("{name}: word {at}")
+    })?)
 }
 
 fn pair(
@@ -210,16 +194,11 @@ fn pair(
     times: &Bound<'_, PyAny>,
     vocabulary: &Vocabulary,
 ) -> PyResult<(u32, u64)> {
-    let Ok(word) = word.cast::<PyString>() else {
-        let message = format!("{name}: a bag's words are str");
-        return Err(wrong_type(message));
-    };
-    let word = Text::of(word)?;
+    let id = self::word(name, at, word, vocabulary)?;
     let times = count("count", times).map_err(|e| {
         let reason = e.value(times.py()).to_string();
         parameter_error(format!("{name}: the count of word {at}: {reason}"))
     })?;
-    let id = known(vocabulary, &word, || format!("{name}: word {at}"))?;
     Ok((id, times as u64))
 }
 

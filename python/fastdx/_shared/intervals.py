@@ -36,7 +36,6 @@ class Interval:
     """The probability with which such bounds contain the true number."""
 
     def __str__(self) -> str:
-        """Return number and bounds to three digits."""
         if self.low == self.high:
             return f"{self.mean:.3f}"
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"

@@ -9,7 +9,6 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -24,63 +23,15 @@ FOLDERS_OPEN = {os.open, os.link, os.unlink} <= os.supports_dir_fd
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
-def _zstd() -> Any:
-    """Return zstandard, else pyarrow, else None."""
-    for name in ("zstandard", "pyarrow"):
-        with contextlib.suppress(ImportError):
-            return import_module(name)
-    return None
-
-
-def zstd_reader(source: BinaryIO) -> Any:
-    """Return a stream that decompresses zstd, or None if no library for it is installed."""
-    library = _zstd()
-    if library is None:
-        return None
-    if library.__name__ == "zstandard":
-        return _ZstdFrames(source, library.ZstdDecompressor())
-    return library.CompressedInputStream(library.PythonFile(source, "r"), "zstd")
-
-
-def zstd_writer(out: BinaryIO) -> Any:
-    """Return a stream that compresses by zstd and leaves `out` open, or None without a library."""
-    library = _zstd()
-    if library is None:
-        return None
-    if library.__name__ == "zstandard":
-        return library.ZstdCompressor().stream_writer(out, closefd=False)
-    return library.CompressedOutputStream(library.PythonFile(_Open(out), "w"), "zstd")
-
-
-class _ZstdFrames:
-    """A zstd reader that refuses a truncated file; zstandard's own reader accepts it."""
-
-    def __init__(self, source: BinaryIO, unpacker: Any) -> None:
-        self._source = source
-        self._unpacker = unpacker
-        self._frame: Any = None
-        self._rest = b""
-        self._ready = b""
-
-    def read(self, size: int = -1) -> bytes:
-        while not self._ready:
-            # Small reads, because compressed data may expand a lot.
-            data = self._rest or self._source.read(1 << 13)
-            if not data:
-                if self._frame is not None:
-                    raise EOFError
-                return b""
-            if self._frame is None:
-                self._frame = self._unpacker.decompressobj()
-            self._ready, self._rest = self._frame.decompress(data), b""
-            if self._frame.eof:
-                self._rest, self._frame = self._frame.unused_data, None
-        data = self._ready if size < 0 else self._ready[:size]
-        self._ready = self._ready[len(data) :]
-        return data
-
-    def close(self) -> None:
-        self._source.close()
+def zstd(stream: Any, kind: str, name: str) -> Any:
+    """Return a stream that unpacks ('r') or packs ('w') by zstd; the name is for errors."""
+    try:
+        import pyarrow
+    except ImportError:
+        message = "zstd needs pyarrow: pip install 'fastdx[parquet]'"
+        raise FileError(None, message, name) from None
+    made = pyarrow.CompressedInputStream if kind == "r" else pyarrow.CompressedOutputStream
+    return made(pyarrow.PythonFile(stream, kind), "zstd")
 
 
 class _Open(io.RawIOBase):
@@ -106,10 +57,7 @@ def packed(out: BinaryIO, name: str | None) -> Iterator[BinaryIO]:
         with gzip.GzipFile(filename="", fileobj=out, mode="wb", compresslevel=6, mtime=0) as zipped:
             yield cast(BinaryIO, zipped)
     elif suffix == ".zst":
-        stream = zstd_writer(out)
-        if stream is None:
-            raise FileError(None, "zstd: pip install 'fastdx[zstd]'", str(name))
-        with stream:
+        with zstd(_Open(out), "w", str(name)) as stream:
             yield stream
     else:
         yield out

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
-__all__ = ["down", "near", "up"]
+__all__ = ["down", "up"]
 
 
 def up(x: float, digits: int = 4) -> str:
@@ -32,17 +32,6 @@ def down(x: float, digits: int = 4) -> str:
     ('0.9999', '2.5')
     """
     return _shown(x, digits, ROUND_FLOOR)
-
-
-def near(x: float, digits: int = 4) -> str:
-    """Return a number that is no bound as ``%g`` writes it, to the nearest of so many digits.
-
-    Examples
-    --------
-    >>> near(0.20004), near(13.12134)
-    ('0.2', '13.12')
-    """
-    return f"{x:.{digits}g}"
 
 
 def _shown(x: float, digits: int, rounding: str) -> str:

@@ -44,7 +44,6 @@ class Choice:
     """The promise, as a sentence."""
 
     def __str__(self) -> str:
-        """Return the choice as a sentence."""
         whole = {"bits": "the bits bind", "named": "the texts bind (named)",
                  "deniable": "an output binds (deniable)"}  # fmt: skip
         binds = whole.get(self.reason, f"{self.word!r} binds ({self.reason})")

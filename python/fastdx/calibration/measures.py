@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._core import binomial_bounds, closed_form, closed_forms, simulate
+from fastdx._core import binomial_bounds, closed_forms, simulate
 from fastdx._core import inputs as inputs_of
 from fastdx._core import near_losses as near_losses_of
 from fastdx._shared.checks import check_type, inside
@@ -103,7 +103,7 @@ def statistics(
     ids = measured_ids(mechanism, words)
     names = np.array(names_of(mechanism, ids), dtype=object)
     if mechanism.has_law:
-        found = closed_form(mechanism, ids, eta, near, draws, progress)
+        [found] = closed_forms(mechanism, ids, eta, near, draws, None, progress)
         more: dict[str, NDArray[Any]] = {}
         if inputs:
             more["credible_inputs"] = inputs_of(mechanism, ids, eta, progress)
@@ -146,7 +146,7 @@ def statistics_at(
                        progress=progress)
             for epsilon in epsilons
         ]  # fmt: skip
-    found = closed_forms(mechanism, epsilons, ids, eta, 0, draws, progress)
+    found = closed_forms(mechanism, ids, eta, 0, draws, epsilons, progress)
     column = np.array(names, dtype=object)
     return [_exact(column, len(mechanism.space), each) for each in found]
 

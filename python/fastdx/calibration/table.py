@@ -14,12 +14,11 @@ from fastdx.exceptions import ParameterError
 class Table:
     """Named columns of equal length, stored in one numpy structured array.
 
-    ``table["N_w"]`` is a column and ``table.array`` the whole array. `to_pandas`, `to_polars` and
-    `to_arrow` need the library that they name.
+    ``table["N_w"]`` is a column, ``table.array`` the whole array, and ``list(table)`` the rows as
+    dicts, which libraries of frames take: ``pandas.DataFrame(list(table))``.
     """
 
     def __init__(self, **columns: Any) -> None:
-        """Take the columns as they are."""
         arrays = {name: np.asarray(column) for name, column in columns.items()}
         kinds = [(n, object if a.dtype.kind == "U" else a.dtype) for n, a in arrays.items()]
         self.array: NDArray[Any] = np.empty(len(next(iter(arrays.values()))), dtype=kinds)
@@ -37,14 +36,12 @@ class Table:
         return tuple(self.array.dtype.names or ())
 
     def __getitem__(self, column: str) -> NDArray[Any]:
-        """Return a column."""
         if column not in self.columns:
             raise ParameterError(f"column must be one of {list(self.columns)}, got {column!r}")
         found: NDArray[Any] = self.array[column]
         return found
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return len(self.array)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -53,11 +50,9 @@ class Table:
             yield dict(zip(self.columns, row.tolist(), strict=True))
 
     def __repr__(self) -> str:
-        """Show the size and the columns."""
         return f"Table({len(self)} rows: {', '.join(self.columns)})"
 
     def __str__(self) -> str:
-        """Show the first rows."""
         rows = [list(self.columns)]
         for row in self.array[:20]:
             rows.append([f"{x:.4g}" if isinstance(x, float) else str(x) for x in row.tolist()])
@@ -65,21 +60,3 @@ class Table:
         lines = ["  ".join(x.rjust(w) for x, w in zip(r, widths, strict=True)) for r in rows]
         more = len(self) - 20
         return "\n".join(lines + ([f"… and {more} more"] if more > 0 else []))
-
-    def to_pandas(self) -> Any:
-        """Return a pandas.DataFrame."""
-        import pandas
-
-        return pandas.DataFrame({name: self[name] for name in self.columns})
-
-    def to_polars(self) -> Any:
-        """Return a polars.DataFrame."""
-        import polars
-
-        return polars.DataFrame({name: self[name].tolist() for name in self.columns})
-
-    def to_arrow(self) -> Any:
-        """Return a pyarrow.Table."""
-        import pyarrow
-
-        return pyarrow.table({name: self[name].tolist() for name in self.columns})

@@ -19,10 +19,10 @@ True
 
 from __future__ import annotations
 
+from fastdx._core import NgramPrior
 from fastdx._types import Bits, LanguageModel
 from fastdx.channel.law import Channel
 from fastdx.channel.limit import RateDistortion, rate_distortion, vector_rate_distortion
-from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.release import DecodedGuarantee
 from fastdx.channel.views import DecodedWord, View

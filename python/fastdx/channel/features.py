@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import Embedding, row_means
+from fastdx._core import Embedding, NgramPrior, row_means
 from fastdx._shared.checks import check_type
 from fastdx._shared.laws import laws as blocks_of_laws
 from fastdx.channel import receiver
 from fastdx.channel.law import Channel
-from fastdx.channel.ngrams import NgramPrior
 from fastdx.exceptions import ParameterError
 
 _Numbers = NDArray[np.float64]
@@ -162,7 +161,6 @@ class TextFeatures:
         directions: int | None = None,
         least: float = 1e-3,
     ) -> None:
-        """Compute the table, where one table does."""
         check_type("channel", channel, Channel)
         if kind not in KINDS:
             raise ParameterError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
@@ -317,7 +315,6 @@ class TextFeatures:
         return {**self.__dict__, "_channel": self._channel.mechanism}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take it back."""
         self.__dict__.update(state, _channel=Channel.of(state["_channel"]))
 
 

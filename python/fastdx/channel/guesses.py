@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._core import likeliest_inputs
+from fastdx._core import NgramPrior, likeliest_inputs
 from fastdx._shared.intervals import Interval, over_texts
 from fastdx.bags import STOP_WORDS
 from fastdx.channel.law import Channel
-from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.receiver import Prior, by_rank, numbers_of
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
@@ -104,7 +103,6 @@ class PrivateTexts:
     def __init__(
         self, mechanism: Mechanism, texts: Iterable[str], stop_words: Iterable[str] = STOP_WORDS
     ) -> None:
-        """Privatise the texts."""
         given = list(texts)
         places = {word: i for i, word in enumerate(mechanism.space.words)}
         self.texts = len(given)

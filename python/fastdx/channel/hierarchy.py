@@ -72,7 +72,6 @@ class Hierarchy:
     """
 
     def __init__(self, words: Sequence[str]) -> None:
-        """Look them up."""
         lines = nouns()
         self.names: list[str] = []
         known: dict[str, int] = {}

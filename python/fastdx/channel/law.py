@@ -12,14 +12,21 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import CARD, TOKENIZER, ChannelCore, Cover, Embedding, WordGraph
+from fastdx._core import (
+    CARD,
+    TOKENIZER,
+    ChannelCore,
+    Cover,
+    Embedding,
+    NgramPrior,
+    WordGraph,
+)
 from fastdx._shared.card import found, is_there
 from fastdx._shared.checks import check_type
 from fastdx._shared.laws import deniable
-from fastdx._types import Bits, LanguageModel, Ngrams
+from fastdx._types import Bits, LanguageModel
 from fastdx.bags import bag_tokens
 from fastdx.channel.draws import estimated_core
-from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.prefixes import written_out
 from fastdx.channel.receiver import Prior, by_rank, matrix_of, numbers_of, posterior_sums
@@ -172,7 +179,7 @@ class Channel:
         cover: Cover | None = None,
         remap: Cover | None = None,
         law: ArrayLike | Callable[[int], ArrayLike] | LawLike | None = None,
-        language: str | PathLike[str] | ArrayLike | LanguageModel | Ngrams | None = None,
+        language: str | PathLike[str] | ArrayLike | LanguageModel | NgramPrior | None = None,
         normalizers: str | PathLike[str] | None = None,
         cache_bytes: SupportsIndex | None = None,
     ) -> Channel:
@@ -289,7 +296,7 @@ class Channel:
         >>> found.low <= found <= found.high < 5
         True
         """
-        return Bits(*self._core.text_bits(texts, prior._core, progress))
+        return Bits(*self._core.text_bits(texts, prior, progress))
 
     @cached_property
     def capacity(self) -> Bits:
@@ -536,7 +543,7 @@ class Channel:
         among: list[int] | None,
         progress: Callable[[int], object] | None,
     ) -> Posterior:
-        core = self._core.decode(given, prior._core, among, progress)
+        core = self._core.decode(given, prior, among, progress)
         of = Release(self._mechanism, prior, given)
         return Posterior(core, self._mechanism.space, of, self._draws)
 
@@ -545,10 +552,8 @@ class Channel:
         return partial(Channel.of, estimate=self._draws or None), (self._mechanism,)
 
     def __deepcopy__(self, memo: Any) -> Channel:
-        """Return itself: it is immutable."""
         return self
 
     def __repr__(self) -> str:
-        """Return what it is of."""
         how = f", estimate={self._draws}" if self._draws else ""
         return f"Channel.of({self._mechanism!r}{how})"

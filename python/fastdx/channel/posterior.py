@@ -66,7 +66,6 @@ class Posterior:
         """Whether the release shows the word as it was written, shape (n,)."""
 
     def __len__(self) -> int:
-        """Return the number of words."""
         return len(self._core)
 
     @property
@@ -232,7 +231,6 @@ class Posterior:
         return DecodedGuarantee(of.mechanism.guarantee, of.model, self.expected_right_content)
 
     def __repr__(self) -> str:
-        """Return what it knows."""
         how = "" if self._core.exact else ", approximate"
         if self.draws:
             how += f", by a law estimated from {self.draws:,} draws a word"

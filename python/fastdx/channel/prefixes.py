@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx.channel.ngrams import NgramPrior
+from fastdx._core import NgramPrior
 from fastdx.channel.receiver import entropy
 from fastdx.exceptions import ParameterError
 
@@ -40,7 +40,7 @@ def written_out(
     if not all(word in known for word in words):
         raise ParameterError("text must be a release of this mechanism, of words that it knows")
     # The likelihoods are the same whatever the prior.
-    seen = core.decode(text, NgramPrior.of_frequencies(mechanism.space)._core)
+    seen = core.decode(text, NgramPrior.of_frequencies(mechanism.space))
     table = np.array([seen.likelihood(i) for i in range(len(words))])
     paths, logs = np.zeros((1, 0), dtype=np.int64), np.zeros(1)
     for i in range(len(words)):
@@ -74,7 +74,6 @@ class Prefixes:
         *,
         likelihoods: _Numbers,
     ) -> None:
-        """Take them."""
         self.paths, self.weights, self.log_evidence = paths, weights, evidence
         self.exact = True
         self._names = mechanism.space.words
@@ -88,7 +87,6 @@ class Prefixes:
         self._table = table
 
     def __len__(self) -> int:
-        """Return the number of words."""
         return len(self._table)
 
     def words(self) -> tuple[NDArray[Any], ...]:

@@ -11,10 +11,9 @@ from typing import Any, Protocol, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._core import Guarantee
+from fastdx._core import Guarantee, NgramPrior
 from fastdx.channel import views
 from fastdx.channel.hierarchy import hierarchy_of
-from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.receiver import by_rank
 from fastdx.channel.views import DecodedWord, View
 from fastdx.mechanisms import Mechanism
@@ -60,7 +59,6 @@ class DecodedGuarantee:
         )
 
     def __str__(self) -> str:
-        """Return both."""
         return f"{self.mechanism}\n\n{self.paragraph}"
 
 
@@ -77,7 +75,7 @@ class Release:
         """The name of the model of language, and the fingerprint of its numbers."""
         if not isinstance(self.prior, NgramPrior):
             return type(self.prior).__name__
-        mark = hashlib.sha256(self.prior._core.to_bytes()).hexdigest()[:16]
+        mark = hashlib.sha256(self.prior._to_bytes()).hexdigest()[:16]
         return f"NgramPrior of order {self.prior.order} (fingerprint {mark})"
 
     @cached_property

@@ -55,7 +55,6 @@ class View:
                 "replaced words is expected to be right, the rest is invented]")  # fmt: skip
 
     def __str__(self) -> str:
-        """Return the mark and the text."""
         return f"{self.mark}\n{self.text}"
 
     def to_html(self) -> str:

@@ -27,19 +27,52 @@ from fastdx import FastdxError, FastdxWarning, __version__
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import Parser
 
-COMMANDS = {
-    name: name
-    for name in ("try", "privatize", "calibrate", "evaluate", "compare", "decode", "convert",
-                 "info", "index", "poincare", "emd", "counts", "serve", "completion")
-} | {"info": "convert", "try": "trial"}  # fmt: skip
+GROUPS = {
+    "release": {
+        "try": "show what becomes of a sentence, and what a reader could still say",
+        "privatize": "replace the words of text, CSV, JSON or Parquet",
+        "serve": "answer requests over HTTP",
+    },
+    "choose a policy": {
+        "calibrate": "choose ε from its consequences and write a page about them",
+        "evaluate": "attack your own texts, and learn from them, with and without privacy",
+        "compare": "compare mechanisms in numbers and in example sentences",
+    },
+    "read releases": {
+        "counts": "estimate shares of written words, with intervals",
+        "decode": "reconstruct the likely or certain text",
+    },
+    "files and shells": {
+        "convert": "write an embedding in fastdx's own format",
+        "info": "describe an embedding or an index file",
+        "index": "build and check files of neighbour lists for Tem",
+        "completion": "print a script with which a shell completes this command",
+    },
+}
+"""The commands, in groups."""
+ABOUT = {name: about for group in GROUPS.values() for name, about in group.items()}
+COMMANDS = {name: {"info": "convert", "try": "trial"}.get(name, name) for name in ABOUT}
 """The module of each command."""
 
 EXAMPLES = """
   fastdx try "I would like a cup of coffee, please."
   fastdx privatize reviews.csv --column text -o private.csv
   fastdx calibrate -o report.html
-  fastdx privatize --help
 """
+
+
+class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
+    def add_parser(self, name: str, **more: Any) -> Any:
+        return super().add_parser(name, help=ABOUT[name], **more)
+
+
+def overview() -> str:
+    """Return the commands in groups, and examples."""
+    lines = ["usage: fastdx COMMAND [options]", "",
+             f"fastdx {__version__}: metric differential privacy for text."]  # fmt: skip
+    for title, group in GROUPS.items():
+        lines += ["", f"{title}:", *(f"  {name:<12}{about}" for name, about in group.items())]
+    return "\n".join([*lines, "", f"examples:{EXAMPLES}", "fastdx COMMAND --help says more."])
 
 
 def parser(asked: str | None = None) -> Parser:
@@ -56,7 +89,7 @@ def parser(asked: str | None = None) -> Parser:
     if asked in COMMANDS:
         # The usage line names all commands, although the parser has only one.
         modules, every = [COMMANDS[asked]], f"{{{','.join(COMMANDS)}}}"
-    commands = made.add_subparsers(dest="command", required=True, metavar=every)
+    commands = made.add_subparsers(dest="command", required=True, metavar=every, action=_Commands)
     for module in modules:
         import_module(f"fastdx.cli.{module}").add(commands)
     return made
@@ -93,7 +126,7 @@ def _ending_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-OUTPUTS = ("output", "report_file", "checkpoint")
+OUTPUTS = ("output", "report_file")
 """Options that name a file that is written. All other names of files are inputs."""
 
 
@@ -129,13 +162,19 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
-    asked = given[0] if given else None
-    if asked is not None and not asked.startswith("-") and asked not in COMMANDS:
+    if given in ([], ["-h"], ["--help"]):
+        print(overview())
+        return 0
+    asked = given[0]
+    if not asked.startswith("-") and asked not in COMMANDS:
         near = difflib.get_close_matches(asked, COMMANDS, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
         print(f"fastdx: no command {asked!r}: {hint}", file=sys.stderr)
         return 2
-    args = parser(asked).parse_args(given)
+    return _run(parser(asked).parse_args(given))
+
+
+def _run(args: argparse.Namespace) -> int:
     try:
         with _ending_signals(), warnings.catch_warnings():
             warnings.showwarning = _show_warning

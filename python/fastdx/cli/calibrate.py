@@ -39,12 +39,10 @@ def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "calibrate",
-        help="choose ε from its consequences and write a page about them",
         description="Measure what each ε does to words, choose the largest ε within the bounds "
         "that you give, and write a page with a slider.",
         examples=EXAMPLES,
-        short="mechanism max_unchanged min_outputs max_bits max_named texts example sentence "
-        "embedding cover balance output quiet",
+        short="mechanism max_unchanged max_bits max_named texts sentence embedding output quiet",
     )
     p.add_argument("--mechanism", choices=tuple(MECHANISMS),
                    help="by default the law of the recommended policy, or tem on other "

@@ -18,7 +18,6 @@ def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "completion",
-        help="print a script with which a shell completes this command",
         description="Print a script that completes fastdx's commands, options and file names.",
         examples=EXAMPLES,
     )

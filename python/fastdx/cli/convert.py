@@ -15,7 +15,6 @@ def add(commands: Commands) -> None:
     """Add the commands."""
     p = commands.add_parser(
         "convert",
-        help="write an embedding in fastdx's own format",
         description="Write an embedding in fastdx's own format, which opens in milliseconds.",
         examples="""
   fastdx convert glove.6B.300d.txt -o glove.fdx
@@ -30,13 +29,12 @@ def add(commands: Commands) -> None:
 
     p = commands.add_parser(
         "info",
-        help="describe an embedding file",
         description="Print the words, dimension, metric and lists of an embedding file.",
         examples="  fastdx info glove.fdx",
     )
     p.add_argument("input", metavar="FILE")
     words_options(p)
-    p.set_defaults(run=info)
+    p.set_defaults(run=_info)
 
 
 def _convert(args: argparse.Namespace) -> None:
@@ -47,8 +45,7 @@ def _convert(args: argparse.Namespace) -> None:
     print(f"{args.output}: {embedding!r}, {size:,} bytes", file=sys.stderr)
 
 
-def info(args: argparse.Namespace) -> None:
-    """Describe an embedding file."""
+def _info(args: argparse.Namespace) -> None:
     with step("reading"):
         embedding = load(args, args.input)
     words = embedding.words

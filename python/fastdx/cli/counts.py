@@ -21,7 +21,6 @@ def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "counts",
-        help="estimate shares of written words from released files, with intervals",
         description="Estimate the share of words of a lexicon in the texts that were written, from "
         "the released texts. Reads an output of fastdx privatize and its channel card, "
         "FILE.channel.json. Each text is a document; in plain text each line is one. The intervals "

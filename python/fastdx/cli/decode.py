@@ -20,7 +20,6 @@ from fastdx.cli.drawing import texts_of
 from fastdx.cli.formats import Opener, format_named
 from fastdx.cli.messages import Bar, CommandError, step, tell
 from fastdx.cli.options import (
-    SHORT,
     Commands,
     MechanismOptions,
     mechanism_options,
@@ -47,12 +46,11 @@ def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "decode",
-        help="reconstruct the likely or certain text of a release",
         description="Decode released texts by the mechanism's law and a public model of language. "
         "The output is marked as reconstructed: it looks like the written text, but most of it may "
         "be invented. The command also prints a statement about the reconstruction.",
         examples=EXAMPLES,
-        short=f"channel prior view at_least column to output quiet {SHORT}",
+        short="channel prior view column output epsilon",
     )
     p.add_argument("files", nargs="*", metavar="FILE", help="released texts: one text per file, or "
                    "records with --column; by default standard input")  # fmt: skip
@@ -85,8 +83,6 @@ def _decode(args: argparse.Namespace) -> None:
 
     if not 0 < args.at_least <= 1:
         raise CommandError(f"--at-least must be above 0 and at most 1, got {args.at_least}")
-    if args.mechanism == "bag":
-        raise CommandError("decode takes mechanisms of words, not --mechanism bag")
     channel = _channel(args)
     prior = _prior(args, channel)
     parts, guarantee = [], ""

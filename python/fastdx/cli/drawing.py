@@ -12,11 +12,10 @@ from fastdx._core import JsonBlock, Replacements, Texts, privatize_arrow, privat
 from fastdx.cli.formats import FORMATS, Choice, Opener, format_of
 from fastdx.cli.formats.base import Batch, Draw, TextError, leaves
 from fastdx.cli.messages import CommandError
-from fastdx.exceptions import FastdxWarning, UnknownWordError
+from fastdx.exceptions import FastdxWarning
 from fastdx.mechanisms import Mechanism
 
 if TYPE_CHECKING:
-    from fastdx.bags import BagOfWords
     from fastdx.budget import Ledger
 
 
@@ -35,10 +34,10 @@ class Bill:
         self._units: dict[str, tuple[int, int, int]] = {}
         self._wordless = False
 
-    def add(self, parts: Sequence[str | list[str]], accounts: Sequence[str] | None) -> None:
-        """Add the prices of texts or bags of words; refuse a text without a price."""
-        for at, part in enumerate(parts):
-            price, why, units = self._guarantee._price(part)
+    def add(self, texts: Sequence[str], accounts: Sequence[str] | None) -> None:
+        """Add the prices of texts; refuse a text without a price."""
+        for at, text in enumerate(texts):
+            price, why, units = self._guarantee._price(text)
             if why is not None:
                 raise TextError(f"this release has no price: {why}", at)
             account = self._account if accounts is None else accounts[at]
@@ -52,7 +51,7 @@ class Bill:
                 sums.append(price)
                 if len(sums) > 4096:
                     self._prices[account] = [math.fsum(sums)]
-            elif part and isinstance(part, str):
+            elif text:
                 self._no_word(at)
 
     def _no_word(self, at: int) -> None:
@@ -118,12 +117,11 @@ def texts_of(
 class Drawing(Draw):
     """Draws and counts the texts of one output."""
 
-    def __init__(self, mechanism: Mechanism, bags: BagOfWords | None, *, whole: bool) -> None:
+    def __init__(self, mechanism: Mechanism, *, whole: bool) -> None:
         """Store the mechanism; `whole` says that texts are parts of one text (plain text)."""
         self.counts: Counter[str] = Counter()
         self.bill: Bill | None = None
         self._mechanism = mechanism
-        self._bags = bags
         self._whole = whole
         self._kept: Replacements | None = None
 
@@ -136,8 +134,6 @@ class Drawing(Draw):
         """Privatise texts; `accounts` names the account that pays for each."""
         if not texts:
             return []
-        if self._bags is not None:
-            return self._bags_of(self._bags, texts, accounts)
         if self.bill is not None:
             self.bill.add(texts, accounts)
         out, new = self._mechanism.privatize_counted(texts, replacements=self._kept)
@@ -146,7 +142,7 @@ class Drawing(Draw):
 
     def strings(self, block: JsonBlock) -> Texts | list[str]:
         """Privatise the strings of some JSON records."""
-        if self._bags is not None or self.bill is not None or not len(block):
+        if self.bill is not None or not len(block):
             return super().strings(block)
         out, new = privatize_json(self._mechanism, block)
         self.counts.update(new)
@@ -156,12 +152,6 @@ class Drawing(Draw):
         """Privatise an Arrow array of text; in structs, the field that the path names."""
         import pyarrow as pa
 
-        if self._bags is not None:
-            if path or not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
-                raise CommandError("--mechanism bag goes with columns of plain strings only")
-            old = array.to_pylist()
-            new = iter(self.texts([text for text in old if text is not None], accounts))
-            return pa.array([None if t is None else next(new) for t in old], type=array.type)
         if self.bill is not None:
             self.bill.add(list(leaves(array.to_pylist(), path)), accounts)
         with warnings.catch_warnings():
@@ -170,29 +160,3 @@ class Drawing(Draw):
             column, counts = privatize_arrow(self._mechanism, array, path)
         self.counts.update(counts)
         return pa.array(column)
-
-    def _bags_of(
-        self, bags: BagOfWords, texts: list[str], accounts: Sequence[str] | None
-    ) -> list[str]:
-        from fastdx.bags import STOP_WORDS, text_of
-
-        # A document is a line of plain text (line ends stay), or a field.
-        split = [text.split("\n") if self._whole else [text] for text in texts]
-        flat = [part for parts in split for part in parts]
-        for at, text in enumerate(flat):
-            words = [w for w in bags.mechanism.tokenize(text) if w not in STOP_WORDS]
-            new = bags.mechanism.count_tokens(words)
-            if new["unknown"] and bags.mechanism.oov == "error":
-                unknown = next(w for w in words if bags.mechanism.count_tokens([w])["unknown"])
-                error = UnknownWordError()
-                error.word = unknown
-                # The index of the line in a piece of plain text, or of the text in a batch.
-                error.text = at
-                error.start = sum(len(t.encode()) + 1 for t in flat[:at]) if self._whole else 0
-                raise error
-            if self.bill is not None:
-                payers = None if accounts is None else [accounts[at]]
-                self.bill.add([words], payers)
-            self.counts.update(new)
-        drawn = (text_of(bag) for bag in bags.privatize_documents(flat))
-        return ["\n".join(next(drawn) for _ in parts) for parts in split]

@@ -10,12 +10,10 @@ from functools import partial
 import numpy as np
 
 from fastdx._shared import LEAST_TEXTS
-from fastdx.cli import policies
+from fastdx.cli import labelled, policies
 from fastdx.cli.formats import FORMATS
-from fastdx.cli.labelled import Collection
 from fastdx.cli.messages import CommandError, tell
 from fastdx.cli.options import (
-    SHORT,
     Commands,
     MechanismOptions,
     mechanism_options,
@@ -37,15 +35,12 @@ def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "evaluate",
-        help="attack your own texts, and learn from them, with and without privacy",
         description="Run attacks and tasks on your own texts. Attackers name words (alone, in "
         "sentences and repeated), the author of a text, and the authors or members of a model's "
-        "training texts; a task measures how well a model learns. Several policies are judged on "
-        "the same splits of the texts. Writes a page, and JSON beside it; neither holds any of the "
-        "texts. Needs scikit-learn: pip install 'fastdx[evaluate]'.",
+        "training texts; a task measures how well a model learns. The page and the JSON hold none "
+        "of the texts. Needs scikit-learn: pip install 'fastdx[evaluate]'.",
         examples=EXAMPLES,
-        short="only text_column label_column author_column sample trials no_network output "
-        f"markdown quiet {SHORT}",
+        short="text_column label_column author_column output policy epsilon",
     )
     p.add_argument("files", nargs="+", metavar="FILE", help="JSONL, JSON, CSV, TSV or Parquet")
     mechanism_options(p)
@@ -96,8 +91,6 @@ def _drawn(rows: list[dict[str, str]], sample: int, seed: int) -> list[dict[str,
 
 def _judged(args: argparse.Namespace) -> Mechanism | dict[str, Mechanism]:
     """Make the mechanisms to judge."""
-    if args.mechanism == "bag":
-        raise CommandError("evaluate takes mechanisms of words, not --mechanism bag")
     several = args.policy is not None and policies.has_names(args.policy)
     if args.only and not several:
         raise CommandError("--only goes with --policy FILE of several policies")
@@ -110,8 +103,7 @@ def _judged(args: argparse.Namespace) -> Mechanism | dict[str, Mechanism]:
 def _evaluate(args: argparse.Namespace) -> None:
     if args.sample < 0:
         raise CommandError(f"--sample must be at least 0, got {args.sample}")
-    collection = Collection.of(args)
-    rows, left_out = collection.read()
+    rows, left_out = labelled.read(args)
     rows = _drawn(rows, args.sample, args.split_seed)
     if len(rows) < LEAST_TEXTS:
         raise CommandError(f"an evaluation needs at least {LEAST_TEXTS} texts, got {len(rows)}")
@@ -126,8 +118,8 @@ def _evaluate(args: argparse.Namespace) -> None:
         return None if name is None else [row[name] for row in rows]
 
     found = evaluate(
-        judged, [row[collection.text] for row in rows], labels=column(collection.label),
-        authors=column(collection.author), trials=args.trials, attacked=args.attacked,
+        judged, [row[args.text_column] for row in rows], labels=column(args.label_column),
+        authors=column(args.author_column), trials=args.trials, attacked=args.attacked,
         seed=args.split_seed, network=not args.no_network,
         progress=partial(tell, quiet=args.quiet),
         command=shlex.join(["fastdx", *sys.argv[1:]]),

@@ -1,4 +1,4 @@
-"""``fastdx index`` builds, checks and describes files of neighbour lists and an embedding."""
+"""``fastdx index`` builds and checks files of neighbour lists and an embedding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 from fastdx import Tem
 from fastdx._core import check_index
-from fastdx.cli.convert import info
 from fastdx.cli.messages import CommandError, step
 from fastdx.cli.options import (
     COVER,
@@ -26,8 +25,7 @@ def add(commands: Commands) -> None:
     """Add the command."""
     index = commands.add_parser(
         "index",
-        help="build and check files of neighbour lists for Tem",
-        description="Build, check and describe index files. An index file stores neighbour lists "
+        description="Build and check index files. An index file stores neighbour lists "
         "for Tem with the embedding; all workers share its memory.",
         examples="""
   fastdx index build --embedding glove.fdx -o glove.index
@@ -68,14 +66,6 @@ def add(commands: Commands) -> None:
                    help="the number of lists to compute again (default 1000)")  # fmt: skip
     p.add_argument("--all", action="store_true", help="compute the lists of all words again")
     p.set_defaults(run=_index_check)
-    p = kinds.add_parser(
-        "info",
-        help="describe an index file",
-        examples="  fastdx index info glove.index",
-    )
-    p.add_argument("input", metavar="FILE")
-    words_options(p)
-    p.set_defaults(run=info)
 
 
 def _index_build(args: argparse.Namespace) -> None:

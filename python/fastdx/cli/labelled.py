@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from fastdx.cli.formats import Choice, Opener, format_of
@@ -19,66 +18,45 @@ LONGEST_BYTES = 64 << 20
 """The most bytes of a line. The whole file is in memory."""
 
 
-@dataclass(frozen=True)
-class Collection:
-    """Files of records, and the names of the fields to read."""
+def read(args: argparse.Namespace) -> tuple[list[dict[str, str]], int]:
+    """Return the records with a text, a label and an author as asked, and the number of others."""
+    names = (args.text_column, args.label_column, args.author_column)
+    columns = [name for name in names if name is not None]
+    if len(set(columns)) < len(columns):
+        raise CommandError("--text-column, --label-column and --author-column must differ")
+    opener = Opener(Bar(None, True), args.encoding)
+    rows, left_out = [], 0
+    for name in args.files:
+        # The name or the content of each file decides, if no format is given.
+        kind = args.format or format_of(name, opener).name
+        if kind == "text":
+            raise CommandError(f"{name}: plain text has no columns (see --format)")
+        for at, record in _records(name, kind, opener, columns):
+            row = _row(at, record, columns)
+            if len(row) == len(columns):
+                rows.append(row)
+            else:
+                left_out += 1
+    return rows, left_out
 
-    files: list[str]
-    format: str | None
-    """The format of all files. None: the name or the content of each file decides."""
-    encoding: str | None
-    text: str
-    """The field of the text."""
-    label: str | None
-    author: str | None
 
-    @classmethod
-    def of(cls, args: argparse.Namespace) -> Collection:
-        """Read the options."""
-        found = cls(args.files, args.format, args.encoding, args.text_column, args.label_column,
-                    args.author_column)  # fmt: skip
-        if len(set(found.columns)) < len(found.columns):
-            raise CommandError("--text-column, --label-column and --author-column must differ")
-        return found
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of the fields."""
-        return [name for name in (self.text, self.label, self.author) if name is not None]
-
-    def read(self) -> tuple[list[dict[str, str]], int]:
-        """Return the records with all of these fields, and the number of other records."""
-        opener = Opener(Bar(None, True), self.encoding)
-        rows, left_out = [], 0
-        for name in self.files:
-            kind = self.format or format_of(name, opener).name
-            if kind == "text":
-                raise CommandError(f"{name}: plain text has no columns (see --format)")
-            for at, record in _records(name, kind, opener, self.columns):
-                row = self._row(at, record)
-                if len(row) == len(self.columns):
-                    rows.append(row)
-                else:
-                    left_out += 1
-        return rows, left_out
-
-    def _row(self, at: str, record: dict[str, Any]) -> dict[str, str]:
-        """Return the fields that are not empty."""
-        row = {}
-        for column in self.columns:
-            value = record.get(column)
-            if column not in record:
-                message = f"{at}: none of its {len(record)} fields is called {column!r}"
-                raise CommandError(message, ", ".join(map(repr, record)))
-            if value is None or value == "":
-                continue
-            kind = type(value).__name__
-            if column == self.text and not isinstance(value, str):
-                raise CommandError(f"{at}: field {column!r} holds a {kind}, not text")
-            if not isinstance(value, (str, int, float, bool)):
-                raise CommandError(f"{at}: field {column!r} holds a {kind}, no label")
-            row[column] = str(value)
-        return row
+def _row(at: str, record: dict[str, Any], columns: list[str]) -> dict[str, str]:
+    """Return the fields that are not empty; the first column is that of the text."""
+    row = {}
+    for column in columns:
+        value = record.get(column)
+        if column not in record:
+            message = f"{at}: none of its {len(record)} fields is called {column!r}"
+            raise CommandError(message, ", ".join(map(repr, record)))
+        if value is None or value == "":
+            continue
+        kind = type(value).__name__
+        if column == columns[0] and not isinstance(value, str):
+            raise CommandError(f"{at}: field {column!r} holds a {kind}, not text")
+        if not isinstance(value, (str, int, float, bool)):
+            raise CommandError(f"{at}: field {column!r} holds a {kind}, no label")
+        row[column] = str(value)
+    return row
 
 
 def _records(

@@ -17,7 +17,6 @@ class CommandError(Exception):
     """
 
     def __init__(self, message: str, shown: str = "") -> None:
-        """Store the message and the content."""
         super().__init__(message)
         self.shown = shown
 
@@ -41,7 +40,6 @@ class Bar:
     """A line that shows progress on a terminal; without a terminal it shows nothing."""
 
     def __init__(self, total: int | None, quiet: bool) -> None:
-        """Start the clock."""
         self.total = total
         self.done = 0
         self.shown = self.start = time.monotonic()

@@ -21,9 +21,6 @@ from fastdx.mechanisms import MECHANISMS, Mechanism
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
-BAG = "bag"
-"""``--mechanism bag`` makes bags of words with the mechanism of ``--words``."""
-
 RECOMMENDED: dict[str, Any] = {"epsilon": RECOMMENDED_EPSILON, "language": "rank",
                                "exclude": "offensive"}  # fmt: skip
 """The keys of a Spec that the recommended policy sets."""
@@ -235,8 +232,6 @@ OPTIONS = {option.name: option for group in GROUPS.values() for option in group}
 LAW = ("gamma", "beta", "mixing", "tuning")
 """The numbers that mechanisms take besides ε."""
 COVER = ("cover", "balance", "cover-file", "exclude")
-SHORT = "policy epsilon mechanism cover embedding"
-"""The options of a mechanism that a short help shows."""
 
 
 def add_options(p: argparse._ActionsContainer, *names: str) -> None:
@@ -270,12 +265,9 @@ def mechanism_options(p: argparse.ArgumentParser) -> None:
                                "that replaces the other options of the mechanism: a Spec (JSON or "
                                "TOML), or policies as for the service, of which FILE:NAME chooses "
                                "one")  # fmt: skip
-            group.add_argument("--mechanism", choices=(*MECHANISMS, BAG), metavar="NAME",
+            group.add_argument("--mechanism", choices=tuple(MECHANISMS), metavar="NAME",
                                help="%(choices)s; by default the recommended policy, or tem on "
-                               "other words than the built-in ones; bag: turn each line or field "
-                               "into a bag of words, see --words")  # fmt: skip
-            group.add_argument("--words", choices=tuple(MECHANISMS), metavar="NAME",
-                               help="bag: what draws its words (default tem)")  # fmt: skip
+                               "other words than the built-in ones")  # fmt: skip
         for option in options:
             option.add(group)
 
@@ -309,8 +301,6 @@ class MechanismOptions(NamedTuple):
 
     spec: dict[str, Any]
     """The Spec of the mechanism."""
-    bag: bool
-    """Whether texts become bags of words."""
     quiet: bool
     file: str | None = None
     """The file that `spec` is from, if ``--policy`` names one."""
@@ -322,16 +312,11 @@ class MechanismOptions(NamedTuple):
     @classmethod
     def of(cls, args: argparse.Namespace) -> MechanismOptions:
         """Read the options, and refuse those that contradict each other."""
-        bag = args.mechanism == BAG
-        if args.words and not bag:
-            raise CommandError("--words goes with --mechanism bag")
-        if args.skip and bag:
-            raise CommandError("--skip does not go with --mechanism bag")
         if args.policy not in (None, "recommended"):
             refuse_beside(args, "--policy")
             policy = policies.one(args.policy)
-            return cls(policy.spec, bag, args.quiet, args.policy, False, policy.allow_unchanged)
-        named = args.words if bag else args.mechanism
+            return cls(policy.spec, args.quiet, args.policy, False, policy.allow_unchanged)
+        named = args.mechanism
         spec = {"mechanism": named or "tem", **spec_of(args)}
         recommended = "index" not in spec and (
             named is None or (named == "tem" and args.epsilon is None)
@@ -342,7 +327,7 @@ class MechanismOptions(NamedTuple):
             spec = RECOMMENDED | spec
         # A report on the standard error must be its only line, and says the same.
         quiet = args.quiet or getattr(args, "report", None) is not None
-        return cls(spec, bag, quiet, None, recommended)
+        return cls(spec, quiet, None, recommended)
 
     @property
     def policy(self) -> str | None:
@@ -365,8 +350,8 @@ class MechanismOptions(NamedTuple):
 
 def refuse_beside(args: argparse.Namespace, option: str, *allowed: str) -> None:
     """Refuse options of the mechanism beside an option that describes all of it."""
-    given = [f"--{name}" for name in ("mechanism", "words", "policy")
-             if getattr(args, name) not in (None, BAG) and option != f"--{name}"]  # fmt: skip
+    given = [f"--{name}" for name in ("mechanism", "policy")
+             if getattr(args, name) is not None and option != f"--{name}"]  # fmt: skip
     given += [f"--{o.name}" for o in OPTIONS.values()
               if getattr(args, o.dest) != o.default]  # fmt: skip
     if more := [name for name in given if name not in allowed]:

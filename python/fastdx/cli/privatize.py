@@ -22,20 +22,17 @@ from fastdx.cli.formats.opening import LONGEST_BYTES
 from fastdx.cli.jobs import Job, jobs, streams
 from fastdx.cli.messages import Bar, CommandError
 from fastdx.cli.options import (
-    BAG,
-    SHORT,
     Commands,
     MechanismOptions,
     mechanism_options,
     refuse_unchanged,
     show_text,
 )
-from fastdx.cli.resume import Finished, Hashed, hash_of
+from fastdx.cli.resume import Finished, Hashed
 from fastdx.cli.summary import Totals
 from fastdx.mechanisms import Mechanism
 
 if TYPE_CHECKING:
-    from fastdx.bags import BagOfWords
     from fastdx.budget import Ledger
 
 EXAMPLES = """
@@ -54,12 +51,12 @@ def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "privatize",
-        help="replace the words of text, CSV, JSON or Parquet",
         description="Replace the words of text by words drawn with metric differential privacy. "
         "White space, punctuation and the number of words are not protected. Columns that "
         "--column does not name are not protected either.",
         examples=EXAMPLES,
-        short=f"column format output in_place output_dir report quiet ledger {SHORT}",
+        short="column format output in_place output_dir report quiet ledger policy epsilon "
+        "mechanism cover embedding",
     )
     p.add_argument("files", nargs="*", default=[], metavar="FILE",
                    help="files, patterns in quotes, folders; '-' or none: stdin")  # fmt: skip
@@ -173,8 +170,7 @@ def _privatize(args: argparse.Namespace) -> None:
     _check(args)
     asked = MechanismOptions.of(args)
     choice = Choice(tuple(args.column), args.account_column, not args.no_header,
-                    _delimiter(args.delimiter), by_line=asked.bag,
-                    longest=args.max_record << 20)  # fmt: skip
+                    _delimiter(args.delimiter), longest=args.max_record << 20)  # fmt: skip
     bar = Bar(None, args.quiet)
     opener = Opener(bar, args.encoding)
     total = Totals()
@@ -187,18 +183,13 @@ def _privatize(args: argparse.Namespace) -> None:
     # The pieces of plain text are one text, so one call must keep their replacements.
     mechanism = asked.make(pieces=not choice.columns)
     refuse_unchanged(mechanism, allowed=args.allow_unchanged or asked.allow_unchanged)
-    bags = None
-    if asked.bag:
-        from fastdx.bags import BagOfWords  # most runs draw none, and need not wait for it
-
-        bags = BagOfWords(mechanism)
     finished = None
     if args.output_dir:
-        parameters = hash_of(_released_by(args, choice, mechanism))
+        parameters = _released_by(args, choice, mechanism)
         finished = Finished(Path(args.output_dir), parameters)
     names = [name for job in wanted for name in job.names]
     bar.total = None if "-" in names else sum(Path(name).stat().st_size for name in names)
-    run = _Run(args, choice, mechanism, bags, opener, ledger, finished, total)
+    run = _Run(args, choice, mechanism, opener, ledger, finished, total)
     try:
         for job in wanted:
             if args.resume and finished and finished.has(job.names[0], str(job.output)):
@@ -210,7 +201,7 @@ def _privatize(args: argparse.Namespace) -> None:
         bar.clear()
     if not mechanism._has_history:
         total.nearly = mechanism._nearly_always_unchanged()
-    summary.report(args, asked.policy, mechanism, bags, total)
+    summary.report(args, asked.policy, mechanism, total)
 
 
 def _released_by(args: argparse.Namespace, choice: Choice, mechanism: Mechanism) -> dict[str, Any]:
@@ -221,8 +212,7 @@ def _released_by(args: argparse.Namespace, choice: Choice, mechanism: Mechanism)
     for key in ("pad", "cache_bytes", "threads"):
         spec.pop(key, None)
     return {
-        "spec": spec, "bag": args.mechanism == BAG, "format": args.format,
-        "encoding": args.encoding, "choice": chosen,
+        "spec": spec, "format": args.format, "encoding": args.encoding, "choice": chosen,
         "ledger": args.ledger and [args.ledger, args.account, args.account_column],
         "version": __version__,
     }  # fmt: skip
@@ -253,7 +243,6 @@ class _Run(NamedTuple):
     args: argparse.Namespace
     choice: Choice
     mechanism: Mechanism
-    bags: BagOfWords | None
     opener: Opener
     ledger: Ledger | None
     finished: Finished | None
@@ -262,7 +251,7 @@ class _Run(NamedTuple):
     def make(self, job: Job) -> None:
         """Make an output; it gets its name when it is complete and paid for."""
         whole = not self.choice.columns
-        drawing = Drawing(self.mechanism, self.bags, whole=whole)
+        drawing = Drawing(self.mechanism, whole=whole)
         if self.ledger is not None:
             drawing.bill = Bill(self.ledger, self.mechanism, self.args.account, whole=whole)
         form = job.kind(self.choice)
@@ -306,7 +295,7 @@ class _Run(NamedTuple):
         """Return the channel card of an output file, or note why it has none."""
         if self.args.no_channel_card or job.output is None or streams(job.output):
             return None
-        self.total.no_card = "bags have none" if self.bags is not None else no_card(self.mechanism)
+        self.total.no_card = no_card(self.mechanism)
         return None if self.total.no_card else card_of(self.mechanism)
 
 

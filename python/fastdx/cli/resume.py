@@ -52,13 +52,6 @@ def hash_of_file(path: str) -> str:
     return digest.hexdigest()
 
 
-def hash_of(parameters: dict[str, Any]) -> str:
-    """Return the SHA-256 of parameters."""
-    from hashlib import sha256
-
-    return sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()
-
-
 class Finished:
     """The record of earlier runs into a folder, for ``--resume``.
 
@@ -68,17 +61,12 @@ class Finished:
     guesses about short texts.
     """
 
-    def __init__(self, folder: Path, parameters: str) -> None:
-        """Read the record of a folder, if there is one.
+    def __init__(self, folder: Path, parameters: dict[str, Any]) -> None:
+        """Read the record of a folder, if there is one; `parameters` decide the outputs."""
+        from hashlib import sha256
 
-        Parameters
-        ----------
-        folder : Path
-            Where outputs are written.
-        parameters : str
-            A hash of all parameters that decide the output.
-        """
-        self.folder, self.parameters = folder, parameters
+        self.folder = folder
+        self.parameters = sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()
         self._file = self.folder / MANIFEST
         self._entries: dict[str, dict[str, Any]] = {}
         with contextlib.suppress(FileNotFoundError):

@@ -25,7 +25,6 @@ def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "serve",
-        help="answer requests over HTTP",
         usage="fastdx serve [OPTIONS]",
         description="Privatise texts over HTTP under named policies. This command replaces itself "
         "by the program fastdx-serve (pip install 'fastdx[serve]') and passes all options to it.",

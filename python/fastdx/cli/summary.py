@@ -8,15 +8,12 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastdx._shared.replace import open_output
 from fastdx._types import Unchanged
 from fastdx.cli.formats import Released
 from fastdx.mechanisms import Mechanism
-
-if TYPE_CHECKING:
-    from fastdx.bags import BagOfWords
 
 OOV = {"random": "drawn at random", "error": "refused", "drop": "left out", "mask": "masked",
        "keep": "RELEASED"}  # fmt: skip
@@ -38,22 +35,14 @@ class Totals:
     """The number of different words of these texts that come back unchanged nearly always."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
         self.counts: Counter[str] = Counter()
         self.left = Released()
         self.files: list[dict[str, Any]] = []
         self.charged: dict[str, float] = {}
 
 
-def report(
-    args: argparse.Namespace,
-    policy: str | None,
-    word: Mechanism,
-    bags: BagOfWords | None,
-    total: Totals,
-) -> None:
+def report(args: argparse.Namespace, policy: str | None, word: Mechanism, total: Totals) -> None:
     """Print or write counts, warnings about unprotected parts, and the guarantee."""
-    mechanism = word if bags is None else bags
     warned = list(_warnings(word, total, show_text=args.show_text))
     if args.report:
         report = {
@@ -69,8 +58,6 @@ def report(
             "warnings": warned,
             "no_channel_card": total.no_card,
         }
-        if bags is not None:
-            report["bag"] = str(bags.guarantee.with_bits())
         line = json.dumps(report, ensure_ascii=False)
         if args.report_file:
             with open_output(args.report_file) as out:
@@ -83,15 +70,12 @@ def report(
     for warning in warned:
         print(f"fastdx: warning: {warning}", file=sys.stderr)
     if args.guarantee:
-        print(mechanism.guarantee.with_bits(), file=sys.stderr)
+        print(word.guarantee.with_bits(), file=sys.stderr)
 
 
 def _line(word: Mechanism, total: Totals) -> str:
     counts = total.counts
-    line = f"{counts['words']:,} words; "
-    # Unchanged words of bags are not counted, because a bag has no order.
-    if "unchanged" in counts:
-        line += f"{counts['unchanged']:,} came back unchanged; "
+    line = f"{counts['words']:,} words; {counts['unchanged']:,} came back unchanged; "
     line += f"{counts['unknown']:,} were not in the vocabulary ({OOV[word.oov]})"
     if counts["skipped"]:
         line += f"; {counts['skipped']:,} were skipped"

@@ -26,7 +26,6 @@ def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "try",
-        help="show what becomes of a sentence, and what a reader could still say",
         description="Replace the words of a sentence by the recommended policy, at three ε, and "
         "show what each word could have become, the bound for a pair of words, and what a reader "
         "of the release would name.",

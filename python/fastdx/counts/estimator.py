@@ -55,7 +55,6 @@ class Share:
     """How often such intervals hold the share, at least."""
 
     def __str__(self) -> str:
-        """Return it as a sentence."""
         return (f"{self.value:.2%} of all words ({self.low:.2%} to {self.high:.2%} with "
                 f"{self.confidence:.0%} confidence, {self.documents:,} documents; "
                 f"of that ±{self.bias:.2%} is bias)")  # fmt: skip
@@ -108,7 +107,6 @@ class Estimator:
     """
 
     def __init__(self, channel: Channel, prior: Prior = None) -> None:
-        """Check the channel and the prior."""
         check_type("channel", channel, Channel)
         if channel.mechanism.consistent == "call":
             raise ParameterError(
@@ -185,13 +183,11 @@ class Estimator:
         return self
 
     def __add__(self, other: object) -> Estimator:
-        """Return an estimator of the documents of both."""
         if not isinstance(other, Estimator):
             return NotImplemented
         return self._empty().merge(self).merge(other)
 
     def __radd__(self, other: object) -> Estimator:
-        """Let `sum` begin with 0."""
         return self._empty().merge(self) if other == 0 else NotImplemented
 
     def _empty(self) -> Estimator:
@@ -416,7 +412,6 @@ class Estimator:
         return {**self.__dict__, "_fitted": {}}
 
     def __repr__(self) -> str:
-        """Return how much was counted."""
         return f"Estimator({self.documents:,} documents, {self.words:,} words)"
 
 

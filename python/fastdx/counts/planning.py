@@ -52,7 +52,6 @@ class Plan:
         return self.documents > WORSE * self.response
 
     def __str__(self) -> str:
-        """Return it as sentences."""
         asked = f"A share of {self.share:.2%} within ±{self.wanted:.2%}"
         if math.isinf(self.documents):
             says = (f"{asked}: no number of documents is enough, since the bias alone is "

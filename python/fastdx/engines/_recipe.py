@@ -230,7 +230,6 @@ class PrivateColumns:
     """
 
     def __init__(self, columns: str | Iterable[str], recipe: Recipe) -> None:
-        """Store the parameters."""
         self.names, self.recipe = column_names(columns), recipe
 
     def __call__(self, batch: Any) -> Any:

@@ -29,7 +29,6 @@ class _TakesTexts(BaseEstimator):  # type: ignore[misc]
     """An estimator whose X are texts, among which some may be missing."""
 
     def __sklearn_tags__(self) -> Any:
-        """Say that it takes texts."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string = tags.input_tags.allow_nan = True
         tags.input_tags.two_d_array = False
@@ -127,7 +126,6 @@ class Privatizer(_Private, OneToOneFeatureMixin, TransformerMixin, _TakesTexts):
         index: str | PathLike[str] | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
-        """Keep the parameters; `fit` checks them."""
         self.mechanism = mechanism
         self.epsilon = epsilon
         self.index = index
@@ -139,7 +137,6 @@ class Privatizer(_Private, OneToOneFeatureMixin, TransformerMixin, _TakesTexts):
         return self._recipe().mechanism().guarantee
 
     def __sklearn_tags__(self) -> Any:
-        """Say that it needs no `fit`, and draws."""
         tags = super().__sklearn_tags__()
         tags.requires_fit, tags.non_deterministic = False, True
         return tags
@@ -198,7 +195,6 @@ class PosteriorFeatures(TransformerMixin, _TakesTexts):  # type: ignore[misc]
         directions: int | None = None,
         least: float = 1e-3,
     ) -> None:
-        """Keep the parameters; `fit` checks them."""
         self.channel = channel
         self.prior = prior
         self.kind = kind
@@ -297,7 +293,6 @@ class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
         rounds: int = 30,
         alpha: float = 1.0,
     ) -> None:
-        """Keep the parameters; `fit` checks them."""
         self.channel = channel
         self.prior = prior
         self.rounds = rounds

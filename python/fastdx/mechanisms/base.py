@@ -240,18 +240,7 @@ class Mechanism(MechanismCore):
         ledger: LedgerLike | None = None,
         account: str | None = None,
     ) -> str:
-        """Describe the guarantee for one audience.
-
-        Parameters
-        ----------
-        audience : 'engineer', 'user' or 'reviewer', optional
-            'engineer': the sentence that `guarantee` prints. 'user': a paragraph in plain words for
-            the people whose words are protected. 'reviewer': a release record in Markdown that a
-            data-protection officer reads, fills in and signs.
-        ledger : fastdx.budget.Ledger, optional
-            A ledger whose budget and spending the record shows.
-        account : str, optional
-            The account of the ledger that the record shows; by default all accounts.
+        """Describe the guarantee for one audience, as `Guarantee.describe` does.
 
         Examples
         --------
@@ -405,7 +394,6 @@ class Mechanism(MechanismCore):
                 "language": self._given_language()}  # fmt: skip
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return a function and arguments that make an equal object (pickle's protocol)."""
         return type(self)._from_spec, (self._given_spec(), self._held())
 
     def __eq__(self, other: object) -> bool:
@@ -415,11 +403,9 @@ class Mechanism(MechanismCore):
         return self is other or self._complete_spec(False) == other._complete_spec(False)
 
     def __hash__(self) -> int:
-        """Hash the `spec`."""
         return hash(self._complete_spec(False))
 
     def __repr__(self) -> str:
-        """Show the space and the parameters."""
         shown = f"{type(self).__name__}({self._shown_space}, {self._shown()}, oov={self.oov!r}"
         if (remap := self.remap) is not None:
             shown += f", remap={remap!r}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fastdx._core import Embedding
-from fastdx._shared.rounded import near, up
+from fastdx._shared.rounded import up
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
@@ -77,5 +77,4 @@ class Mahalanobis(Mechanism):
         return float(self._details["mixing"])
 
     def _shown(self) -> str:
-        nominal, mixing = up(self.nominal), near(self.mixing)
-        return f"{super()._shown()}, nominal {nominal}, mixing={mixing}"
+        return f"{super()._shown()}, nominal {up(self.nominal)}, mixing={self.mixing:.4g}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from fastdx._core import Cover, Embedding, MechanismCore, WordGraph, read_spec
+from fastdx._core import Cover, Embedding, MechanismCore, NgramPrior, WordGraph, read_spec
 from fastdx.exceptions import InputTypeError
 from fastdx.mechanisms.base import Mechanism
 from fastdx.mechanisms.finite_law import FiniteLaw, LawLike
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from fastdx._types import LanguageModel, Ngrams
+    from fastdx._types import LanguageModel
 
 KINDS: dict[str, type[Mechanism]] = {**MECHANISMS, FiniteLaw.name: FiniteLaw}
 """Every mechanism that a Spec can describe, by its name."""
@@ -42,7 +42,7 @@ def from_spec(
     cover: Cover | None = None,
     remap: Cover | None = None,
     law: ArrayLike | Callable[[int], ArrayLike] | LawLike | None = None,
-    language: str | PathLike[str] | ArrayLike | LanguageModel | Ngrams | None = None,
+    language: str | PathLike[str] | ArrayLike | LanguageModel | NgramPrior | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Mechanism:
     """Make the mechanism that a Spec describes, with the same law and the same guarantee.

@@ -12,6 +12,7 @@ from fastdx._core import (
     Cover,
     Embedding,
     MechanismCore,
+    NgramPrior,
     WordGraph,
     check_index,
     mechanism_base,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Self, Unpack
 
-    from fastdx._types import LanguageModel, Ngrams
+    from fastdx._types import LanguageModel
 
 RECOMPUTED = 1000
 """The number of words whose lists ``verify='recompute'`` computes again."""
@@ -111,7 +112,7 @@ class Tem(Mechanism):
         beta: float | None = None,
         cover: Cover | SupportsIndex | None = None,
         balance: float | None = None,
-        language: str | PathLike[str] | ArrayLike | LanguageModel | Ngrams | None = None,
+        language: str | PathLike[str] | ArrayLike | LanguageModel | NgramPrior | None = None,
         sampler: str = "exact",
         **common: Unpack[Common],
     ) -> Self:
@@ -130,7 +131,7 @@ class Tem(Mechanism):
         beta: float | None = None,
         cover: Cover | SupportsIndex | None = None,
         balance: float | None = None,
-        language: str | PathLike[str] | ArrayLike | LanguageModel | Ngrams | None = None,
+        language: str | PathLike[str] | ArrayLike | LanguageModel | NgramPrior | None = None,
         progress: Callable[[int], object] | None = None,
         **common: Unpack[Common],
     ) -> Self:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fastdx._core import Embedding
-from fastdx._shared.rounded import near
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
@@ -65,5 +64,5 @@ class Vickrey(Mechanism):
         return float(self._details["mixing"])
 
     def _shown(self) -> str:
-        mixing = f", mixing={near(self.mixing)}" if self.mixing else ""
-        return f"{super()._shown()}, tuning={near(self.tuning)}{mixing}"
+        mixing = f", mixing={self.mixing:.4g}" if self.mixing else ""
+        return f"{super()._shown()}, tuning={self.tuning:.4g}{mixing}"

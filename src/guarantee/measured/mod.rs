@@ -136,7 +136,7 @@ impl fmt::Display for WordBits {
 }
 
 /// A number with commas between thousands.
-fn grouped(n: usize) -> String {
+pub(crate) fn grouped(n: usize) -> String {
     match n {
         0..1000 => n.to_string(),
         _ => format!("{},{:03}", grouped(n / 1000), n % 1000),

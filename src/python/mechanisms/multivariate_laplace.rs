@@ -74,12 +74,9 @@ pub(in crate::python) fn laplace_search_quality(
     let quality = run(py, true, |control| {
         quality::measure(laplace, hnsw, ef, &ids, draws, control)
     })?;
-    if let Some(warning) = quality.warning() {
-        warn(py, &warning)?;
+    let found = PySearchQuality::new(&quality, vocabulary.word(quality.worst.1));
+    if let Some(warning) = &found.warning {
+        warn(py, warning)?;
     }
-    let worst_word = vocabulary.word(quality.worst.1).to_owned();
-    Ok(PySearchQuality {
-        quality,
-        worst_word,
-    })
+    Ok(found)
 }

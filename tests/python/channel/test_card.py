@@ -88,7 +88,6 @@ def test_no_card_is_written_where_it_would_say_nothing(folder: Path) -> None:
     for name, why, options in [
         ("seeded.txt", "seed", ("--seed", 1)),
         ("noise.txt", "law", ("--mechanism", "laplace")),
-        ("bag.txt", "bags", ("--mechanism", "bag")),
         ("none.txt", None, ("--no-channel-card",)),
     ]:
         done = run("privatize", "in.txt", *MADE, *options, "-o", name, folder=folder, code=0)

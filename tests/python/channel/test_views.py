@@ -298,7 +298,6 @@ class TestCommand:
         [
             (["--epsilon", "2"], "flu", "--channel describes the whole"),
             (["--at-least", "0"], "flu", "--at-least"),
-            (["--mechanism", "bag"], "flu", "bag"),
             ([], "secretword", "word 0"),
             (["--column", "t"], '{"u": "secretword"}', "1: none of its 1 fields is called 't'"),
             (["--column", "t"], "secretword", "line 1: not JSON"),

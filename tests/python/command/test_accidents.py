@@ -39,7 +39,6 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "convert": ("a 1 2\nb 3 4\n", ["convert", "{in}", "-o", "{out}"]),
     "index": ("a 1 2\nb 3 4\n", ["index", "build", "--embedding", "{in}", "-o", "{out}"]),
     "decode": ("tea\n", ["decode", "{in}", "-o", "{out}"]),
-    "poincare": ("a\tb\n", ["poincare", "train", "{in}", "-o", "{out}"]),
     "a page": ("tea\n", ["calibrate", "--texts", "{in}", "-o", "{out}"]),
 }  # fmt: skip
 
@@ -109,7 +108,7 @@ def test_texts_of_another_language_warn_once() -> None:
     ("line", "message"),
     [
         (["privatise"], "did you mean privatize?"),
-        (["xyz"], "there are try, privatize, calibrate"),
+        (["xyz"], "there are try, privatize, serve"),
         (["decode", "{csv}"], "f.csv: csv needs --column NAME"),
         (["decode", "{text}", "--column", "text"], "f.txt: text takes no --column NAME"),
         (

@@ -245,7 +245,7 @@ def test_index(tmp_path: Path) -> None:
     done = run("index", "build", "--limit", "3000", "--k", "20", "-o", path, "--embedding",
                ROOT / "data" / "default.fdx")  # fmt: skip
     assert done.returncode == 0 and "20 neighbours a word" in done.stderr
-    assert "lists      20" in run("index", "info", path).stdout
+    assert "lists      20" in run("info", path).stdout
     assert run("privatize", "--epsilon", "3", "--embedding", path, stdin="coffee").returncode == 0
     done = run("index", "build", "--limit", "300", "--gamma", "0.5", "-o", path, "--embedding",
                ROOT / "data" / "default.fdx")  # fmt: skip
@@ -330,15 +330,6 @@ def test_hyperbolic(tmp_path: Path) -> None:
     done = run(*poincare, "--epsilon", "2", stdin="cat, dog!", code=0)
     assert done.stdout.split(",")[0] in ("cat", "dog") and "poincare" in done.stderr
     fails("Tem on the Poincaré metric", *poincare, "--epsilon", "0.5", stdin="cat")
-
-
-def test_poincare_train(tmp_path: Path) -> None:
-    edges = tmp_path / "edges.tsv"
-    edges.write_text("dog\tanimal\ncat\tanimal\n")
-    out = tmp_path / "e.fdx"
-    done = run("poincare", "train", edges, "-o", out, "--dim", "2", "--epochs", "3")
-    assert done.returncode == 0 and "mean rank" in done.stderr and "epoch 3 of 3" in done.stderr
-    assert "poincare" in run("info", out).stdout
 
 
 class TestTry:

@@ -254,13 +254,6 @@ class TestLedger:
         assert "would pass the budget" in run(*args, *paid, "--resume").stderr
         assert Ledger(ledger).spent("ann") == spent
 
-    def test_bags_pay_for_the_words_they_release(self, tmp_path: Path) -> None:
-        ledger = tmp_path / "ledger"
-        paid = ("--ledger", ledger, "--account", "ann", "--budget", "90", "-o", tmp_path / "o.txt")
-        done = run("privatize", "--mechanism", "bag", "--epsilon", "3", *paid,
-                   stdin="the coffee\ntea of the house\n")  # fmt: skip
-        assert done.returncode == 0 and Ledger(ledger).spent("ann") == 9.0, done.stderr
-
 
 class TestReport:
     def test_json(self, data: Path, tmp_path: Path, sure: list[str]) -> None:
@@ -277,16 +270,13 @@ class TestReport:
         assert json.loads(path.read_text())["counts"]["replaced"] == 1
 
     def test_words_that_come_back_by_themselves(self) -> None:
-        """Told where the core counts them."""
         from collections import Counter
 
         from fastdx.cli.summary import Totals, _line
 
         total = Totals()
-        total.counts = Counter(words=5, replaced=4, unknown=1)
+        total.counts = Counter(words=5, replaced=4, unknown=1, unchanged=2)
         tem = fastdx.Tem(epsilon=3.0)
-        assert _line(tem, total).startswith("5 words; 1 were not in the vocabulary (drawn at")
-        total.counts["unchanged"] = 2
         assert _line(tem, total).startswith("5 words; 2 came back unchanged; 1 were not")
 
 
@@ -330,7 +320,6 @@ class TestMechanisms:
             (("--metric", "manhattan"), "--metric goes with --embedding"),
             (("--graph", "g", "--embedding", "e", "--limit", "3"), "out --embedding, --limit"),
             (("--cover", "3", "--cover-file", "c"), "exclude each other"),
-            (("--words", "tem"), "--words goes with --mechanism bag"),
             (("--cover", "0"), "--cover must be"), (("--cache", "-1"), "--cache must be"),
             (("--numbers", "3,low"), "--numbers must be EPS or EPS,KEY=VALUE"),
             (("--numbers", "3,unit=-1"), "--numbers: unit must be"),
@@ -379,12 +368,18 @@ class TestHelp:
                 examples += 1
         assert len(COMMANDS) > 7 and examples > 15
 
+    def test_without_a_command_all_are_shown_in_groups(self) -> None:
+        shown = run(code=0).stdout
+        assert shown == run("--help", code=0).stdout and shown.count("\n") <= 40
+        assert all(f"\n  {name} " in shown for name in COMMANDS)
+        assert "\nchoose a policy:\n  calibrate " in shown and "  fastdx try " in shown
+
     def test_a_help_is_short_and_another_is_whole(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COLUMNS", "80")
         split = 0
         for one in parsers(parser()):
             short = one.format_help()
-            assert short.count("\n") <= 60, one.prog
+            assert short.count("\n") <= (60 if one.prog == "fastdx privatize" else 40), one.prog
             options = [a.option_strings[-1] for a in one._actions if a.option_strings]
             if "--help-all" in options:
                 split += 1
@@ -392,7 +387,7 @@ class TestHelp:
                 done = run(*one.prog.split()[1:], "--help-all", code=0)
                 short = done.stdout.partition("examples:")[0]
             assert all(option in short for option in options), one.prog
-        assert split == 4
+        assert split == 5
         groups = run("privatize", "--help", code=0).stdout.split(":\n")
         assert groups[2].endswith("\n\npolicy") and groups[3].startswith("  --policy NAME|FILE ")
 
@@ -444,8 +439,7 @@ class TestPipeline:
 
         pipeline.run(batches(), _Echo(), write)
         assert written == [f"new {i}" for i in range(200)]
-        # Blocks in two queues, and one in the hands of each stage.
-        assert most <= 2 * pipeline.WAITING_BATCHES + 4
+        assert most <= 3  # one in the hands of each stage
 
     @pytest.mark.parametrize("stage", ["read", "draw", "write"])
     def test_an_error_ends_all(self, stage: str) -> None:

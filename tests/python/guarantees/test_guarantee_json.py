@@ -9,9 +9,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-import fastdx
 from fastdx import (
-    BagOfWords,
     Embedding,
     FiniteLaw,
     Guarantee,
@@ -128,16 +126,3 @@ def test_the_command_reports_what_python_gives(tmp_path: Path, command: Command)
         found = reported(command, *plain, *arguments)
         VALIDATOR.validate(found["guarantee"])
         assert found["guarantee"] == mechanism.guarantee.with_bits().to_dict(), arguments
-        assert "bag" not in found
-
-
-def test_a_bags_report_has_its_words_guarantee_and_its_own_sentence(
-    tmp_path: Path, command: Command
-) -> None:
-    path = tmp_path / "e.fdx"
-    words().save(path)
-    found = reported(command, "--embedding", str(path), "--exclude", "none", "--epsilon", "2",
-                     "--mechanism", "bag", "--allow-unchanged")  # fmt: skip
-    tem = Tem(fastdx.Embedding.load(path), 2.0)
-    assert found["guarantee"] == tem.guarantee.with_bits().to_dict()
-    assert found["bag"] == str(BagOfWords(tem).guarantee.with_bits())

@@ -26,7 +26,7 @@ def weak(args: argparse.Namespace) -> bool:
     told = vars(args)
     if not {"allow_unchanged", "cover"} <= told.keys() or any(told.get(name) for name in FILES):
         return False
-    if args.mechanism in ("hyperbolic", "bag"):
+    if args.mechanism == "hyperbolic":
         return False
     args.quiet = True
     return MechanismOptions.of(args).make().unchanged.warning is not None

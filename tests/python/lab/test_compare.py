@@ -13,6 +13,7 @@ import fastdx
 from fastdx import Embedding, FiniteLaw, Tem, WordGraph
 from fastdx.channel import NgramPrior
 from fastdx.cli import main
+from fastdx.cli.compare import STANDARD_NAMES
 from fastdx.lab import laws
 from fastdx.lab.comparison import compare, families, family_names, frontier
 from fastdx.lab.comparison.families import HEADER, VARIANTS
@@ -195,9 +196,7 @@ def test_what_cannot_be_compared(tmp_path: Path, command: Command) -> None:
     PLANE.save(tmp_path / "e.fdx")
     small = ["compare", "--embedding", str(tmp_path / "e.fdx"), "-q"]
     for args, said in (
-        ([*small, "--named", "5%"], "--named goes with --mechanisms"),
-        ([*small, "--bits", "1"], "--bits goes with --mechanisms"),
-        ([*small, "--mechanisms", "tem", "--bits", "1", "--named", "5%"], "not with --named"),
+        ([*small, "--bits", "1", "--named", "5%"], "--bits does not go with --named"),
         ([*small, "--mechanisms", "vickrey-line"], "one dimension"),
         # 32 bytes for each of V² numbers are more than 8 GiB.
         (["compare", "--mechanisms", "tem", "--words", "0", "-q"], "give --words 16384 or less"),
@@ -229,15 +228,15 @@ def test_texts_are_attacked_beside(tmp_path: Path, command: Command) -> None:
     assert row[3] in ("1.49", "1.50")
     assert re.fullmatch(r"[\d.]+% \([\d.]+% to [\d.]+%\)", row[at])
     assert "no more than 1.5 bits" in page
-    page = command(*base, "--graph", "none", "--cover", "3").out
-    assert "## At equal bits a word" in page
-    assert "sentence_high" in page
-    head, _, *rows = [r for r in page.splitlines() if r.startswith("|")]
-    column = head.split(" | ").index("bits")
-    again = rows[rows.index(head) + 2 :]
-    told = [float(r.split(" | ")[column]) for r in again]
-    assert len(told) == 2
-    assert abs(told[0] - told[1]) < 0.06
+
+
+def test_what_is_compared_by_default(tmp_path: Path, command: Command) -> None:
+    PLANE.save(tmp_path / "e.fdx")
+    (tmp_path / "s.txt").write_text("w1 w2\n\nw3 w4\n", "utf-8")
+    page = command("compare", "--embedding", tmp_path / "e.fdx", "--exclude", "none", "-q",
+                   "--sentences", tmp_path / "s.txt").out  # fmt: skip
+    assert page.count("*w3 w4*") == 1 and page.count("- tem-balanced: ") == 2
+    assert all(f"| {name} | " in page for name in STANDARD_NAMES)
 
 
 def test_words_that_are_never_released_are_left_out(tmp_path: Path, command: Command) -> None:

@@ -438,7 +438,6 @@ def test_policies_of_the_command_in_markdown(tmp_path: Path, command: Command) -
         ('{"text": "secret" x\n', [], "line 1: not JSON at character"),
         ('{"body": "secret"}\n', [], "line 1: none of its 1 fields is called 'text'"),
         ('{"text": "a"}\n', ["--label-column", "text"], "must differ"),
-        ('{"text": "a"}\n' * 40, ["--mechanism", "bag"], "not --mechanism bag"),
         ('{"text": "a"}\n', ["--sample", "-1"], "--sample"),
         ('{"text": "a"}\n', [], "at least 40 texts, got 1"),
     ],

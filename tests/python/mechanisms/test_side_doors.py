@@ -186,14 +186,14 @@ class TestErrors:
             fastdx.BagOfWords(strict).privatize({SECRET: -1})
         assert SECRET not in str(wrong.value)
 
-    @pytest.mark.parametrize("kind", ["text", "csv", "jsonl", "parquet", "bag"])
+    @pytest.mark.parametrize("kind", ["text", "csv", "jsonl", "parquet"])
     def test_the_command_gives_the_line(self, tmp_path: Path, command: Command, kind: str) -> None:
         base = ("privatize", "--epsilon", "1", "--oov", "error")
         line, extra = 3, ("--column", "t")
         path = tmp_path / f"in.{kind}"
-        if kind in ("text", "bag"):
+        if kind == "text":
             path.write_text(f"coffee tea\ntea\nwine and {SECRET} tea\n")
-            extra = ("--mechanism", "bag") if kind == "bag" else ()
+            extra = ()
         elif kind == "csv":
             path.write_text(f"id,t\n1,tea\n2,coffee {SECRET}\n")
         elif kind == "jsonl":

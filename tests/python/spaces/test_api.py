@@ -83,15 +83,6 @@ def test_the_default_embedding() -> None:
     assert Tem(epsilon=3.0).embedding.words == e.words
 
 
-def test_gensim_objects() -> None:
-    class KeyedVectors:
-        index_to_key = ["a", "b"]  # noqa: RUF012
-        vectors = np.eye(2, dtype=np.float32)
-
-    e = Embedding.from_gensim(KeyedVectors(), metric="angular")
-    assert e.words == ("a", "b") and e.distance("a", "b") == pytest.approx(np.pi / 2)
-
-
 @pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", ">u4", ">i8"])
 def test_ids_of_any_whole_dtype(small: Embedding, mechanism: type, dtype: str) -> None:
     # Not Tem with γ from β, which changes a word with probability β at every ε.

@@ -309,31 +309,6 @@ def test_liars_with_covers_are_convicted() -> None:
     assert verdict.violated
 
 
-def test_the_comparison(tmp_path: Path, command: Command) -> None:
-    e = Embedding(ENGLISH.words[:300], ENGLISH.vectors[:300])
-    e.save(tmp_path / "e.fdx")
-    (tmp_path / "s.txt").write_text("the first time\n\nI want you\n", "utf-8")
-    page = tmp_path / "page.md"
-    args = ["compare", "--embedding", str(tmp_path / "e.fdx"), "--judge", str(tmp_path / "e.fdx"),
-            "--cover", "5", "--cover", "20", "--sentences", str(tmp_path / "s.txt"),
-            "-o", str(page), "-q"]  # fmt: skip
-    assert main(args) == 0
-    text = page.read_text("utf-8")
-    assert text.count("*I want you*") == 2 and text.count("- Tem, cover k=20:") >= 2
-    assert "similarity" in text and "| MultivariateLaplace |" in text
-    # The built-in hierarchy's words of these, with paths of its own.
-    assert "| Tem, word graph |" in text
-    edges = tmp_path / "edges.tsv"
-    edges.write_text("the\tof\nof\tand\nand\tfirst\n", "utf-8")
-    assert main([*args, "--words", "100", "--graph", str(edges)]) == 0
-    text = page.read_text("utf-8")
-    assert "on 100 words" in text and "The graph has 4 words" in text
-    assert main([*args, "--words", "100", "--graph", "none"]) == 0
-    assert "graph" not in page.read_text("utf-8")
-    Embedding(["a", "b"], [[0.1], [0.2]], metric="manhattan").save(tmp_path / "m.fdx")
-    assert "euclidean" in command("compare", "--embedding", tmp_path / "m.fdx", code=1).err
-
-
 @pytest.mark.parametrize("kind", [Tem, MultivariateLaplace])
 def test_outputs_are_remapped(kind: type[Mechanism]) -> None:
     e = Embedding(E.words[:30], E.vectors[:30])

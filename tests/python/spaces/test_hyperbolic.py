@@ -146,6 +146,8 @@ def test_the_mechanism(tree: Embedding) -> None:
     assert (paper.epsilon, paper.nominal, paper.base) == (2.5, 0.5, "ball")
     assert paper.guarantee.epsilon == 2.5 and "does not hold" in str(paper.guarantee)
     assert "nominal 0.5" in repr(paper)
+    other = paper.with_epsilon(3.0)  # the same noise, whatever becomes of the parameters
+    assert other.base == pickle.loads(pickle.dumps(other)).base == other.spec["base"] == "ball"
     walk = HyperbolicLaplace(tree, 3.0, sampler="metropolis", base="ball")
     assert walk.sample("w1", 20).shape == (20,) and "mixed" in str(walk.guarantee)
     assert m.guarantee.bound("w1", "w2") == np.inf  # seeded

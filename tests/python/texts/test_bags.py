@@ -5,7 +5,6 @@ import json
 import pickle
 from collections import Counter
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from fastdx.lab.evaluation import Attribution, classify_nearest, text_classifier
 from fastdx.lab.noise import multivariate_laplace
 from helpers import SHARED
 from helpers.bounds import slack
-from helpers.command import Command
 from helpers.draws import ALARM, assert_follows
 from helpers.liars import LIES, Lie, tell
 from helpers.spaces import line
@@ -338,30 +336,6 @@ def test_attribution_of_real_authors() -> None:
     found = known.attribute([d["text"] for d in test[::5]]).authors
     right = np.mean([a == d["author"] for a, d in zip(found, test[::5], strict=True)])
     assert right > 0.55  # chance is 0.02
-
-
-def test_the_command_line(tmp_path: Path, command: Command) -> None:
-    a, b = tmp_path / "a.txt", tmp_path / "b.txt"
-    a.write_text("The coffee is hot\n\nA xyzzyx king\n", "utf-8")
-    b.write_text("tea queen", "utf-8")
-    out = command("emd", a, b)
-    expected = fastdx.earth_movers_distance(["coffee", "hot", "king"], ["tea", "queen"], ENGLISH)
-    assert float(out.out) == expected and "1 of 4 words" in out.err
-    b.write_text("xyzzyx", "utf-8")
-    assert "b.txt" in command("emd", a, b, code=1).err
-    bag = ("privatize", "--mechanism", "bag", "--epsilon", "80", "--words", "tem", *SURE)
-    out = command(*bag, a)
-    lines = out.out.split("\n")
-    assert lines[0] == "coffee hot" and lines[1] == "" and len(lines[2].split()) == 2
-    assert "4 words" in out.err and "1 were not in the vocabulary" in out.err
-    # A form feed ends no line; a field of a table is one bag, whatever lines it has.
-    a.write_text("tea\x0ccoffee\n", "utf-8")
-    assert command(*bag, "-q", a).out == "coffee tea\n"
-    table = tmp_path / "t.csv"
-    table.write_text('text\n"tea\nzebra coffee"\n', "utf-8")
-    told = command(*bag, "--column", "text", "-q", table).out
-    assert told.split()[1:] == ["coffee", "tea", "zebra"]
-    command(*bag[:3], "--words", "laplace", "--epsilon", "5", "-q", a)
 
 
 def test_stop_words_are_words() -> None:

@@ -34,7 +34,6 @@ class _Table:
     """A file with its name, its line ends and the places of its text columns."""
 
     def __init__(self, name: str, end: str, first: list[str], choice: Choice) -> None:
-        """Find the columns in the first row, by name or by number."""
         self.name = name
         self.end = end
         self.header = first if choice.header else None
@@ -66,7 +65,6 @@ class Delimited(Format):
     delimiter = ","
 
     def __init__(self, choice: Choice) -> None:
-        """Store how fields are separated."""
         super().__init__(choice)
         delimiter = choice.delimiter or self.delimiter
         self._form: dict[str, Any] = {"delimiter": delimiter, "strict": True}

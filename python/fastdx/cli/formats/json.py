@@ -45,7 +45,6 @@ class _JsonFormat(Format):
     """Objects with the fields that the choice names."""
 
     def __init__(self, choice: Choice) -> None:
-        """Check the fields."""
         super().__init__(choice)
         self.left.content = True
         try:

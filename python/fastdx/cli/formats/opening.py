@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from fastdx._core import Gunzip
-from fastdx._shared.replace import PACKED, zstd_reader
+from fastdx._shared.replace import PACKED, zstd
 from fastdx.cli.messages import CommandError, Progress
 
 LONGEST_BYTES = 16 << 20
@@ -76,32 +75,6 @@ class _Raw(_Around):
         return len(data)
 
 
-class _Gunzipped:
-    """A reader that decompresses a gzip stream."""
-
-    def __init__(self, packed: io.BufferedReader[Any]) -> None:
-        self._packed = packed
-        self._gunzip = Gunzip()
-
-    def read(self, size: int) -> bytes:
-        """Return `size` bytes, or fewer at the end."""
-        parts: list[bytes] = []
-        while size > 0:
-            if data := self._gunzip.read(size):
-                parts.append(data)
-                size -= len(data)
-            elif more := self._packed.read1(1 << 20):
-                self._gunzip.feed(more)
-            elif self._gunzip.complete:
-                break
-            else:
-                raise EOFError
-        return b"".join(parts)
-
-    def close(self) -> None:
-        self._packed.close()
-
-
 class _Utf8(_Around):
     """A stream that converts another encoding to UTF-8."""
 
@@ -140,7 +113,6 @@ class Opener:
     """Opens files ('-' is standard input), decompresses them, and converts them to UTF-8."""
 
     def __init__(self, progress: Progress, encoding: str | None = None) -> None:
-        """Check the encoding."""
         self.progress = progress
         self.encoding = None
         if encoding is not None:
@@ -168,12 +140,11 @@ class Opener:
         start = packed.peek(4)[:4]
         unpacked: BinaryIO = packed
         if start[:2] == ZIPPED:
-            unpacked = io.BufferedReader(_Raw(_Gunzipped(packed), name), 1 << 20)
+            import gzip  # most inputs are plain
+
+            unpacked = io.BufferedReader(_Raw(gzip.GzipFile(fileobj=packed), name), 1 << 20)
         elif start == ZSTANDARD:
-            reader = zstd_reader(packed)
-            if reader is None:
-                raise CommandError(f"{name} is zstd: pip install 'fastdx[zstd]'")
-            unpacked = io.BufferedReader(_Raw(reader, name), 1 << 20)
+            unpacked = io.BufferedReader(_Raw(zstd(packed, "r", name), name), 1 << 20)
         if self._once(name):
             self._kept[name] = unpacked
         return unpacked

@@ -274,8 +274,7 @@ fn unreadable(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x80, 2..=5, ..] => Some(
             "a Python pickle, as gensim saves its .kv and .model; fastdx reads no pickles, because \
-             they can run code: load it with gensim and use Embedding.from_gensim, or save it with \
-             save_word2vec_format",
+             they can run code: save it with gensim's save_word2vec_format",
         ),
         [b'P', b'K', 3, 4, ..] => Some(match first_in_archive(bytes).ends_with(b".npy") {
             true => {
