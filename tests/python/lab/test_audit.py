@@ -81,8 +81,7 @@ def test_the_measured_anchors() -> None:
     loaded = Embedding.load(path)
     # Measured with all words as outputs, so each has a name that a text can hold.
     e = numbered(loaded.vectors)
-    for nominal, measured in ((2.0, 1.535), (3.0, 2.088), (4.0, 2.722), (5.0, 3.196),
-                              (8.0, 4.561), (10.0, 5.419)):  # fmt: skip
+    for nominal, measured in ((2.0, 1.535), (5.0, 3.196), (10.0, 5.419)):
         assert audit.certify(Tem(e, nominal)).epsilon == pytest.approx(measured, abs=6e-4)
 
 
