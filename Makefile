@@ -92,7 +92,7 @@ fetch-engines: $(VENV)/.made ## fetches what test-engines needs, and installs no
 
 .PHONY: test-bounds
 test-bounds: $(STAMP) ## the tests of ε·d bounds and certificates, on new vocabularies with 20 times the draws
-	HYPOTHESIS_PROFILE=explore FASTDX_TEST_FACTOR=20 $(BIN)/python -m pytest tests/python/lab/test_audit.py tests/python/mechanisms/test_bound.py
+	HYPOTHESIS_PROFILE=explore FASTDX_TEST_FACTOR=20 $(BIN)/python -m pytest tests/python/lab/test_audit.py tests/python/mechanisms/test_registry.py
 
 .PHONY: fuzz
 fuzz: $(STAMP) ## fuzzes the readers of files, SECONDS=60 each

@@ -1,7 +1,7 @@
 """Parts that several tests share: paths here, one module for each subject.
 
 pytest finds the package through `pythonpath` in pyproject.toml. A test never imports from another
-test file: `test_helpers.py` checks.
+test file.
 """
 
 import os

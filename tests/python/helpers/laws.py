@@ -34,11 +34,25 @@ def ratios_of(law: Any) -> Numbers:
     return largest
 
 
+def largest_ratio(law: Any, distances: Any = None, groups: Any = None) -> float:
+    """The largest log-ratio per unit of distance, or of any two words, within groups if there are.
+
+    A negative group is compared with none.
+    """
+    ratios = ratios_of(law)
+    d = np.ones_like(ratios) if distances is None else np.asarray(distances)
+    pairs = ~np.eye(len(ratios), dtype=bool)
+    if groups is not None:
+        pairs &= (groups[:, None] == groups) & (groups >= 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.nan_to_num(ratios / d, nan=0.0, posinf=np.inf)
+    each[d == 0] = np.where(ratios > 1e-9, np.inf, 0.0)[d == 0]
+    return float(each[pairs].max(initial=0.0))
+
+
 def loss_of(made: Mechanism | Law) -> float:
     """The largest log-ratio per unit of distance, over all pairs and outputs."""
-    ratios, d = ratios_of(law_of(made)), distances_of(made.space)
-    assert not ratios[d == 0].any()
-    return float((ratios[d > 0] / d[d > 0]).max(initial=0.0))
+    return largest_ratio(law_of(made), distances_of(made.space))
 
 
 def zipf(count: int) -> Numbers:

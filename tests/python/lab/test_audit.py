@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
 import fastdx
-from fastdx import Embedding, HyperbolicLaplace, MultivariateLaplace, Tem, WordGraph
+from fastdx import Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx._core import binomial_bounds
 from fastdx.lab import audit, laws
 from helpers import SHARED, liars
@@ -81,8 +81,7 @@ def test_the_measured_anchors() -> None:
     loaded = Embedding.load(path)
     # Measured with all words as outputs, so each has a name that a text can hold.
     e = numbered(loaded.vectors)
-    for nominal, measured in ((2.0, 1.535), (3.0, 2.088), (4.0, 2.722), (5.0, 3.196),
-                              (8.0, 4.561), (10.0, 5.419)):  # fmt: skip
+    for nominal, measured in ((2.0, 1.535), (5.0, 3.196), (10.0, 5.419)):
         assert audit.certify(Tem(e, nominal)).epsilon == pytest.approx(measured, abs=6e-4)
 
 
@@ -267,66 +266,6 @@ def test_the_slack_is_allowed() -> None:
         sample = randomised_response(1, np.exp(1.5) / (1 + np.exp(1.5)))
         report = audit.likelihood_ratio(sample, [("a", "b")], e, 1.0, slack=more)
         assert report.violated == violated
-
-
-@pytest.mark.parametrize("kind", ["tem", "graph", "laplace", "volume", "ball", "bag"])
-@given(
-    st.integers(2, 12),
-    st.integers(1, 4),
-    st.sampled_from([0.2, 1.0, 4.0]),
-    st.integers(0, 2**32 - 1),
-)
-# A random seed has no simpler one, so a failure is not shrunk.
-@settings(max_examples=8 * LONG, phases=[Phase.generate])
-def test_our_mechanisms_on_random_vocabularies(
-    kind: str, words: int, dim: int, epsilon: float, seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    edges = [(f"w{i}", f"w{rng.integers(i)}") for i in range(1, words)]
-
-    def made(seed: int | None) -> fastdx.Mechanism:
-        if kind == "graph":
-            return Tem(WordGraph(edges), epsilon, seed=seed)
-        if kind == "volume":
-            return HyperbolicLaplace(e, dim - 1 + epsilon, seed=seed)
-        if kind == "ball":
-            return HyperbolicLaplace.from_paper(e, epsilon, seed=seed)
-        return (MultivariateLaplace if kind == "laplace" else Tem)(e, epsilon, seed=seed)
-
-    e = vocabulary(words, dim, seed, "poincare" if kind in ("volume", "ball") else "euclidean")
-    mechanism, more = as_users_draw(made(seed)), slack(made(None).guarantee)
-    space = mechanism.space
-    pairs = [("w0", f"w{i}") for i in range(1, min(words, 5))]
-    draws = 10_000 * LONG
-    if kind == "bag":
-        bags = fastdx.BagOfWords(mechanism)
-        pairs = [(("w0", "w1"), ("w1", "w1")), (("w0", "w0"), ("w0", f"w{words - 1}"))]
-
-        def sample(words: tuple[str, ...], size: int) -> list[tuple[str, ...]]:
-            out = bags.privatize_documents([" ".join(words)] * size, stop_words=None)
-            return [tuple(sorted(b.elements())) for b in out]
-
-        def distance(a: tuple[str, ...], b: tuple[str, ...]) -> float:
-            return 2 * fastdx.earth_movers_distance(a, b, space)
-
-        report = audit.likelihood_ratio(
-            sample, pairs, distance, mechanism.epsilon, draws, 1 - ALPHA, slack=2 * more
-        )
-    else:
-        report = audit.likelihood_ratio(
-            mechanism.sample, pairs, space, mechanism.epsilon, draws, 1 - ALPHA, slack=more
-        )
-    assert not report.violated, str(report)
-
-
-@pytest.mark.parametrize("kind", ["tem", "graph", "laplace", "volume", "ball", "bag"])
-@pytest.mark.parametrize("lie", liars.LIES)
-def test_liars_on_random_vocabularies_are_convicted(
-    lie: liars.Lie, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    liars.tell(monkeypatch, lie)
-    with pytest.raises(AssertionError, match="REFUTED"):
-        test_our_mechanisms_on_random_vocabularies(kind=kind)
 
 
 def test_bad_audits_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,18 @@ from fastdx import Embedding, FiniteLaw, Mechanism, from_spec
 from fastdx.lab import audit, laws
 from fastdx.lab.comparison import Family, families, family_names
 from fastdx.lab.comparison.families import VARIANTS
-from fastdx.lab.laws import Law, largest_loss
+from fastdx.lab.laws import Law
 from fastdx.mechanisms import MECHANISMS
 from helpers.bounds import slack
 from helpers.draws import as_users_draw, assert_follows
-from helpers.laws import distances_of, law_of
+from helpers.laws import distances_of, largest_ratio, law_of
 from helpers.spaces import line, normal, numbered
 
 TINY, HUGE = 1e-6, 1e3
 # The programme's solver sees no constraint beyond its own accuracy: it is asked for less.
-DOMAIN = {"truncated-laplace": (TINY, 0.49), "optimal": (1e-3, 60.0)}
-ON_A_LINE = ("vickrey-line", "truncated-laplace")
+SOLVED = (1e-3, 60.0)
+DOMAIN = {"truncated-laplace": (TINY, 0.49), "optimal": SOLVED, "optimal, stretched": SOLVED}
+ON_A_LINE = ("vickrey-line", "vickrey-line, the second", "truncated-laplace")
 UNPROVED = ("truncated-laplace", "words-blending-boxes")
 """Their loss is infinite, as test_laws.py shows."""
 
@@ -44,6 +46,23 @@ def finite_names() -> list[str]:
 FINITE = finite_names()
 
 
+OWN: dict[str, Callable[[Embedding, float], Law]] = {
+    "santext-plus, half": lambda e, x: laws.santext_plus(e, x, e.words[len(e) // 2 :], replace=0.4),
+    "custext, kept": lambda e, x: laws.custext(e, x, min(4, len(e)), keep=e.words[:1]),
+    "custext, any outputs": lambda e, x: laws.custext(e, x, len(e), partition=False),
+    "neighbours of ranks": lambda e, x: laws.with_neighbors(laws.rank_based(e, x), x),
+    "diffractor, a radius": lambda e, x: laws.one_diffractor(e, x, method="tem", gamma=2),
+    "diffractor, two lines": lambda e, x: laws.one_diffractor(
+        e, x, orders=[np.arange(len(e)), np.argsort(np.sin(np.arange(len(e))))]),
+    "vickrey-line, the second": lambda e, x: laws.vickrey(e, x, 0.9),
+    "syntf, ratings": lambda e, x: laws.syntf(e, x, np.sin(np.outer(*[np.arange(len(e)) + 1] * 2))),
+    "blahut-arimoto, a prior": lambda e, x: laws.blahut_arimoto(e, x, np.arange(len(e)) + 1.0),
+    "optimal, stretched": lambda e, x: laws.optimal(
+        e, x, prior=np.arange(len(e)) + 1.0, dilation=1.2),
+}  # fmt: skip
+"""With other parameters than the registry's."""
+
+
 def test_none_escapes() -> None:
     assert {*laws.NAMES, *VARIANTS, "tem", "response"} == set(FINITE)
     # Mechanisms that are not here have no law, and say so.
@@ -59,6 +78,10 @@ def family(name: str, space: Embedding) -> Family:
     return families(space, [name])[name]
 
 
+def make(name: str, e: Embedding, epsilon: float) -> Mechanism | Law:
+    return OWN[name](e, epsilon) if name in OWN else family(name, e).make(epsilon)
+
+
 def price_of(made: Mechanism | Law) -> tuple[float, np.ndarray | None, np.ndarray | None]:
     """ε proved, the distances that it is per unit of (None: any two words), and the groups."""
     space = made.space
@@ -71,7 +94,7 @@ def price_of(made: Mechanism | Law) -> tuple[float, np.ndarray | None, np.ndarra
     return made.epsilon, distances_of(space), None
 
 
-@pytest.mark.parametrize("name", FINITE)
+@pytest.mark.parametrize("name", [*FINITE, *OWN])
 @settings(max_examples=25)
 @given(
     count=st.integers(1, 9),
@@ -93,15 +116,15 @@ def test_it_is_a_law_at_its_price(
     if (name in ON_A_LINE and alone) or (name == "words-blending-boxes" and count == 1):
         # There is no such law, and the error says what is missing.
         with pytest.raises(fastdx.ParameterError, match=r"distance|safe"):
-            family(name, e)
+            make(name, e, epsilon)
         return
-    made = family(name, e).make(epsilon)
+    made = make(name, e, epsilon)
     matrix = law_of(made)
     assert matrix.shape == (count, count) and np.isfinite(matrix).all()
     assert (matrix >= 0).all() and np.abs(matrix.sum(axis=1) - 1).max() <= 1e-12
     proved, distances, groups = price_of(made)
     assert math.isfinite(proved) or name in UNPROVED
-    lost = largest_loss(matrix, distances, groups)
+    lost = largest_ratio(matrix, distances, groups)
     # Rounding of a probability, per unit of the least distance.
     away = distances_of(e)
     apart = float(away[away > 0].min()) if away.any() else 1.0
@@ -110,7 +133,7 @@ def test_it_is_a_law_at_its_price(
     # The certificate, of the law or of what draws it, is the same number.
     found = audit.certify(made, metric=e)
     assert isinstance(found, audit.LargestLoss)
-    assert found.local == pytest.approx(largest_loss(matrix), rel=1e-6, abs=1e-12)
+    assert found.local == pytest.approx(largest_ratio(matrix), rel=1e-6, abs=1e-12)
     if isinstance(made, Law):
         drawn = FiniteLaw(law=made)
         assert drawn.local is not None
@@ -127,7 +150,7 @@ def test_it_is_a_law_at_its_price(
 def test_what_is_drawn_is_the_law(name: str) -> None:
     dim = 1 if name in ON_A_LINE else 3
     e = normal(25, dim, 4)
-    made = family(name, e).make(0.45 if name in DOMAIN else 2.0)
+    made = make(name, e, 0.45 if name in DOMAIN else 2.0)
     if isinstance(made, Law):
         m: Mechanism = FiniteLaw(law=made, seed=21)
     else:

@@ -1,22 +1,31 @@
 """Whatever is registered is whole: every mechanism by the same tests, by that fact."""
 
+import math
+import os
+from collections.abc import Callable
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import fastdx
-from fastdx import Mechanism
+from fastdx import Embedding, HyperbolicLaplace, Mechanism, MultivariateLaplace, Tem, WordGraph
 from fastdx._core import spec_keys
 from fastdx.cli.options import LAW
 from fastdx.mechanisms import MECHANISMS
-from helpers.bounds import assert_bound
+from helpers.bounds import allowed, assert_bound
 from helpers.command import Command
-from helpers.liars import LIES, Lie, tell
+from helpers.draws import as_users_draw
+from helpers.liars import LIES, Lie, tell, twice_epsilon
 from helpers.registry import KINDS, made, space
+from helpers.spaces import line
 
+# `make test-bounds` sets it: more cases, more draws.
+LONG = int(os.environ.get("FASTDX_TEST_FACTOR", "1"))
 E = [[0.0, 0.1], [1.0, 0.2], [0.9, -1.0], [-1.0, 0.7], [1.0, 0.2], [0.0, -1.2]]
 
 
@@ -59,27 +68,56 @@ def test_it_has_the_face_of_all(kind: type[Mechanism]) -> None:
         kind.make(e, 2.0, nonsense=1)
 
 
-@KINDS
-@settings(max_examples=10)
+def on_a_tree(e: Embedding, epsilon: float, seed: int | None = None) -> Tem:
+    near = enumerate(np.abs(e.vectors[1:, 0]) * len(e), 1)
+    edges = [(f"w{i}", f"w{int(x) % i}") for i, x in near]
+    return Tem(WordGraph(edges), epsilon, seed=seed)
+
+
+def as_published(e: Embedding, epsilon: float, seed: int | None = None) -> Mechanism:
+    return HyperbolicLaplace.from_paper(e, epsilon, seed=seed)
+
+
+BOUNDED: dict[str, tuple[type[Mechanism], Callable[..., Mechanism]]] = {
+    **{name: (kind, partial(made, kind)) for name, kind in MECHANISMS.items()},
+    "tem, no radius": (Tem, partial(made, Tem, gamma=math.inf)),
+    "tem, a radius": (Tem, partial(made, Tem, gamma=0.5)),
+    "tem on a tree": (Tem, on_a_tree),
+    "hyperbolic, as published": (HyperbolicLaplace, as_published),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+# A lie is found at once, and not made smaller.
+@settings(max_examples=10 * LONG, phases=[Phase.generate])
 @given(
     rows=st.lists(st.tuples(*[st.floats(-2, 2)] * 2), min_size=2, max_size=4),
-    epsilon=st.sampled_from([0.3, 1.0, 3.0]),
+    epsilon=st.sampled_from([1e-3, 0.3, 1.0, 3.0, 1e3]),
 )
-def test_the_bound_holds(
-    kind: type[Mechanism], rows: list[tuple[float, float]], epsilon: float
-) -> None:
+def test_the_bound_holds(name: str, rows: list[tuple[float, float]], epsilon: float) -> None:
+    kind, make = BOUNDED[name]
     e = space(kind, [list(r) for r in rows])
-    assert_bound(made(kind, e, epsilon, seed=1), made(kind, e, epsilon).guarantee, 4000)
+    drawn = as_users_draw(make(e, epsilon, seed=1))
+    assert_bound(drawn, make(e, epsilon).guarantee, 10_000 * LONG)
 
 
-@KINDS
-@pytest.mark.parametrize("lie", LIES)
-def test_liars_are_convicted(
-    lie: Lie, kind: type[Mechanism], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(
+    ("lie", "name"), [*product(LIES, BOUNDED), (twice_epsilon, MultivariateLaplace.name)]
+)
+def test_liars_are_convicted(lie: Lie, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tell(monkeypatch, lie)
     with pytest.raises(AssertionError, match="REFUTED"):
-        test_the_bound_holds(kind=kind)
+        test_the_bound_holds(name=name)
+
+
+def test_nothing_is_compared_with_a_guarantee_that_allows_everything() -> None:
+    e = line(0, 1)
+    for m in (Tem(e, 1.0, seed=1), Tem(e, 1.0, sampler="gumbel")):
+        with pytest.raises(AssertionError, match=r"SEEDED|comparison"):
+            assert_bound(m, m.guarantee)
+    skipping = Tem(e, 1.0, skip=["a"]).guarantee
+    with pytest.raises(AssertionError, match="nothing can be refuted"):
+        allowed(skipping, "a", "b")
 
 
 @KINDS

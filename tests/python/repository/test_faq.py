@@ -25,12 +25,6 @@ def test_two_releases_cost_twice_and_a_seed_has_no_guarantee() -> None:
     assert tem.guarantee.void is None and Tem.recommended(seed=1).guarantee.void
 
 
-def test_german_texts_are_warned_of() -> None:
-    text = "Der Kaffee war kalt, und der Kellner war nicht freundlich zu uns."
-    with pytest.warns(UserWarning, match="not in the vocabulary: is it of the language"):
-        Tem.recommended().privatize([text] * 30)
-
-
 @pytest.mark.filterwarnings("ignore", category=UnchangedWarning)
 @pytest.mark.parametrize(("epsilon", "back"), [(2.6, 2), (4, 10), (6, 41)])
 def test_the_table_of_outputs(epsilon: float, back: int) -> None:

@@ -46,11 +46,6 @@ def blocks(page: str) -> list[Block]:
     return found
 
 
-def test_outputs_are_compared_unless_they_are_marked() -> None:
-    page = "```sh\necho 1\n```\n\n```text\n1\n```\n\n```sh\nx\n```\nOne draw:\n\n```text\ny\n```\n"
-    assert blocks(page) == [Block("sh", "echo 1\n", "1\n"), Block("sh", "x\n", None)]
-
-
 def shell(found: list[Block], folder: Path) -> str:
     """Return one script of all blocks; block i writes its output into i.out."""
     lines = ["set -eu -o pipefail", "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT"]
@@ -106,11 +101,3 @@ def test_a_recipe_runs_and_prints_what_it_shows(path: Path, tmp_path: Path) -> N
     for i, block in enumerate(found):
         if block.output is not None:
             assert (own / f"{i}.out").read_text("utf-8") == block.output, block.code
-
-
-def test_recipes_are_short_and_listed() -> None:
-    index = (ROOT / "docs" / "how-to" / "index.md").read_text("utf-8")
-    assert len(RECIPES) > 7
-    for path in RECIPES:
-        assert len(path.read_text("utf-8").split()) <= 300, path.name
-        assert f"](../recipes/{path.name})" in index

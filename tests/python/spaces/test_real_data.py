@@ -32,13 +32,3 @@ def test_the_claim_of_wsdm20_on_glove(shared: Path) -> None:
         ours = unchanged[list(words).index(w)]
         p = max((kept + ours) / 2000, 0.005)
         assert abs(int(kept) - int(ours)) < 6 * np.sqrt(2 * 1000 * p * (1 - p) + 1)
-
-
-def test_own_arrays_load(shared: Path) -> None:
-    folder = shared / "embeddings"
-    e = Embedding.load(
-        folder / "minilm-40k-300d.npy", vocabulary=folder / "minilm-40k.vocab", limit=5000
-    )
-    assert (len(e), e.dim, e.words[0]) == (5000, 300, "the")
-    ids, distances = e.nearest(e.vectors[:50], k=2)
-    assert ids[:, 0].tolist() == list(range(50)) and (distances[:, 0] == 0).all()

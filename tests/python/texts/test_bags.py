@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.optimize import linear_sum_assignment, linprog
+from scipy.optimize import linprog
 
 import fastdx
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, Tem, WordGraph
@@ -30,16 +30,6 @@ ENGLISH = Embedding.default()
 # Within this γ, Tem at ε = 80 changes a word with a probability below 1e-13. Beyond the default
 # one, one draw in 1,000 falls.
 SURE = ["--allow-unchanged", "--gamma", "20"]
-
-
-@given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.sampled_from([2, 5, 10**9]))
-@settings(max_examples=300)
-def test_assignments_equal_scipy(n: int, seed: int, values: int) -> None:
-    cost = np.random.default_rng(seed).integers(values, size=(n, n)) / 7
-    rows, columns = linear_sum_assignment(cost)
-    t = fastdx.optimal_transport(np.ones(n), np.ones(n), cost)
-    assert t.cost == pytest.approx(cost[rows, columns].sum(), rel=1e-9, abs=1e-9)
-    assert sorted(t.plan.ravel())[-n:] == [1.0] * n
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**32 - 1))
@@ -170,7 +160,7 @@ def test_a_private_bag_has_the_law_of_its_words() -> None:
 
 
 @pytest.mark.parametrize("laplace", [False, True])
-def test_the_bound_for_bags(laplace: bool, draws: int = 200_000) -> None:
+def test_the_bound_for_bags(laplace: bool, draws: int = 50_000) -> None:
     e = line(0, 0.4, 1)
     kind = MultivariateLaplace if laplace else Tem
     bags, claimed = BagOfWords(kind(e, 1.0, seed=5)), BagOfWords(kind(e, 1.0))
