@@ -22,6 +22,7 @@ from __future__ import annotations
 from fastdx._types import Bits, LanguageModel
 from fastdx.channel.law import Channel
 from fastdx.channel.limit import RateDistortion, rate_distortion, vector_rate_distortion
+from fastdx.channel.neural import NeuralPrior
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.release import DecodedGuarantee
@@ -33,6 +34,7 @@ __all__ = [
     "DecodedGuarantee",
     "DecodedWord",
     "LanguageModel",
+    "NeuralPrior",
     "NgramPrior",
     "Posterior",
     "RateDistortion",
