@@ -102,39 +102,21 @@ def law(word: str, history: Any) -> Numbers:
     return found / found.sum()
 
 
-def whole(texts: Any, of_second: Any) -> Numbers:
-    """The law of texts of two words; `of_second` chooses the history of the second."""
-    rows = [[law(a, ())[WORDS.index(x)] * law(b, of_second(a, x))[WORDS.index(y)]
-             for x, y in TEXTS] for a, b in texts]  # fmt: skip
-    return np.array(rows)
+def whole(of_second: Any) -> Numbers:
+    """The law of the text "ab cab"; `of_second` chooses the history of the second word."""
+    first = dict(zip(WORDS, law("ab", ()), strict=True))
+    return np.array([first[x] * law("cab", of_second(x))[WORDS.index(y)] for x, y in TEXTS])
 
 
 def test_texts_are_drawn_by_it_and_a_liar_is_convicted() -> None:
     tem = Tem(E, EPSILON, gamma=np.inf, language=prior_of(Letters()), seed=3)
-    honest = whole([("ab", "cab")], lambda written, shown: (shown,))[0]
-    lie = whole([("ab", "cab")], lambda written, shown: (written,))[0]
+    honest, lie = whole(lambda shown: (shown,)), whole(lambda shown: ("ab",))
     for drawing in (tem, as_users_draw(tem)):
         drawn = drawing.privatize(["ab cab"] * 30_000)
         counts = [drawn.count(f"{x} {y}") for x, y in TEXTS]
         assert sum(counts) == len(drawn)
         assert_follows(counts, honest)
         assert p_value(counts, lie) < ALARM
-
-
-def test_the_bound_holds_for_all_texts_and_not_for_a_liar() -> None:
-    places = np.array([[WORDS.index(word) for word in text] for text in TEXTS])
-    apart = sum(distances_of(E)[places[:, i][:, None], places[:, i]] for i in (0, 1))
-
-    def excess(laws: Numbers) -> float:
-        logs = np.log(laws)
-        return float((np.abs(logs[:, None] - logs).max(axis=2) - EPSILON * apart).max())
-
-    tem = Tem(E, EPSILON, gamma=np.inf, language=prior_of(Letters()))
-    drawn = np.array([[tem.probabilities(a, after=[])[WORDS.index(x)]
-                       * tem.probabilities(b, after=[x])[WORDS.index(y)] for x, y in TEXTS]
-                      for a, b in TEXTS])  # fmt: skip
-    assert excess(drawn) <= 2 * tem.guarantee.slack + 1e-9
-    assert excess(whole(TEXTS, lambda written, shown: (written,))) > 0.1
 
 
 class Cells(neural._Slots):
