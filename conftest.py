@@ -18,11 +18,12 @@ LIBRARIES = {
     "duckdb": "duckdb",
     "presidio": "presidio_anonymizer",
     "ray": "ray",
+    "readable-text": "llama_cpp",
     "sklearn": "sklearn",
     "spacy": "spacy",
     "spark": "pyspark",
 }
-"""What fastdx.engines.NAME, docs/engines/NAME.md and fastdx.lab.evaluation.context need."""
+"""What fastdx.engines.NAME, docs/engines/NAME.md and others of these names need."""
 
 
 # A process that is forked while another thread is in a routine of OpenBLAS may hang. numpy reads
@@ -41,12 +42,13 @@ os.environ.setdefault(
 def missing(path: Path) -> str | None:
     """Return the reason why a page or module cannot run here, or None."""
     python = ROOT / "python" / "fastdx"
-    homes = (ROOT / "docs" / "engines", python / "engines", python / "lab" / "evaluation")
+    docs = ROOT / "docs"
+    homes = (docs / "engines", docs / "how-to", python / "engines", python / "lab" / "evaluation")
     if path.parent not in homes:
         return None
     library = LIBRARIES.get(path.stem)
     if library is not None and find_spec(library) is None:
-        extra = "networks" if library == "keras" else path.stem
+        extra = {"keras": "networks", "llama_cpp": "language-model"}.get(library, path.stem)
         return f"{library} is not installed: pip install 'fastdx[{extra}]'"
     if path.stem == "spark" and shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         return "Spark needs Java, which is not there"
