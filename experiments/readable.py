@@ -29,7 +29,7 @@ from fastdx.lab.evaluation import MeanVectors
 KINDS = {"film": "sentences of film reviews", "snips": "requests to an assistant"}
 BASES = {"frequency": "frequencies", "english": "bigrams of English", "neural": "SmolLM2-135M"}
 EPSILONS = (2.6, 4.0, 6.0)
-CHUNK, CHUNKS = 100, 1
+CHUNK, CHUNKS = 100, 2
 """Texts of one step, and steps: a run that was stopped goes on behind the last one."""
 SHOWN = 5
 """Public texts of the same kind that the neural model reads first."""
