@@ -35,6 +35,7 @@ LIBRARIES = {
     "duckdb": "duckdb",
     "presidio": "presidio_anonymizer",
     "ray": "ray",
+    "readable-text": "llama_cpp",
     "sklearn": "sklearn",
     "spacy": "spacy",
     "spark": "pyspark",
@@ -62,7 +63,7 @@ def missing(path: Path) -> str | None:
         return None
     library = LIBRARIES.get(path.stem)
     if library is not None and find_spec(library) is None:
-        extra = "networks" if library == "keras" else path.stem
+        extra = {"keras": "networks", "llama_cpp": "language-model"}.get(library, path.stem)
         return f"{library} is not installed: pip install 'fastdx[{extra}]'"
     if path.stem == "spark" and shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         return "Spark needs Java, which is not there"

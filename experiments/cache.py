@@ -17,6 +17,7 @@ PARTS = {
     "language-model": ("sentences.py", "smc.py", "smollm.py"), "weights": ("frontier.py",),
     "author-obfuscation": ("post19.py",), "recommendation": ("policies.py",),
     "peers": ("peers_made.py", "peers_faults.py"),
+    "readable": ("keeps.py", "sentences.py", "smc.py"),
     "policies": ("frontier.py", "keeps.py", "sentences.py"),
 }  # fmt: skip
 """Modules that an experiment uses besides those that all may use."""

@@ -49,11 +49,12 @@ from experiments.smc import (
     likeliest,
     mixture,
 )
-from experiments.smollm import Engine, NeuralWords, Spelling, widened
+from experiments.smollm import Engine, NeuralWords, Spelling
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Mechanism
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior, Posterior
+from fastdx.channel.neural import smollm
 from fastdx.lab.evaluation import Interval
 
 FEWEST = 30
@@ -315,7 +316,7 @@ class Folder:
 
 
 def neural(folder: Folder, know: Knowledge, share: float, particles: int) -> NeuralWords:
-    engine = Engine(widened(folder.path), 2 * particles + 1)
+    engine = Engine(smollm(folder.path), 2 * particles + 1)
     spelling = Spelling(engine, know.space.words)
     return NeuralWords(engine, spelling, know.priors[2], share=share, prompt=know.prompt(),
                        count=particles)  # fmt: skip

