@@ -1,7 +1,13 @@
 //! Helpers of the statistical tests: small spaces, fixed seeds, and exact error rates.
 #![allow(dead_code)] // each test file uses its part
 
-use fastdx::{Embedding, Guarantee, Mechanism, Metric, Randomness, Vocabulary};
+use std::sync::Arc;
+
+use fastdx::mechanism::tem::Truncation;
+use fastdx::words::graph::Edges;
+use fastdx::{
+    Embedding, Guarantee, Mechanism, Metric, MetricSpace, Randomness, Tem, Vocabulary, WordGraph,
+};
 use statrs::distribution::{Beta, ContinuousCDF};
 
 #[path = "../../src/testing.rs"]
@@ -14,6 +20,41 @@ pub fn counts(drawn: &[u32], words: usize) -> Vec<u64> {
     let mut counts = vec![0; words];
     drawn.iter().for_each(|&y| counts[y as usize] += 1);
     counts
+}
+
+/// χ² of drawn ids against a law.
+pub fn assert_drawn(drawn: &[u32], law: &[f64], what: &str) {
+    assert_law(&counts(drawn, law.len()), law, what);
+}
+
+/// What is the default but for a change.
+pub fn with<T: Default>(change: impl FnOnce(&mut T)) -> T {
+    let mut made = T::default();
+    change(&mut made);
+    made
+}
+
+/// Tem that draws by the fast ways.
+pub fn tem(space: Arc<dyn MetricSpace>, epsilon: f64, truncation: Truncation, seed: u64) -> Tem {
+    Tem::new(space, epsilon, truncation, Randomness::known_keys(seed)).unwrap()
+}
+
+/// The edges of a graph of the words "w0", "w1", …
+pub fn edges(words: usize, pairs: &[(usize, usize)]) -> Edges {
+    let mut edges = Edges::new();
+    for w in 0..words {
+        edges.word(&format!("w{w}"));
+    }
+    for &(u, v) in pairs {
+        edges.push(&format!("w{u}"), &format!("w{v}")).unwrap();
+    }
+    edges
+}
+
+pub fn graph(words: usize, pairs: &[(usize, usize)], weights: Option<&[f64]>) -> Arc<WordGraph> {
+    WordGraph::new(&edges(words, pairs), weights, None)
+        .unwrap()
+        .into()
 }
 
 /// Kolmogorov-Smirnov test of a sample against a distribution function.

@@ -1,36 +1,63 @@
-//! Covers, and Tem on them: laws against an independent computation, floors, files.
+//! Covers and public base measures, and Tem on them: laws against an independent computation, on
+//! every path, the bound over all pairs, floors, files.
 
 use std::sync::Arc;
 
-use crate::common::{assert_law, counts, embedding, from_vectors, rng};
+use crate::common::{assert_drawn, embedding, from_vectors, graph, rng, tem, with};
 use fastdx::cover::{Balance, Build};
+use fastdx::guarantee::proved::audit;
+use fastdx::law::base::BaseMeasure;
 use fastdx::mechanism::tem::{Sampler, Truncation};
 use fastdx::words::embedding::format::native;
-use fastdx::words::graph::Edges;
 use fastdx::{
-    Control, Cover, Embedding, Error, Mechanism, Metric, MetricSpace, Randomness, Tem, WordGraph,
+    Control, Cover, Embedding, Error, Mechanism, Metric, MetricSpace, Randomness, Tem,
     WordMechanism, WordMetric,
 };
 use proptest::prelude::*;
 use rand::RngExt;
 
-fn tem(e: &Arc<Embedding>, epsilon: f64, truncation: Truncation, cover: Cover) -> Tem {
-    let tem = Tem::new(e.clone(), epsilon, truncation, Randomness::known_keys(7)).unwrap();
+const NO_RADIUS: Truncation = Truncation::Gamma(f64::INFINITY);
+
+fn on(tem: &Tem, cover: Cover) -> Tem {
     tem.with_cover(Some(Arc::new(cover))).unwrap()
 }
 
-/// Pr[y|w] ∝ q_y·exp(-(ε/2)·min(d(w, A_y), γ)), implemented independently.
-fn law(e: &Embedding, cover: &Cover, w: u32, epsilon: f64, gamma: f64) -> Vec<f64> {
-    let mut weights = vec![0.0; e.len()];
-    for (rank, &y) in cover.released().iter().enumerate() {
-        let set = cover.set(rank as u32).iter();
-        let d = set
-            .map(|&a| WordMetric::distance(e, w, a))
-            .fold(f64::INFINITY, f64::min);
-        weights[y as usize] = cover.weight(rank as u32) * (-epsilon / 2.0 * d.min(gamma)).exp();
-    }
-    let total: f64 = weights.iter().sum();
-    weights.iter().map(|weight| weight / total).collect()
+fn nearest(e: &Embedding, k: usize) -> Cover {
+    Cover::nearest(e, k, &Build::default(), &Control::new()).unwrap()
+}
+
+fn zipf(words: usize) -> Vec<f64> {
+    // Frequent words stand anywhere.
+    let each = (0..words).map(|id| 1.0 / ((id * 7919 % words) as f64 + 1.0));
+    each.collect()
+}
+
+fn based(tem: &Tem, weights: &[f64]) -> Tem {
+    let base = BaseMeasure::new(weights).unwrap();
+    tem.with_base(base.map(Arc::new)).unwrap()
+}
+
+/// Pr[y|w] ∝ q_y·exp(-(ε/2)·min(d(w, A_y), γ)), implemented independently; q are the weights of the
+/// base measure, or those of the cover.
+fn law(tem: &Tem, base: Option<&[f64]>, w: u32) -> Vec<f64> {
+    let space = tem.space();
+    let weight = |y: u32| {
+        let (d, own) = match tem.cover() {
+            None => (space.distance(w, y), 1.0),
+            Some(cover) => {
+                let Some(rank) = cover.rank(y) else {
+                    return 0.0;
+                };
+                let each = cover.set(rank).iter().map(|&a| space.distance(w, a));
+                (each.fold(f64::INFINITY, f64::min), cover.weight(rank))
+            }
+        };
+        let q = base.map_or(own, |weights| weights[y as usize]);
+        q * (-tem.nominal() / 2.0 * d.min(tem.gamma())).exp()
+    };
+    let each: Vec<f64> = (0..space.vocabulary().len() as u32).map(weight).collect();
+    let total: f64 = each.iter().sum();
+    each.iter().map(|weight| weight / total).collect()
 }
 
 /// Sets of every kind: empty ones, singletons, large overlapping ones, and one of all words.
@@ -50,38 +77,27 @@ fn random_sets(words: usize, seed: u64) -> Vec<Vec<u32>> {
         .collect()
 }
 
-fn check(tem: &Tem, e: &Embedding, words: &[u32], draws: usize) {
-    let cover = tem.cover().unwrap();
+fn check(tem: &Tem, base: Option<&[f64]>, words: &[u32], draws: usize) {
+    // A base measure is kept in 32 bits.
+    let rounding = if base.is_some() { 1e-12 } else { 1e-15 };
     for &w in words {
-        let expected = law(e, cover, w, tem.nominal(), tem.gamma());
-        for (p, q) in tem.probabilities(w).iter().zip(&expected) {
-            assert!((p - q).abs() <= 1e-6 * q + 1e-15, "{tem:?} {w}: {p} {q}");
-        }
-        let mut fast = vec![0.0; e.len()];
-        let mut row = vec![0.0; e.len()];
-        e.distances(w, &mut row);
-        assert!(tem.law_of_row(w, &row, &mut fast));
-        for (p, q) in fast.iter().zip(&expected) {
-            assert!((p - q).abs() <= 1e-9 * q + 1e-15, "{tem:?} {w}: {p} {q}");
+        let expected = law(tem, base, w);
+        let len = expected.len();
+        let (mut row, mut of_row) = (vec![0.0; len], vec![0.0; len]);
+        tem.space().distances(w, &mut row);
+        assert!(tem.law_of_row(w, &row, &mut of_row));
+        for law in [tem.probabilities(w), of_row] {
+            for (p, q) in law.iter().zip(&expected) {
+                assert!((p - q).abs() <= 1e-6 * q + rounding, "{tem:?} {w}: {p} {q}");
+            }
         }
         // Draw all at once, from the whole row; then a few at a time, from the list and by
         // rejection.
-        let name = format!("w{w}");
-        let many = tem.sample(&name, draws).unwrap();
-        assert_law(
-            &counts(&many, e.len()),
-            &expected,
-            &format!("row {tem:?} {w}"),
-        );
-        let mut few = Vec::with_capacity(draws);
-        for _ in 0..draws / 10 {
-            few.extend(tem.privatize_ids(&[w; 10]).unwrap());
+        let many = tem.sample(&format!("w{w}"), draws).unwrap();
+        let few = (0..draws / 10).flat_map(|_| tem.privatize_ids(&[w; 10]).unwrap());
+        for (drawn, how) in [(many, "row"), (few.collect(), "list")] {
+            assert_drawn(&drawn, &expected, &format!("{how} {tem:?} {w}"));
         }
-        assert_law(
-            &counts(&few, e.len()),
-            &expected,
-            &format!("list {tem:?} {w}"),
-        );
     }
 }
 
@@ -91,29 +107,21 @@ fn draws_have_the_law_of_random_covers() {
     let truncations = [
         (2.0, Truncation::Beta(1e-3)),
         (9.0, Truncation::Gamma(0.6)),
-        (4.0, Truncation::Gamma(f64::INFINITY)),
+        (4.0, NO_RADIUS),
         (4.0, Truncation::Gamma(0.0)),
         (1e-3, Truncation::default()),
     ];
     for (seed, (epsilon, truncation)) in truncations.into_iter().enumerate() {
         let cover = Cover::from_members(&*e, random_sets(300, seed as u64)).unwrap();
-        check(
-            &tem(&e, epsilon, truncation, cover.clone()),
-            &e,
-            &[0, 150],
-            200_000,
-        );
         // Weights over six orders of magnitude.
         let weighted = cover
             .weighted(|y| 10f64.powf(f64::from(y % 61) / 10.0))
             .unwrap();
         assert!(weighted.fingerprint() != cover.fingerprint());
-        check(
-            &tem(&e, epsilon, truncation, weighted),
-            &e,
-            &[0, 150],
-            200_000,
-        );
+        let tem = tem(e.clone(), epsilon, truncation, 7);
+        for cover in [cover, weighted] {
+            check(&on(&tem, cover), None, &[0, 150], 200_000);
+        }
     }
 }
 
@@ -121,19 +129,57 @@ fn draws_have_the_law_of_random_covers() {
 fn lists_much_shorter_than_the_vocabulary_change_nothing() {
     // 6,000 words: lists of 256 words, and as many outputs, leave most of the mass outside.
     let e = embedding(6000, 4, 1.0, Metric::Euclidean, 3);
-    let cover = Cover::nearest(&*e, 20, &Build::default(), &Control::new()).unwrap();
+    let cover = nearest(&e, 20);
     let weights: fn(u32) -> f64 = |y| 1.0 + f64::from(y % 1000) * 30.0;
     for (epsilon, truncation) in [(3.0, Truncation::default()), (14.0, Truncation::Gamma(0.4))] {
         // Weights that differ by less than a factor of two form one class, like equal weights.
         let like: fn(u32) -> f64 = |y| if y % 2 == 0 { 1.0 } else { 1.9 };
         let weighted = [weights, like].map(|weights| cover.weighted(weights).unwrap());
         for cover in [cover.clone()].into_iter().chain(weighted) {
-            let tem = tem(&e, epsilon, truncation, cover);
-            check(&tem, &e, &[17], 300_000);
-            let listed = e.build_lists(40, 1 << 30, &Control::new()).unwrap();
-            let listed = tem.on(Arc::new(listed)).unwrap();
-            assert_eq!(listed.probabilities(17), tem.probabilities(17));
-            check(&listed, &e, &[17], 100_000);
+            let tem = on(&tem(e.clone(), epsilon, truncation, 7), cover);
+            check(&tem, None, &[17], 300_000);
+            check(&listed(&tem, &e), None, &[17], 100_000);
+        }
+    }
+}
+
+/// The same law from lists.
+fn listed(tem: &Tem, e: &Embedding) -> Tem {
+    let lists = e.build_lists(40, 1 << 30, &Control::new()).unwrap();
+    let listed = tem.on(Arc::new(lists)).unwrap();
+    assert_eq!(listed.probabilities(17), tem.probabilities(17));
+    listed
+}
+
+#[test]
+fn base_measures_have_the_law_on_every_path() {
+    let e = embedding(3000, 4, 1.0, Metric::Euclidean, 3);
+    let weights = zipf(e.len());
+    for (epsilon, truncation) in [
+        (3.0, Truncation::default()),
+        (14.0, Truncation::Gamma(0.4)),
+        (1e-3, NO_RADIUS),
+    ] {
+        let plain = based(&tem(e.clone(), epsilon, truncation, 7), &weights);
+        let excluding = plain.excluding(&[0, 5, 17, 2999]).unwrap();
+        let covered = on(&plain, nearest(&e, 12));
+        let both = covered.excluding(&[17]).unwrap();
+        for tem in [&plain, &excluding, &covered, &both] {
+            check(tem, Some(&weights), &[17, 40], 100_000);
+        }
+        check(&listed(&plain, &e), Some(&weights), &[17], 100_000);
+    }
+}
+
+#[test]
+fn base_measures_of_few_words() {
+    for words in [1, 2, 300] {
+        let e = embedding(words, 2, 1.0, Metric::Manhattan, 5);
+        let weights = zipf(words);
+        let tem = based(&tem(e, 2.0, Truncation::Gamma(0.7), 7), &weights);
+        for sampler in [Sampler::Exact, Sampler::Gumbel] {
+            let tem = tem.clone().with_sampler(sampler);
+            check(&tem, Some(&weights), &[0], 200_000);
         }
     }
 }
@@ -147,23 +193,20 @@ fn excluding_words_leaves_the_law_of_the_others() {
     let mut rng = rng(3);
     vectors.extend((0..2500 * 3).map(|_| rng.random::<f32>() * 2.0 - 1.0));
     let e = from_vectors(vectors, 3, Metric::Euclidean);
-    let truncation = Truncation::Gamma(f64::INFINITY);
     for excluded in [vec![7, 600, 2999], (1..500).collect::<Vec<u32>>()] {
         for epsilon in [2.0, 12.0] {
-            let cover = || Cover::identity(&*e, &excluded).unwrap();
-            let seeded = tem(&e, epsilon, truncation, cover());
-            check(&seeded, &e, &[0, 7, 1500], 100_000);
+            let seeded = tem(e.clone(), epsilon, NO_RADIUS, 7)
+                .excluding(&excluded)
+                .unwrap();
+            check(&seeded, None, &[0, 7, 1500], 100_000);
             // Without a seed, from the first draw to the kept table.
-            let fresh = Tem::new(e.clone(), epsilon, truncation, Randomness::new(None)).unwrap();
-            let fresh = fresh.with_cover(Some(Arc::new(cover()))).unwrap();
-            for w in [0u32, 7, 1500] {
-                let expected = law(&e, fresh.cover().unwrap(), w, epsilon, f64::INFINITY);
-                let mut drawn = Vec::new();
-                for size in [1usize, 1, 2, 30, 500, 3000, 9000, 60_000] {
-                    drawn.extend(fresh.privatize_ids(&vec![w; size]).unwrap());
-                }
-                let counts = counts(&drawn, e.len());
-                assert_law(&counts, &expected, &format!("{epsilon} {w}"));
+            let fresh = Tem::new(e.clone(), epsilon, NO_RADIUS, Randomness::new(None)).unwrap();
+            let fresh = fresh.excluding(&excluded).unwrap();
+            for w in [0, 7, 1500] {
+                let sizes = [1, 1, 2, 30, 500, 3000, 9000, 60_000];
+                let drawn = sizes.map(|size| fresh.privatize_ids(&vec![w; size]).unwrap());
+                let expected = law(&fresh, None, w);
+                assert_drawn(&drawn.concat(), &expected, &format!("{epsilon} {w}"));
             }
         }
     }
@@ -173,27 +216,23 @@ fn excluding_words_leaves_the_law_of_the_others() {
 fn every_metric_and_duplicates_and_one_word() {
     for metric in Metric::ALL {
         let e = embedding(120, 4, 0.4, metric, 5);
-        let cover = Cover::nearest(&*e, 6, &Build::default(), &Control::new()).unwrap();
-        check(
-            &tem(&e, 3.0, Truncation::default(), cover),
-            &e,
-            &[3],
-            100_000,
-        );
+        let cover = nearest(&e, 6);
+        let tem = on(&tem(e, 3.0, Truncation::default(), 7), cover);
+        check(&tem, None, &[3], 100_000);
     }
     // 400 words at four points: a list of 256 ends among words of distance 0.
     let points: Vec<f32> = (0..400).map(|i| (i % 4) as f32).collect();
     let e = from_vectors(points, 1, Metric::Euclidean);
     let cover = Cover::from_members(&*e, random_sets(400, 9)).unwrap();
     check(
-        &tem(&e, 1.5, Truncation::Gamma(2.0), cover),
-        &e,
+        &on(&tem(e, 1.5, Truncation::Gamma(2.0), 7), cover),
+        None,
         &[1],
         200_000,
     );
     let one = from_vectors(vec![0.5], 1, Metric::Euclidean);
-    let cover = Cover::nearest(&*one, 1, &Build::default(), &Control::new()).unwrap();
-    let tem = tem(&one, 1.0, Truncation::default(), cover);
+    let cover = nearest(&one, 1);
+    let tem = on(&tem(one, 1.0, Truncation::default(), 7), cover);
     assert_eq!(tem.sample("w0", 5).unwrap(), [0; 5]);
 }
 
@@ -202,45 +241,47 @@ fn the_gumbel_sampler_has_the_law_too() {
     let e = embedding(60, 2, 1.0, Metric::Euclidean, 2);
     let cover = Cover::from_members(&*e, random_sets(60, 4)).unwrap();
     let cover = cover.weighted(|y| 1.0 + f64::from(y)).unwrap();
-    let tem = tem(&e, 5.0, Truncation::Gamma(0.8), cover).with_sampler(Sampler::Gumbel);
-    let expected = law(&e, tem.cover().unwrap(), 8, 5.0, 0.8);
-    let drawn = tem.sample("w8", 100_000).unwrap();
-    assert_law(&counts(&drawn, 60), &expected, "gumbel");
+    let tem = on(&tem(e, 5.0, Truncation::Gamma(0.8), 7), cover).with_sampler(Sampler::Gumbel);
+    check(&tem, None, &[8], 100_000);
     assert!(tem.guarantee().void.is_some());
 }
 
 #[test]
 fn the_identity_is_tem_and_k_of_all_words_is_uniform() {
     let e = embedding(200, 3, 1.0, Metric::Euclidean, 1);
-    let plain = Tem::new(
-        e.clone(),
-        4.0,
-        Truncation::default(),
-        Randomness::known_keys(7),
-    )
-    .unwrap();
-    let one = Build {
-        least: 1,
-        ..Build::default()
+    let plain = tem(e.clone(), 4.0, Truncation::default(), 7);
+    let build = |k, least| {
+        let build = with::<Build>(|b| b.least = least);
+        Cover::nearest(&*e, k, &build, &Control::new())
     };
     let identity = Cover::identity(&*e, &[]).unwrap();
-    let k1 = Cover::nearest(&*e, 1, &one, &Control::new()).unwrap();
+    let k1 = build(1, 1).unwrap();
     assert_eq!(identity.fingerprint(), k1.fingerprint());
     assert_eq!((k1.k(), k1.floor(), k1.excluded()), (1, 1.0, 0));
-    let covered = plain.with_cover(Some(Arc::new(k1))).unwrap();
-    for w in 0..200 {
-        assert_eq!(plain.probabilities(w), covered.probabilities(w));
+    let covered = on(&plain, k1);
+    assert!((0..200).all(|w| plain.probabilities(w) == covered.probabilities(w)));
+    let uniform = on(&plain, build(200, 0).unwrap()).probabilities(3);
+    assert!(uniform.iter().all(|p| (p - 1.0 / 200.0).abs() < 1e-12));
+    assert!(build(0, 0).is_err() && build(201, 0).is_err());
+}
+
+#[test]
+fn a_cover_with_weights_has_the_law_of_a_base_measure() {
+    let e = embedding(400, 3, 1.0, Metric::Euclidean, 4);
+    let weights = zipf(400);
+    let identity = Cover::identity(&*e, &[3]).unwrap();
+    let weighted = identity.weighted(|id| weights[id as usize]).unwrap();
+    let plain = tem(e, 2.0, Truncation::default(), 7);
+    let by_cover = on(&plain, weighted);
+    let by_base = based(&plain, &weights).excluding(&[3]).unwrap();
+    for w in [0, 3, 399] {
+        assert_eq!(by_cover.probabilities(w), by_base.probabilities(w));
     }
-    let all = Cover::nearest(&*e, 200, &Build::default(), &Control::new()).unwrap();
-    let uniform = plain.with_cover(Some(Arc::new(all))).unwrap();
-    assert!(
-        uniform
-            .probabilities(3)
-            .iter()
-            .all(|p| (p - 1.0 / 200.0).abs() < 1e-12)
-    );
-    assert!(Cover::nearest(&*e, 0, &Build::default(), &Control::new()).is_err());
-    assert!(Cover::nearest(&*e, 201, &Build::default(), &Control::new()).is_err());
+    for (tem, weights) in [(by_cover, &weights[..]), (plain, &weights[..5])] {
+        let base = BaseMeasure::new(weights).unwrap().map(Arc::new);
+        let error = tem.with_base(base).unwrap_err().to_string();
+        assert!(error.starts_with("language must be"), "{error}");
+    }
 }
 
 #[test]
@@ -249,7 +290,7 @@ fn laws_of_several_words_at_once_are_those_of_each() {
     let sets = Cover::from_members(&*e, random_sets(203, 9)).unwrap();
     let weighted = sets.weighted(|y| 1.0 + f64::from(y % 9)).unwrap();
     let identity = Cover::identity(&*e, &[0, 7, 202]).unwrap();
-    let plain = Tem::new(e.clone(), 3.0, Truncation::default(), Randomness::new(None)).unwrap();
+    let plain = tem(e.clone(), 3.0, Truncation::default(), 7);
     for cover in [None, Some(sets), Some(weighted), Some(identity)] {
         let tem = plain.with_cover(cover.map(Arc::new)).unwrap();
         // One more than twice eight.
@@ -278,11 +319,7 @@ fn nearest_and_balanced_sets_are_those_of_a_sort() {
     let control = Control::new();
     let exclude: Vec<u32> = (0..150).filter(|i| i % 5 == 0).collect();
     for exclude in [Vec::new(), exclude] {
-        let build = Build {
-            least: 0,
-            exclude: exclude.clone(),
-            ..Build::default()
-        };
+        let build = with::<Build>(|b| (b.least, b.exclude) = (0, exclude.clone()));
         for weight in [0.0, 0.1, 3.0] {
             // Counts and probabilities give the same result.
             let shares: Vec<f64> = counts.iter().map(|c| c / 1e12).collect();
@@ -324,17 +361,8 @@ fn nearest_and_balanced_sets_are_those_of_a_sort() {
             }
         }
     }
-    let topped = Cover::nearest(
-        &*e,
-        7,
-        &Build {
-            least: 9,
-            exclude: vec![4],
-            ..Build::default()
-        },
-        &control,
-    )
-    .unwrap();
+    let build = with::<Build>(|b| (b.least, b.exclude) = (9, vec![4]));
+    let topped = Cover::nearest(&*e, 7, &build, &control).unwrap();
     let least = (0..149).map(|rank| topped.set(rank).len()).min();
     assert_eq!(
         (least, topped.excluded(), topped.rank(4)),
@@ -342,10 +370,8 @@ fn nearest_and_balanced_sets_are_those_of_a_sort() {
     );
     assert!(topped.k() >= 7);
     for bad in [f64::NAN, -1.0] {
-        let balance = Balance {
-            log2_frequencies: vec![0.0; 150],
-            weight: bad,
-        };
+        let mut balance = Balance::of_counts(&counts, 150, 0.1).unwrap();
+        balance.weight = bad;
         assert!(Cover::balanced(&*e, 7, &balance, &Build::default(), &control).is_err());
         assert!(Balance::of_counts(&vec![bad; 150], 150, 0.1).is_err());
     }
@@ -358,90 +384,56 @@ fn unknown_words_become_what_is_released() {
     let cover = cover
         .weighted(|y| if y == 10 { 900.0 } else { 1.0 })
         .unwrap();
-    let tem = tem(&e, 2.0, Truncation::default(), cover.clone());
+    let total: f64 = (0..46).map(|rank| cover.weight(rank)).sum();
+    let weight = |y| cover.rank(y).map_or(0.0, |rank| cover.weight(rank) / total);
+    let expected: Vec<f64> = (0..50).map(weight).collect();
+    let tem = on(&tem(e, 2.0, Truncation::default(), 7), cover.clone());
     let mut rng = rng(1);
     let drawn: Vec<u32> = (0..200_000).map(|_| tem.draw_unknown(&mut rng)).collect();
-    let total: f64 = (0..46).map(|rank| cover.weight(rank)).sum();
-    let mut expected = vec![0.0; 50];
-    for (rank, &y) in cover.released().iter().enumerate() {
-        expected[y as usize] = cover.weight(rank as u32) / total;
-    }
-    assert_law(&counts(&drawn, 50), &expected, "unknown words");
+    assert_drawn(&drawn, &expected, "unknown words");
 }
 
 #[test]
-fn graphs_have_covers() {
-    let mut edges = Edges::new();
-    for pair in ["a", "b", "c", "d", "e"].windows(2) {
-        edges.push(pair[0], pair[1]).unwrap();
-    }
-    let graph = WordGraph::new(&edges, None, None).unwrap();
-    let near = Cover::within(
-        &graph,
-        &graph,
-        1.0,
-        None,
-        &Build {
-            least: 0,
-            ..Build::default()
-        },
-        &Control::new(),
-    );
-    let near = near.unwrap();
+fn graphs_have_covers_and_base_measures() {
+    let path = graph(5, &[(0, 1), (1, 2), (2, 3), (3, 4)], None);
+    let build = with::<Build>(|b| b.least = 0);
+    let near = Cover::within(&*path, &path, 1.0, None, &build, &Control::new()).unwrap();
     let sets: Vec<&[u32]> = (0..5).map(|rank| near.set(rank)).collect();
     assert_eq!(
         sets,
         [&[0, 1][..], &[0, 1, 2], &[1, 2, 3], &[2, 3, 4], &[3, 4]]
     );
-    let tem = Tem::new(
-        Arc::new(graph),
-        2.0,
-        Truncation::default(),
-        Randomness::known_keys(3),
-    )
-    .unwrap();
-    let tem = tem.with_cover(Some(Arc::new(near))).unwrap();
-    // From a: a and b at 0, c at 1, d at 2, e at 3.
-    let weights = [0.0, 0.0, 1.0, 2.0, 3.0].map(|d: f64| (-d.min(tem.gamma())).exp());
-    let expected = weights.map(|weight| weight / weights.iter().sum::<f64>());
-    assert_law(
-        &counts(&tem.sample("a", 200_000).unwrap(), 5),
-        &expected,
-        "graph",
+    check(
+        &on(&tem(path, 2.0, Truncation::default(), 3), near),
+        None,
+        &[0],
+        200_000,
     );
+    let tree: Vec<_> = (1..60).map(|i| ((i - 1) / 3, i)).collect();
+    let (tree, weights) = (graph(60, &tree, None), zipf(60));
+    let tem = based(&tem(tree, 1.5, Truncation::default(), 1), &weights);
+    check(&tem, Some(&weights), &[0, 30], 200_000);
 }
 
 #[test]
 fn words_of_a_graph_are_excluded() {
     // A tree and a cycle: words of few distances, drawn by shells.
-    for close in [false, true] {
-        let mut edges = Edges::new();
-        let names: Vec<String> = (0..12).map(|i| format!("w{i}")).collect();
-        for i in 1..12 {
-            edges.push(&names[(i - 1) / 2], &names[i]).unwrap();
-        }
-        if close {
-            edges.push(&names[11], &names[0]).unwrap();
-        }
-        let graph = Arc::new(WordGraph::new(&edges, None, None).unwrap());
+    let tree: Vec<_> = (1..12).map(|i| ((i - 1) / 2, i)).collect();
+    for pairs in [tree.clone(), [&tree[..], &[(11, 0)]].concat()] {
+        let graph = graph(12, &pairs, None);
         for epsilon in [0.5, 3.0, 400.0] {
-            let gamma = Truncation::Gamma(f64::INFINITY);
-            let tem = Tem::new(graph.clone(), epsilon, gamma, Randomness::known_keys(5)).unwrap();
-            let plain = tem.probabilities(3);
-            let cover = Cover::identity(&*graph, &[3, 4, 0]).unwrap();
-            let tem = tem.with_cover(Some(Arc::new(cover))).unwrap();
-            let allowed = |y: usize| ![3, 4, 0].contains(&y);
-            let sum: f64 = (0..12).filter(|&y| allowed(y)).map(|y| plain[y]).sum();
-            let each = (0..12).map(|y| if allowed(y) { plain[y] / sum } else { 0.0 });
-            let expected: Vec<f64> = each.collect();
+            let tem = tem(graph.clone(), epsilon, NO_RADIUS, 5);
+            let mut expected = tem.probabilities(3);
+            for y in [3, 4, 0] {
+                expected[y] = 0.0;
+            }
+            let sum: f64 = expected.iter().sum();
+            expected.iter_mut().for_each(|p| *p /= sum);
+            let tem = tem.excluding(&[3, 4, 0]).unwrap();
             let drawn = tem.sample("w3", 20_000).unwrap();
-            assert_law(
-                &counts(&drawn, 12),
-                &expected,
-                &format!("{close} {epsilon}"),
-            );
+            assert_drawn(&drawn, &expected, &format!("{epsilon}"));
             for (p, q) in tem.probabilities(3).iter().zip(&expected) {
-                assert!((p - q).abs() < 1e-9, "{close} {epsilon}: {p} {q}");
+                assert!((p - q).abs() < 1e-9, "{epsilon}: {p} {q}");
             }
         }
     }
@@ -485,36 +477,81 @@ fn files_hold_covers() {
     assert!(foreign.with_cover(Some(Arc::new(cover))).is_err());
 }
 
+/// The largest log-ratio of two laws beyond ε·d.
+fn beyond(laws: &[Vec<f64>], e: &Embedding, epsilon: f64) -> f64 {
+    let mut most = f64::NEG_INFINITY;
+    for (a, law) in (0..).zip(laws) {
+        for (b, other) in (0..).zip(laws) {
+            let bound = epsilon * WordMetric::distance(e, a, b);
+            let both = law
+                .iter()
+                .zip(other)
+                .filter(|(p, q)| **p > 0.0 || **q > 0.0);
+            most = both.fold(most, |most, (p, q)| most.max(p.ln() - q.ln() - bound));
+        }
+    }
+    most
+}
+
+prop_compose! {
+    fn epsilons()(epsilon in prop_oneof![1e-3..1.0f64, 1.0..60.0f64, Just(1e6)]) -> f64 { epsilon }
+}
+
+prop_compose! {
+    fn radii()(gamma in prop_oneof![Just(f64::INFINITY), Just(0.0), 0.0..2.0f64]) -> Truncation {
+        Truncation::Gamma(gamma)
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
     /// The bound on log-ratios, and the floor, hold for any sets and weights.
     #[test]
     fn the_bound_and_the_floor_hold(
         words in 1usize..40, dim in 1usize..4, seed: u64, k in 1usize..12,
-        epsilon in prop_oneof![1e-3..1.0f64, 1.0..60.0f64],
-        gamma in prop_oneof![Just(f64::INFINITY), Just(0.0), 0.0..2.0f64],
-        spread in 0.0..5.0f64, random: bool,
+        epsilon in epsilons(), radius in radii(), spread in 0.0..5.0f64, random: bool,
     ) {
         let e = embedding(words, dim, 1.0, Metric::Euclidean, seed);
         let mut cover = match random && words > 2 {
             true => Cover::from_members(&*e, random_sets(words, seed)).unwrap(),
-            false => Cover::nearest(&*e, k.min(words), &Build::default(), &Control::new()).unwrap(),
+            false => nearest(&e, k.min(words)),
         };
         if spread > 1.0 {
             cover = cover.weighted(|y| 10f64.powf(spread * f64::from(y) / words as f64)).unwrap();
         }
-        let tem = tem(&e, epsilon, Truncation::Gamma(gamma), cover);
+        let floor = cover.floor();
+        let tem = on(&tem(e.clone(), epsilon, radius, 7), cover);
         let laws: Vec<Vec<f64>> = (0..words as u32).map(|w| tem.probabilities(w)).collect();
-        let floor = tem.cover().unwrap().floor();
-        for (a, law) in laws.iter().enumerate() {
-            prop_assert!(law.iter().all(|&p| p <= floor * (1.0 + 1e-9)), "{floor}");
-            for (b, other) in laws.iter().enumerate() {
-                let bound = epsilon * WordMetric::distance(&*e, a as u32, b as u32) + 1e-6;
-                for (p, q) in law.iter().zip(other) {
-                    prop_assert!((*p == 0.0) == (*q == 0.0));
-                    prop_assert!(*p == 0.0 || p.ln() - q.ln() <= bound, "{} {bound}", p.ln() - q.ln());
-                }
-            }
+        prop_assert!(laws.iter().flatten().all(|&p| p <= floor * (1.0 + 1e-9)), "{floor}");
+        prop_assert!(beyond(&laws, &e, epsilon) <= 1e-6);
+    }
+
+    /// For any public weights, whatever their range.
+    #[test]
+    fn the_bound_holds_for_every_base(
+        words in 2usize..40, dim in 1usize..4, seed: u64, spread in 0.1..8.9f64,
+        epsilon in epsilons(), radius in radii(),
+    ) {
+        let e = embedding(words, dim, 1.0, Metric::Euclidean, seed);
+        let weights: Vec<f64> =
+            (0..words).map(|y| 10f64.powf(spread * (y * 7 % words) as f64 / words as f64)).collect();
+        let tem = based(&tem(e.clone(), epsilon, radius, 7), &weights);
+        let laws: Vec<Vec<f64>> = (0..words as u32).map(|w| tem.probabilities(w)).collect();
+        prop_assert!(laws.iter().flatten().all(|&p| p > 0.0));
+        prop_assert!(beyond(&laws, &e, epsilon) <= 1e-7);
+        let certified = audit::certify(&tem, &Control::new()).unwrap();
+        prop_assert!(beyond(&laws, &e, certified.epsilon) <= 1e-7 * (1.0 + epsilon));
+        // The liar's measure knows the word: it favours what the word itself is. Unless all words
+        // are at one place, or released unchanged anyway, it is convicted.
+        let liar = |w: usize, law: &[f64]| -> Vec<f64> {
+            let mut lie = law.to_vec();
+            lie[w] *= 1e3;
+            let total: f64 = lie.iter().sum();
+            lie.iter().map(|p| p / total).collect()
+        };
+        let lies: Vec<Vec<f64>> = laws.iter().enumerate().map(|(w, law)| liar(w, law)).collect();
+        if epsilon < 1.0 && dim == 1 {
+            prop_assert!(beyond(&lies, &e, epsilon) > 1.0);
         }
     }
 }

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
-use crate::common::embedding;
+use crate::common::{embedding, tem};
+use fastdx::mechanism::tem::Truncation;
 use fastdx::words::embedding::format::{Options, load, native};
-use fastdx::{Embedding, Error, Metric};
+use fastdx::{Control, Embedding, Error, Mechanism, Metric};
 use proptest::prelude::*;
 
 fn same(a: &Embedding, b: &Embedding) {
@@ -62,32 +64,46 @@ fn refused(bytes: &[u8]) -> bool {
     matches!(native::from_bytes(bytes), Err(Error::Corrupt { .. }))
 }
 
+/// A file without lists, with lists of neighbours, and with lists by radius.
+fn files(words: usize, seed: u64) -> [Vec<u8>; 3] {
+    let (control, memory) = (Control::new(), 1 << 30);
+    let e = embedding(words, 2, 1.0, Metric::Euclidean, seed);
+    let nearest = e.build_lists(words.min(8) - 1, memory, &control).unwrap();
+    let within = e.build_lists_within(0.6, memory, &control).unwrap();
+    [&*e, &nearest, &within].map(native::to_bytes)
+}
+
 #[test]
 fn every_flipped_bit_is_noticed() {
-    let bytes = native::to_bytes(&embedding(3, 2, 1.0, Metric::Euclidean, 3));
-    for i in 0..bytes.len() * 8 {
-        let mut damaged = bytes.clone();
-        damaged[i / 8] ^= 1 << (i % 8);
-        assert!(refused(&damaged), "bit {i} of {}", bytes.len() * 8);
+    for bytes in files(4, 3) {
+        for i in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[i / 8] ^= 1 << (i % 8);
+            assert!(refused(&damaged), "bit {i} of {}", bytes.len() * 8);
+        }
     }
 }
 
 #[test]
 fn every_truncation_and_extension_is_noticed() {
-    let bytes = native::to_bytes(&embedding(3, 2, 1.0, Metric::Euclidean, 3));
-    assert!((0..bytes.len()).all(|len| refused(&bytes[..len])));
-    assert!((1..200).all(|more| refused(&[&bytes[..], &vec![0; more]].concat())));
+    for bytes in files(4, 3) {
+        assert!((0..bytes.len()).all(|len| refused(&bytes[..len])));
+        assert!((1..200).all(|more| refused(&[&bytes[..], &vec![0; more]].concat())));
+    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
-    /// Without verification, a damaged file may give wrong numbers, but nothing is read out of
-    /// bounds.
+    /// Without verification, a damaged file may give wrong numbers and a wrong law, but nothing is
+    /// read out of bounds, and no id is out of range.
     #[test]
-    fn damage_without_verification_is_harmless(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
+    fn damage_without_verification_is_harmless(
+        kind in 0usize..3,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("e.fdx");
-        let mut bytes = native::to_bytes(&embedding(40, 3, 1.0, Metric::Euclidean, 4));
+        let mut bytes = files(30, 4)[kind].clone();
         for (at, value) in changes {
             let at = at.index(bytes.len());
             bytes[at] = value;
@@ -96,6 +112,10 @@ proptest! {
         if let Ok(e) = native::open(&path, false) {
             prop_assert_eq!(e.vectors().len(), e.len() * e.dim());
             e.vocabulary().iter().for_each(|w| { e.vocabulary().id(w); });
+            let words = e.len() as u32;
+            let tem = tem(Arc::new(e), 2.0, Truncation::default(), 1);
+            let out = tem.privatize_ids(&(0..words).collect::<Vec<_>>()).unwrap();
+            prop_assert!(out.iter().all(|&y| y < words));
         }
     }
 }

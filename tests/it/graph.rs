@@ -1,26 +1,10 @@
 //! Word graphs: shortest paths, shells, and the law of Tem on them.
 
-use std::sync::Arc;
-
+use crate::common::{assert_drawn, edges, graph, tem};
 use fastdx::mechanism::tem::Truncation;
 use fastdx::words::graph::{Edges, WordGraph};
-use fastdx::{Mechanism, MetricSpace, Randomness, Tem, WordMetric};
+use fastdx::{Mechanism, MetricSpace, WordMetric};
 use proptest::prelude::*;
-
-fn edges(words: usize, pairs: &[(usize, usize)]) -> Edges {
-    let mut edges = Edges::new();
-    for w in 0..words {
-        edges.word(&format!("w{w}"));
-    }
-    for &(u, v) in pairs {
-        edges.push(&format!("w{u}"), &format!("w{v}")).unwrap();
-    }
-    edges
-}
-
-fn graph(words: usize, pairs: &[(usize, usize)], weights: Option<&[f64]>) -> WordGraph {
-    WordGraph::new(&edges(words, pairs), weights, None).unwrap()
-}
 
 /// All distances by the Floyd-Warshall algorithm.
 fn all_pairs(words: usize, pairs: &[(usize, usize)], weights: &[f64]) -> Vec<Vec<f64>> {
@@ -52,7 +36,6 @@ fn check(words: usize, pairs: &[(usize, usize)], weights: &[f64], shelled: Optio
     );
     assert!(far.is_none_or(|far| far > diameter));
     let mut row = vec![0.0; words];
-    let mut shells = Vec::new();
     for a in 0..words as u32 {
         graph.distances(a, &mut row);
         for b in 0..words as u32 {
@@ -66,12 +49,31 @@ fn check(words: usize, pairs: &[(usize, usize)], weights: &[f64], shelled: Optio
                 (row[b as usize] - expected).abs() <= 1e-9 * expected,
                 "{a} {b}"
             );
-            assert_eq!(graph.distance(a, b), row[b as usize]);
             assert_eq!(graph.distance(b, a), row[b as usize]);
         }
-        let around = graph.shells(a);
-        assert!(shelled.is_none_or(|s| s == around.is_some()));
-        let Some(around) = around else { continue };
+        assert!(shelled.is_none_or(|s| s == graph.shells(a).is_some()));
+    }
+    whole(&graph);
+    let copy = WordGraph::from_bytes(&graph.to_bytes()).unwrap();
+    let mut again = vec![0.0; words];
+    for a in 0..words as u32 {
+        graph.distances(a, &mut row);
+        copy.distances(a, &mut again);
+        assert_eq!(row, again);
+    }
+    part(&graph, words, pairs, weights);
+}
+
+/// Single distances are those of the rows, and shells hold every word once, at its distance.
+fn whole(graph: &WordGraph) {
+    let words = graph.len();
+    let (mut row, mut shells) = (vec![0.0; words], Vec::new());
+    for a in 0..words as u32 {
+        graph.distances(a, &mut row);
+        assert!((0..).zip(&row).all(|(b, &d)| graph.distance(a, b) == d));
+        let Some(around) = graph.shells(a) else {
+            continue;
+        };
         around.fill(&mut shells);
         let mut seen = vec![false; words];
         for (at, &(distance, count)) in shells.iter().enumerate() {
@@ -86,57 +88,28 @@ fn check(words: usize, pairs: &[(usize, usize)], weights: &[f64], shelled: Optio
         }
         assert!(seen.into_iter().all(|s| s), "a word is missing around {a}");
     }
-    let copy = WordGraph::from_bytes(&graph.to_bytes()).unwrap();
-    let mut again = vec![0.0; words];
-    for a in 0..words as u32 {
-        graph.distances(a, &mut row);
-        copy.distances(a, &mut again);
-        assert_eq!(row, again);
-    }
-    part(&graph, words, pairs, weights);
 }
 
 /// With only every third word, the last first, distances are the same.
-fn part(whole: &WordGraph, words: usize, pairs: &[(usize, usize)], weights: &[f64]) {
+fn part(all: &WordGraph, words: usize, pairs: &[(usize, usize)], weights: &[f64]) {
     let edges = edges(words, pairs);
-    let only: Vec<String> = (0..words)
-        .rev()
-        .step_by(3)
-        .map(|w| format!("w{w}"))
-        .collect();
-    let only: Vec<&str> = only.iter().map(|w| &**w).collect();
-    let part = WordGraph::new(&edges, Some(weights), Some(&only)).unwrap();
+    let only = (0..words).rev().step_by(3).map(|w| format!("w{w}"));
+    let only: Vec<String> = only.collect();
+    let names: Vec<&str> = only.iter().map(|w| &**w).collect();
+    let part = WordGraph::new(&edges, Some(weights), Some(&names)).unwrap();
     let part = WordGraph::from_bytes(&part.to_bytes()).unwrap();
-    assert_eq!(part.len(), only.len());
-    let mut row = vec![0.0; part.len()];
-    let mut shells = Vec::new();
-    for a in 0..part.len() as u32 {
-        part.distances(a, &mut row);
-        for b in 0..part.len() as u32 {
-            let [x, y] = [a, b].map(|w| whole.vocabulary().require(only[w as usize]).unwrap());
-            if Some(whole.distance(x, y)) == whole.unreachable_distance() {
-                assert_eq!(Some(row[b as usize]), part.unreachable_distance());
-            } else {
-                // Fractional lengths are added in the order of the part's own ids: equal up to
-                // rounding.
-                let expected = whole.distance(x, y);
-                assert!((row[b as usize] - expected).abs() <= 1e-12 * expected);
-            }
-            assert_eq!(part.distance(a, b), row[b as usize]);
+    assert_eq!(part.len(), names.len());
+    whole(&part);
+    let id = |w: u32| all.vocabulary().require(names[w as usize]).unwrap();
+    for (a, b) in (0..part.len() as u32).flat_map(|a| (0..part.len() as u32).map(move |b| (a, b))) {
+        let (expected, found) = (all.distance(id(a), id(b)), part.distance(a, b));
+        if Some(expected) == all.unreachable_distance() {
+            assert_eq!(Some(found), part.unreachable_distance());
+        } else {
+            // Fractional lengths are added in the order of the part's own ids: equal up to
+            // rounding.
+            assert!((found - expected).abs() <= 1e-12 * expected);
         }
-        let Some(around) = part.shells(a) else {
-            continue;
-        };
-        around.fill(&mut shells);
-        let mut seen = vec![false; part.len()];
-        for (at, &(distance, count)) in shells.iter().enumerate() {
-            for index in 0..count {
-                let y = around.pick(at, distance, index) as usize;
-                assert_eq!(row[y], distance);
-                assert!(!std::mem::replace(&mut seen[y], true));
-            }
-        }
-        assert!(seen.into_iter().all(|s| s));
     }
 }
 
@@ -239,12 +212,8 @@ fn a_long_path_is_no_trouble() {
     let pairs: Vec<_> = (1..words).map(|w| (w - 1, w)).collect();
     let graph = graph(words, &pairs, None);
     assert_eq!(graph.distance(0, words as u32 - 1), (words - 1) as f64);
-    let tem = tem(Arc::new(graph), 1.0, Truncation::default());
+    let tem = tem(graph, 1.0, Truncation::default(), 11);
     assert_eq!(tem.privatize_ids(&[5; 10]).unwrap().len(), 10);
-}
-
-fn tem(graph: Arc<WordGraph>, epsilon: f64, truncation: Truncation) -> Tem {
-    Tem::new(graph, epsilon, truncation, Randomness::known_keys(11)).unwrap()
 }
 
 #[test]
@@ -264,7 +233,7 @@ fn the_sampled_law_is_the_computed_one() {
         graph(22, &cycle, None),
         graph(22, &cycle, Some(&odd)),
     ];
-    for (graph, kind) in graphs.into_iter().map(Arc::new).zip(0u64..) {
+    for (graph, kind) in graphs.into_iter().zip(0..) {
         for (epsilon, truncation) in [
             (0.01, Truncation::default()),
             (1.0, Truncation::Beta(0.2)),
@@ -272,24 +241,14 @@ fn the_sampled_law_is_the_computed_one() {
             (1.0, Truncation::Gamma(3.0)),
             (50.0, Truncation::default()),
         ] {
-            let tem = tem(graph.clone(), epsilon, truncation);
+            let tem = tem(graph.clone(), epsilon, truncation, 11);
             for word in [0, 3, graph.len() as u32 - 1] {
                 let law = tem.probabilities(word);
                 let drawn = tem.privatize_ids(&vec![word; 400_000]).unwrap();
-                crate::common::assert_law(
-                    &crate::common::counts(&drawn, law.len()),
-                    &law,
-                    &format!("graph {kind}, ε {epsilon}, {word}"),
-                );
+                assert_drawn(&drawn, &law, &format!("graph {kind}, ε {epsilon}, {word}"));
                 // A single word is drawn by another method.
-                let single: Vec<u32> = (0..2_000)
-                    .map(|_| tem.privatize_ids(&[word]).unwrap()[0])
-                    .collect();
-                crate::common::assert_law(
-                    &crate::common::counts(&single, law.len()),
-                    &law,
-                    "single draws",
-                );
+                let single = (0..2_000).map(|_| tem.privatize_ids(&[word]).unwrap()[0]);
+                assert_drawn(&single.collect::<Vec<_>>(), &law, "single draws");
             }
         }
     }

@@ -16,7 +16,7 @@ use fastdx::{
     WordMechanism,
 };
 
-use crate::common::{assert_law, embedding};
+use crate::common::{assert_drawn, assert_law, counts, embedding, from_vectors, with};
 
 /// Texts that make a model with seen and unseen pairs, and unknown words.
 const PUBLIC: [&str; 4] = [
@@ -49,7 +49,33 @@ struct Enumeration<'a> {
     law: HashMap<String, f64>,
 }
 
-impl Enumeration<'_> {
+impl<'a> Enumeration<'a> {
+    fn of(
+        space: &'a Embedding,
+        prior: &'a NgramPrior,
+        epsilon: f64,
+        excluded: &'a [u32],
+        policy: &'a Policy,
+        text: &str,
+    ) -> Self {
+        let law = HashMap::new();
+        let mut all = Self {
+            space,
+            prior,
+            epsilon,
+            excluded,
+            policy,
+            law,
+        };
+        all.add(
+            &text.split(' ').collect::<Vec<_>>(),
+            "",
+            &HashMap::new(),
+            1.0,
+        );
+        all
+    }
+
     /// The tokens of the last sentence of a release.
     fn history(&self, released: &str) -> Vec<u32> {
         let sentence = released.rsplit(['.', '!']).next().unwrap();
@@ -127,6 +153,10 @@ impl Enumeration<'_> {
     }
 }
 
+fn skipping(word: &str) -> Policy {
+    with(|p: &mut Policy| p.skip = [word.to_owned()].into())
+}
+
 /// Known keys draw by the fast ways, a seed by the simple one.
 fn sources(seed: u64) -> [Randomness; 2] {
     [Randomness::known_keys(seed), Randomness::new(Some(seed))]
@@ -136,47 +166,31 @@ fn sources(seed: u64) -> [Randomness; 2] {
 fn texts_are_drawn_by_the_law_of_the_whole_text() {
     const DRAWS: usize = 20_000;
     let plain = Policy::default;
-    let consistent = |consistent| Policy {
-        consistent,
-        ..plain()
-    };
-    let oov = |oov| Policy { oov, ..plain() };
-    let skip = Policy {
-        skip: ["w1".to_owned()].into(),
-        ..plain()
-    };
+    let consistent = || with::<Policy>(|p| p.consistent = Consistent::Text);
+    let oov = |oov| with::<Policy>(|p| p.oov = oov);
     let cases = [
         (1, 2.0, "w0 w1 w2", &[][..], plain()),
         (2, 2.0, "w0 w1. w2", &[], plain()),
         (2, 6.0, "w3 w1 w2", &[2], plain()),
         (3, 3.0, "w0 w1 w2", &[], plain()),
         (3, 1.0, "w2 zz w0", &[0], plain()),
-        (3, 3.0, "w1 w0! w1", &[], consistent(Consistent::Text)),
-        (2, 3.0, "zz w0 zz", &[1], consistent(Consistent::Text)),
+        (3, 3.0, "w1 w0! w1", &[], consistent()),
+        (2, 3.0, "zz w0 zz", &[1], consistent()),
         (2, 3.0, "w0 zz. w2", &[], oov(Oov::Drop)),
         (3, 3.0, "w0 zz w2", &[], oov(Oov::Mask)),
         (3, 3.0, "zz w0 w2", &[], oov(Oov::Keep)),
-        (3, 3.0, "w0 w1 w2", &[], skip),
+        (3, 3.0, "w0 w1 w2", &[], skipping("w1")),
     ];
     for (case, (order, epsilon, text, excluded, policy)) in cases.into_iter().enumerate() {
         let space = embedding(3 + case % 3 + 1, 2, 1.0, Metric::Euclidean, case as u64);
         let prior = prior(&space, order);
-        let mut law = Enumeration {
-            space: &space,
-            prior: &prior,
-            epsilon,
-            excluded,
-            policy: &policy,
-            law: HashMap::new(),
-        };
-        let words: Vec<&str> = text.split(' ').collect();
-        law.add(&words, "", &HashMap::new(), 1.0);
+        let law = Enumeration::of(&space, &prior, epsilon, excluded, &policy, text);
         for (path, source) in sources(7).into_iter().enumerate() {
-            let mut mechanism: Arc<dyn Mechanism> =
-                Arc::new(contextual(&tem(&space, epsilon, source), &prior));
-            if !excluded.is_empty() {
-                mechanism = mechanism.excluding(excluded).unwrap();
-            }
+            let all = contextual(&tem(&space, epsilon, source), &prior);
+            let mechanism: Arc<dyn Mechanism> = match excluded {
+                [] => Arc::new(all),
+                _ => all.excluding(excluded).unwrap(),
+            };
             let private = TextPrivatizer::new(mechanism, policy.clone()).unwrap();
             let texts = vec![text; DRAWS];
             let (released, counts) = private.privatize_texts(&texts, &Control::new()).unwrap();
@@ -202,20 +216,9 @@ fn spans_have_the_clear_text_before_them_and_calls_share_replacements() {
     for source in sources(11) {
         let tem = contextual(&tem(&space, 3.0, source), &prior);
         // As a whole text, in which the clear words are skipped.
-        let policy = Policy {
-            skip: ["w1".to_owned()].into(),
-            ..Policy::default()
-        };
-        let mut law = Enumeration {
-            space: &space,
-            prior: &prior,
-            epsilon: 3.0,
-            excluded: &[],
-            policy: &policy,
-            law: HashMap::new(),
-        };
-        law.add(&["w1", "w0", "w1.", "w1", "w2"], "", &HashMap::new(), 1.0);
+        let policy = skipping("w1");
         let text = "w1 w0 w1. w1 w2";
+        let law = Enumeration::of(&space, &prior, 3.0, &[], &policy, text);
         let private = TextPrivatizer::new(Arc::new(tem.clone()), Policy::default()).unwrap();
         let one = |_| {
             private
@@ -225,10 +228,7 @@ fn spans_have_the_clear_text_before_them_and_calls_share_replacements() {
         };
         let released: Vec<String> = (0..10_000).map(one).collect();
         law.assert(&released, "spans");
-        let of_call = Policy {
-            consistent: Consistent::Call,
-            ..Policy::default()
-        };
+        let of_call = with::<Policy>(|p| p.consistent = Consistent::Call);
         let private = TextPrivatizer::new(Arc::new(tem), of_call).unwrap();
         let (texts, _) = private
             .privatize_texts(&["w0 w1", "w1 w0"], &Control::new())
@@ -346,11 +346,8 @@ fn an_original_word_in_the_history_is_convicted() {
 #[test]
 fn rounding_after_the_measure_multiplies_is_convicted() {
     // Words on a line, a thousandth apart: a law whose products have few bits jumps between two.
-    let space = crate::common::from_vectors(
-        (0..6).map(|i| i as f32 * 1e-3).collect(),
-        1,
-        Metric::Euclidean,
-    );
+    let places = (0..6).map(|i| i as f32 * 1e-3);
+    let space = from_vectors(places.collect(), 1, Metric::Euclidean);
     let (q, epsilon) = ([1.0f64, 0.3, 0.021, 0.5, 0.07, 0.9], 4.0);
     let law = |w: u32, bits: i32| -> Vec<f64> {
         let weight = |(y, q): (u32, f64)| {
@@ -469,7 +466,7 @@ fn long_lists_are_drawn_by_the_law() {
                 assert!((p - (q + s) / all).abs() < 1e-9);
             }
             let drawn = tem.privatize_ids(&vec![WORD; DRAWS]).unwrap();
-            let counts = crate::common::counts(&drawn, 200);
+            let counts = counts(&drawn, 200);
             assert_law(
                 &counts,
                 &law,
@@ -521,21 +518,18 @@ fn what_cannot_be_is_refused_by_name() {
         let error = result.err().unwrap().to_string();
         assert!(error.starts_with(what), "{error}");
     };
-    refused(
-        ContextualTem::new(&all.clone().with_sampler(Sampler::Gumbel), model()),
-        "sampler",
-    );
-    let cover = Cover::identity(&*space, &[])
-        .unwrap()
-        .weighted(|y| f64::from(y + 1));
-    let weighted = all.with_cover(Some(Arc::new(cover.unwrap()))).unwrap();
+    let gumbel = all.clone().with_sampler(Sampler::Gumbel);
+    refused(ContextualTem::new(&gumbel, model()), "sampler");
+    let cover = Cover::identity(&*space, &[]).unwrap();
+    let cover = cover.weighted(|y| f64::from(y + 1)).unwrap();
+    let weighted = all.with_cover(Some(Arc::new(cover))).unwrap();
     refused(ContextualTem::new(&weighted, model()), "language");
     let other = embedding(6, 2, 1.0, Metric::Euclidean, 1);
     let others = tem(&other, 3.0, Randomness::new(None));
     refused(ContextualTem::new(&others, model()), "language");
     // What needs one law of a word.
-    let tem = ContextualTem::new(&all, model()).unwrap();
-    let text = TextPrivatizer::new(Arc::new(tem.clone()), Policy::default()).unwrap();
+    let behind = ContextualTem::new(&all, model()).unwrap();
+    let text = TextPrivatizer::new(Arc::new(behind.clone()), Policy::default()).unwrap();
     let control = Control::new();
     use fastdx::channel::{Channel, Draws};
     use fastdx::guarantee::measured::calibration;
@@ -546,12 +540,12 @@ fn what_cannot_be_is_refused_by_name() {
         times: vec![2; 5],
     };
     let errors = [
-        tem.sample("w1", 3).err(),
-        calibration::unchanged(&tem, &control).err(),
-        calibration::closed_form(&tem, &[1], 0.1, 2, 10, &control).err(),
-        calibration::simulate(&tem, &[1], 10, 0.1, &control).err(),
+        behind.sample("w1", 3).err(),
+        calibration::unchanged(&behind, &control).err(),
+        calibration::closed_form(&behind, &[1], 0.1, 2, 10, &control).err(),
+        calibration::simulate(&behind, &[1], 10, 0.1, &control).err(),
         Channel::estimated(text.clone(), draws, None).err(),
-        fastdx::guarantee::proved::audit::largest_loss(&tem, &*space, &control).err(),
+        fastdx::guarantee::proved::audit::largest_loss(&behind, &*space, &control).err(),
     ];
     for error in errors {
         let error = error.unwrap().to_string();
@@ -568,34 +562,28 @@ fn what_cannot_be_is_refused_by_name() {
         "{}",
         guarantee.theorem
     );
-    assert_eq!(text.bound("w0 w1", "w2 w1"), tem.bound(0, 2));
-    // A model that is heavier than the integers of its base allow.
-    let (space, mut heavy) = many(10);
-    heavy.weights[3] = u64::MAX / 4;
-    let tem = Tem::new(
-        space.clone(),
-        3.0,
-        Truncation::Gamma(2.0),
-        Randomness::new(None),
-    )
-    .unwrap();
-    let tem = ContextualTem::new(&tem, Arc::new(heavy)).unwrap();
-    let error = tem
-        .probabilities_after(1, &Released::nothing(space.vocabulary()))
-        .unwrap_err();
-    assert!(error.to_string().contains("weigh at most"), "{error}");
-    let (space, mut long) = many(10);
-    long.weights.push(1);
-    let tem = Tem::new(
-        space.clone(),
-        3.0,
-        Truncation::Gamma(2.0),
-        Randomness::new(None),
-    )
-    .unwrap();
-    let tem = ContextualTem::new(&tem, Arc::new(long)).unwrap();
-    let error = tem.privatize_ids(&[0]).unwrap_err().to_string();
-    assert!(error.contains("of 10 words, got id 10"), "{error}");
+    assert_eq!(text.bound("w0 w1", "w2 w1"), behind.bound(0, 2));
+    // A model that is heavier than the integers of its base allow, and one of more words.
+    for (change, why) in [
+        (
+            &(|weights: &mut Vec<u64>| weights[3] = u64::MAX / 4) as &dyn Fn(&mut _),
+            "weigh at most",
+        ),
+        (
+            &|weights: &mut Vec<u64>| weights.push(1),
+            "of 10 words, got id 10",
+        ),
+    ] {
+        let (space, mut model) = many(10);
+        change(&mut model.weights);
+        let all = tem(&space, 3.0, Randomness::new(None));
+        let tem = ContextualTem::new(&all, Arc::new(model)).unwrap();
+        let law = tem.probabilities_after(1, &Released::nothing(space.vocabulary()));
+        for error in [law.err(), tem.privatize_ids(&[0]).err()] {
+            let error = error.unwrap().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
 }
 
 #[test]
@@ -618,6 +606,6 @@ fn english_is_drawn_by_the_law() {
             order.draw(Some(id)).unwrap().id()
         };
         let drawn: Vec<u32> = (0..DRAWS).map(&mut one).collect();
-        assert_law(&crate::common::counts(&drawn, words.len()), &law, word);
+        assert_drawn(&drawn, &law, word);
     }
 }

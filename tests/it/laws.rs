@@ -1,7 +1,8 @@
 //! The mechanisms' draws, compared with closed forms and independent computations.
 
 use crate::common::{
-    allowed, assert_distribution, assert_law, counts, embedding, from_vectors, refuted, rng,
+    allowed, assert_distribution, assert_drawn, assert_law, counts, embedding, from_vectors,
+    refuted, rng, tem,
 };
 use fastdx::law;
 use fastdx::mechanism::tem::{Sampler, Truncation, gumbel};
@@ -11,19 +12,11 @@ use fastdx::{
 };
 use std::sync::Arc;
 
-fn tem(e: &Arc<Embedding>, epsilon: f64, truncation: Truncation, seed: u64) -> Tem {
-    Tem::new(e.clone(), epsilon, truncation, Randomness::known_keys(seed)).unwrap()
-}
-
 /// The law as in the paper, in plain f64.
 fn closed_form(e: &Embedding, id: u32, epsilon: f64, gamma: f64) -> Vec<f64> {
     let score = |y| {
-        let d: f64 = e
-            .vector(id)
-            .iter()
-            .zip(e.vector(y))
-            .map(|(a, b)| f64::from(a - b).powi(2))
-            .sum();
+        let each = e.vector(id).iter().zip(e.vector(y));
+        let d: f64 = each.map(|(a, b)| f64::from(a - b).powi(2)).sum();
         (-epsilon / 2.0 * d.sqrt().min(gamma)).exp()
     };
     let weights: Vec<f64> = (0..e.len() as u32).map(score).collect();
@@ -44,21 +37,16 @@ fn tem_has_the_law_of_the_paper_with_both_samplers() {
         (8, 300, 2, 1e3, Truncation::default()),
     ] {
         let e = embedding(words, dim, 1.0, Metric::Euclidean, seed);
-        let tem = tem(&e, epsilon, truncation, seed);
+        let tem = tem(e.clone(), epsilon, truncation, seed);
         let id = words as u32 / 2;
         let expected = closed_form(&e, id, epsilon, tem.gamma());
         for (p, q) in tem.probabilities(id).iter().zip(&expected) {
             assert!((p - q).abs() <= 1e-6 * q + 1e-15, "{tem:?}: {p} {q}");
         }
-        for sampler in [Sampler::Exact, Sampler::Gumbel] {
+        for (sampler, draws) in [(Sampler::Exact, 1_000_000), (Sampler::Gumbel, 100_000)] {
             let tem = tem.clone().with_sampler(sampler);
-            let draws = if sampler == Sampler::Exact {
-                1_000_000
-            } else {
-                100_000
-            };
             let drawn = tem.sample(&format!("w{id}"), draws).unwrap();
-            assert_law(&counts(&drawn, words), &expected, &format!("{tem:?}"));
+            assert_drawn(&drawn, &expected, &format!("{tem:?}"));
         }
     }
 }
@@ -66,28 +54,20 @@ fn tem_has_the_law_of_the_paper_with_both_samplers() {
 #[test]
 fn tem_draws_each_position_by_its_own_word() {
     let e = embedding(30, 2, 1.0, Metric::Manhattan, 9);
-    let tem = tem(&e, 4.0, Truncation::default(), 9);
+    let tem = tem(e.clone(), 4.0, Truncation::default(), 9);
     let ids: Vec<u32> = (0..3_000_000).map(|i| i * 7 % 30).collect();
     let out = tem.privatize_ids(&ids).unwrap();
     for id in 0..30 {
-        let drawn: Vec<u32> = ids
-            .iter()
-            .zip(&out)
-            .filter(|(w, _)| **w == id)
-            .map(|(_, y)| *y)
-            .collect();
-        assert_law(
-            &counts(&drawn, 30),
-            &tem.probabilities(id),
-            &format!("word {id}"),
-        );
+        let each = ids.iter().zip(&out).filter(|(w, _)| **w == id);
+        let drawn: Vec<u32> = each.map(|(_, y)| *y).collect();
+        assert_drawn(&drawn, &tem.probabilities(id), &format!("word {id}"));
     }
 }
 
 #[test]
 fn duplicates_and_ties_are_ordinary() {
     let e = from_vectors(vec![0.0, 0.0, 0.0, 1.0, 1.0, -1.0], 1, Metric::Euclidean);
-    let tem = tem(&e, 2.0, Truncation::Gamma(f64::INFINITY), 1);
+    let tem = tem(e.clone(), 2.0, Truncation::Gamma(f64::INFINITY), 1);
     let law = tem.probabilities(0);
     assert_eq!(law[0], law[1]);
     assert_eq!(law[3], law[5]);
@@ -103,7 +83,7 @@ fn duplicates_and_ties_are_ordinary() {
 fn far_words_keep_a_positive_weight_that_gumbels_lose() {
     // Word 2 lies 60 scales below the best, word 1 lies 41.25.
     let e = from_vectors(vec![0.0, 41.25, 60.0], 1, Metric::Euclidean);
-    let tem = tem(&e, 2.0, Truncation::Gamma(f64::INFINITY), 1);
+    let tem = tem(e.clone(), 2.0, Truncation::Gamma(f64::INFINITY), 1);
     let law = tem.law(0);
     let log = |y| (law.weight(y) as f64).ln() - (law.weight(0) as f64).ln();
     assert!((log(1) + 41.25).abs() < law::SLACK, "{}", log(1));
@@ -123,21 +103,22 @@ fn far_words_keep_a_positive_weight_that_gumbels_lose() {
 #[test]
 fn gamma_is_theorem_3() {
     let e = embedding(12_691, 1, 1.0, Metric::Euclidean, 1);
-    let tem = tem(&e, 5.0, Truncation::Beta(1e-3), 1);
+    let tem = tem(e.clone(), 5.0, Truncation::Beta(1e-3), 1);
     assert!((tem.gamma() - 0.4 * (0.999 * 12_690.0 / 0.001f64).ln()).abs() < 1e-12);
 }
 
 #[test]
 fn noise_has_a_gamma_radius_and_a_uniform_direction() {
-    use statrs::distribution::{ContinuousCDF, Gamma, Normal};
-    for (n, epsilon) in [
+    use statrs::distribution::{ContinuousCDF, Gamma};
+    let some = [
         (1, 1.0),
         (2, 0.01),
         (50, 5.0),
         (300, 0.01),
         (3, 1e3),
         (7, 1e-3),
-    ] {
+    ];
+    for (n, epsilon) in some {
         let law = noise::MultivariateLaplace::new(n, epsilon).unwrap();
         let key = Randomness::new(Some(n as u64)).next_key().unwrap();
         let size = 200_000;
@@ -150,22 +131,15 @@ fn noise_has_a_gamma_radius_and_a_uniform_direction() {
         for axis in [0, n - 1] {
             let cosines = z.chunks(n).map(|row| row[axis] / norm(row));
             if n == 1 {
-                let plus = cosines.filter(|c| *c > 0.0).count() as f64;
-                let sigma = (plus - size as f64 / 2.0) / (size as f64 / 4.0).sqrt();
-                assert!(
-                    2.0 * Normal::standard().sf(sigma.abs()) > crate::common::ALPHA,
-                    "{plus}"
-                );
+                let plus = cosines.filter(|c| *c > 0.0).count() as u64;
+                assert_law(&[plus, size as u64 - plus], &[0.5; 2], "sign");
                 continue;
             }
             let half = (n as f64 - 1.0) / 2.0;
             let beta = statrs::distribution::Beta::new(half, half).unwrap();
             let mut sample: Vec<f64> = cosines.map(|c| (1.0 + c) / 2.0).collect();
-            assert_distribution(
-                &mut sample,
-                |t| beta.cdf(t.clamp(0.0, 1.0)),
-                &format!("direction, n={n}"),
-            );
+            let cdf = |t: f64| beta.cdf(t.clamp(0.0, 1.0));
+            assert_distribution(&mut sample, cdf, &format!("direction, n={n}"));
         }
     }
 }
@@ -187,8 +161,8 @@ fn madlib_on_a_line_has_the_closed_form_of_the_laplace_law() {
         for (word, x) in [("w0", -1.0), ("w1", f64::from(0.2f32)), ("w2", 1.0)] {
             let (a, b) = (cdf(-0.4 - x, epsilon), cdf(0.6 - x, epsilon));
             let drawn = madlib.sample(word, 1_000_000).unwrap();
-            assert_law(
-                &counts(&drawn, 3),
+            assert_drawn(
+                &drawn,
                 &[a, b - a, 1.0 - b],
                 &format!("{word} at {epsilon}"),
             );
@@ -206,46 +180,31 @@ fn madlib_in_space_equals_an_independent_simulation() {
     let drawn = counts(&madlib.sample("w7", draws).unwrap(), words);
     let mut rng = rng(13);
     let mut other = vec![0u64; words];
+    let exponential = Exp::new(epsilon).unwrap();
     for _ in 0..draws {
         // Gamma(n) as a sum of n exponentials.
-        let radius: f64 = (0..n)
-            .map(|_| {
-                let x: f64 = Exp::new(epsilon).unwrap().sample(&mut rng);
-                x
-            })
-            .sum();
+        let each = (0..n).map(|_| Distribution::<f64>::sample(&exponential, &mut rng));
+        let radius: f64 = each.sum();
         let normal: Vec<f64> = (0..n).map(|_| StandardNormal.sample(&mut rng)).collect();
         let norm = normal.iter().map(|x| x * x).sum::<f64>().sqrt();
-        let point: Vec<f64> = (0..n)
-            .map(|i| f64::from(e.vector(7)[i]) + radius * normal[i] / norm)
-            .collect();
-        let distance = |id: usize| -> f64 {
-            e.vector(id as u32)
-                .iter()
-                .zip(&point)
-                .map(|(&u, z)| (f64::from(u) - z).powi(2))
-                .sum()
+        let noise = normal.iter().map(|x| radius * x / norm);
+        let own = e.vector(7).iter().zip(noise);
+        let point: Vec<f64> = own.map(|(&x, z)| f64::from(x) + z).collect();
+        let distance = |id: u32| -> f64 {
+            let each = e.vector(id).iter().zip(&point);
+            each.map(|(&u, z)| (f64::from(u) - z).powi(2)).sum()
         };
-        let nearest = (0..words)
-            .min_by(|&a, &b| distance(a).total_cmp(&distance(b)))
-            .unwrap();
-        other[nearest] += 1;
+        let ids = 0..words as u32;
+        let nearest = ids.min_by(|&a, &b| distance(a).total_cmp(&distance(b)));
+        other[nearest.unwrap() as usize] += 1;
     }
     // Two samples of one law: the pooled frequencies serve as the law for both, at half the χ².
-    let pooled: Vec<f64> = drawn
-        .iter()
-        .zip(&other)
+    let both = drawn.iter().zip(&other);
+    let pooled: Vec<f64> = both
         .map(|(a, b)| (a + b) as f64 / (2 * draws) as f64)
         .collect();
     assert_law(&drawn, &pooled, "ours against pooled");
     assert_law(&other, &pooled, "theirs against pooled");
-    let distance: f64 = drawn
-        .iter()
-        .zip(&other)
-        .map(|(&a, &b)| (a as f64 - b as f64).abs())
-        .sum::<f64>()
-        / (2 * draws) as f64;
-    assert!(distance < 0.01, "total variation {distance}");
 }
 
 type Make = fn(&Arc<Embedding>, f64, Randomness) -> Arc<dyn Mechanism>;
@@ -311,21 +270,17 @@ fn a_violation_by_5_percent_shows() {
 #[should_panic(expected = "SEEDED")]
 fn nothing_is_compared_with_a_guarantee_that_allows_everything() {
     let e = embedding(4, 2, 0.5, Metric::Euclidean, 22);
-    let seeded = tem(&e, 2.0, Truncation::default(), 1);
+    let seeded = tem(e.clone(), 2.0, Truncation::default(), 1);
     refuted(&drawn(&seeded, 100), &seeded);
 }
 
 #[test]
 fn the_exact_law_of_tem_keeps_its_bound_on_every_pair_and_output() {
     for metric in Metric::ALL {
-        for (epsilon, gamma) in [
-            (0.1, f64::INFINITY),
-            (2.0, 0.4),
-            (30.0, 0.5),
-            (1e3, f64::INFINITY),
-        ] {
+        let infinite = f64::INFINITY;
+        for (epsilon, gamma) in [(0.1, infinite), (2.0, 0.4), (30.0, 0.5), (1e3, infinite)] {
             let e = embedding(60, 4, 0.4, metric, 31);
-            let tem = tem(&e, epsilon, Truncation::Gamma(gamma), 1);
+            let tem = tem(e.clone(), epsilon, Truncation::Gamma(gamma), 1);
             let laws: Vec<_> = (0..60).map(|w| tem.law(w)).collect();
             for (a, b) in (0..3600u32).map(|i| (i / 60, i % 60)) {
                 let bound = epsilon * tem.distance(a, b) + law::SLACK;
@@ -351,7 +306,7 @@ fn seeded_output_does_not_depend_on_the_number_of_threads() {
             .build()
             .unwrap();
         pool.install(|| {
-            let tem = tem(&e, 3.0, Truncation::default(), 5);
+            let tem = tem(e.clone(), 3.0, Truncation::default(), 5);
             let madlib =
                 MultivariateLaplace::new(e.clone(), 3.0, Randomness::new(Some(5))).unwrap();
             let key = Randomness::new(Some(6)).next_key().unwrap();
@@ -373,7 +328,7 @@ fn a_cancelled_call_stops() {
     control.cancel();
     let ids = vec![1; 100_000];
     let madlib = MultivariateLaplace::new(e.clone(), 3.0, Randomness::new(None)).unwrap();
-    let tem = tem(&e, 3.0, Truncation::default(), 5);
+    let tem = tem(e.clone(), 3.0, Truncation::default(), 5);
     for m in [&madlib as &dyn Mechanism, &tem] {
         assert!(matches!(
             m.privatize_ids_with(&ids, &control),

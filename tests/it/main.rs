@@ -1,6 +1,5 @@
 //! Tests of the crate's public interface: one program, so that the crate is linked once.
 
-mod base;
 mod common;
 mod covers;
 mod files;

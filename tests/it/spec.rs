@@ -141,116 +141,48 @@ fn every_key_is_read_and_written() {
     }
 }
 
+/// Lines of "given => what is said".
+fn cases(table: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = table.trim().lines();
+    lines.map(|line| line.trim().split_once(" => ").unwrap())
+}
+
 #[test]
 fn refused_by_name() {
-    for (given, message) in [
-        (json!({"epsilom": 1.0}), "the key \"epsilom\""),
-        (
-            json!({"epsilon": "three"}),
-            "epsilon must be a number, got a string",
-        ),
-        (
-            json!({"epsilon": -1.0}),
-            "epsilon must be a positive finite number",
-        ),
-        (
-            json!({"mechanism": "x", "epsilon": 1.0}),
-            "mechanism must be one of 'tem'",
-        ),
-        (
-            json!({"mechanism": "laplace"}),
-            "epsilon must be given with this mechanism",
-        ),
-        (json!({"cover": 4}), "epsilon must be given with cover"),
-        (
-            json!({"language": "rank"}),
-            "epsilon must be given with language",
-        ),
-        (
-            json!({"epsilon": 1.0, "language": 3}),
-            "language must be \"uniform\", \"frequency\"",
-        ),
-        (
-            json!({"epsilon": 1.0, "language": "english", "certified": true}),
-            "certified must be left out beside a model",
-        ),
-        (
-            json!({"epsilon": 1.0, "language": "english", "remap": 2}),
-            "remap must be left out beside a model",
-        ),
-        (
-            json!({"epsilon": 1.0, "gamma": 1.0, "beta": 0.1}),
-            "beta must be left out",
-        ),
-        (
-            json!({"epsilon": 1.0, "balance": 0.1}),
-            "balance must be given with cover",
-        ),
-        (
-            json!({"mechanism": "laplace", "epsilon": 1.0, "gamma": 1.0}),
-            "gamma must be left out: it belongs to mechanism tem",
-        ),
-        (
-            json!({"mechanism": "law", "epsilon": 1.0}),
-            "epsilon must be left out",
-        ),
-        (json!({"mechanism": "law"}), "law must be given"),
-        (
-            json!({"epsilon": 1.0, "cover": 1.5}),
-            "cover must be a whole number",
-        ),
-        (
-            json!({"epsilon": 1.0, "consistent": "never"}),
-            "consistent must be true, false",
-        ),
-        (
-            json!({"epsilon": 1.0, "exclude": 5}),
-            "exclude must be \"offensive\"",
-        ),
-        (
-            json!({"epsilon": 1.0, "skip": [1]}),
-            "skip must be a list of strings",
-        ),
-        (json!({"epsilon": 1.0, "pad": 0}), "pad must be positive"),
-        (
-            json!({"epsilon": 1.0, "threads": 0}),
-            "threads must be a number from 1",
-        ),
-        (json!({"epsilon": 1.0, "oov": "x"}), "oov must be one of"),
-        (
-            json!({"epsilon": 1.0, "nominal": 2.0}),
-            "nominal must be given with certified",
-        ),
-        (
-            json!({"epsilon": 1.0, "index": {"files": "x"}}),
-            "the key \"files\"",
-        ),
-        (
-            json!({"epsilon": 1.0, "index": {"fingerprint": "xyz"}}),
-            "16 hexadecimal digits",
-        ),
-        (
-            json!({"epsilon": 1.0, "index": {"fingerprint": "0123456789abcdef"}}),
-            "space must be given",
-        ),
-        (
-            json!({"epsilon": 1.0, "index": {"builtin": "english", "fingerprint": "0123456789abcdef"}}),
-            "index must be the one with the fingerprint 0123456789abcdef",
-        ),
-        (
-            json!({"epsilon": 1.0, "cover": {"fingerprint": "0123456789abcdef"}}),
-            "cover must be given",
-        ),
-        (
-            json!({"epsilon": 1.0, "index": {"builtin": "english", "limit": 5}}),
-            "index must be a file",
-        ),
-        (
-            json!({"epsilon": 1.0, "index": "/no/such/file"}),
-            "/no/such/file",
-        ),
-    ] {
-        let got = refusal(given.clone());
+    let table = r#"
+    {"epsilom": 1.0} => the key "epsilom"
+    {"epsilon": "three"} => epsilon must be a number, got a string
+    {"epsilon": -1.0} => epsilon must be a positive finite number
+    {"mechanism": "x", "epsilon": 1.0} => mechanism must be one of 'tem'
+    {"mechanism": "laplace"} => epsilon must be given with this mechanism
+    {"cover": 4} => epsilon must be given with cover
+    {"language": "rank"} => epsilon must be given with language
+    {"epsilon": 1.0, "language": 3} => language must be "uniform", "frequency"
+    {"epsilon": 1.0, "language": "english", "certified": true} => certified must be left out beside a model
+    {"epsilon": 1.0, "language": "english", "remap": 2} => remap must be left out beside a model
+    {"epsilon": 1.0, "gamma": 1.0, "beta": 0.1} => beta must be left out
+    {"epsilon": 1.0, "balance": 0.1} => balance must be given with cover
+    {"mechanism": "laplace", "epsilon": 1.0, "gamma": 1.0} => gamma must be left out: it belongs to mechanism tem
+    {"mechanism": "law", "epsilon": 1.0} => epsilon must be left out
+    {"mechanism": "law"} => law must be given
+    {"epsilon": 1.0, "cover": 1.5} => cover must be a whole number
+    {"epsilon": 1.0, "consistent": "never"} => consistent must be true, false
+    {"epsilon": 1.0, "exclude": 5} => exclude must be "offensive"
+    {"epsilon": 1.0, "skip": [1]} => skip must be a list of strings
+    {"epsilon": 1.0, "pad": 0} => pad must be positive
+    {"epsilon": 1.0, "threads": 0} => threads must be a number from 1
+    {"epsilon": 1.0, "oov": "x"} => oov must be one of
+    {"epsilon": 1.0, "nominal": 2.0} => nominal must be given with certified
+    {"epsilon": 1.0, "index": {"files": "x"}} => the key "files"
+    {"epsilon": 1.0, "index": {"fingerprint": "xyz"}} => 16 hexadecimal digits
+    {"epsilon": 1.0, "index": {"fingerprint": "0123456789abcdef"}} => space must be given
+    {"epsilon": 1.0, "index": {"builtin": "english", "fingerprint": "0123456789abcdef"}} => index must be the one with the fingerprint 0123456789abcdef
+    {"epsilon": 1.0, "cover": {"fingerprint": "0123456789abcdef"}} => cover must be given
+    {"epsilon": 1.0, "index": {"builtin": "english", "limit": 5}} => index must be a file
+    {"epsilon": 1.0, "index": "/no/such/file"} => /no/such/file
+    "#;
+    for (given, message) in cases(table) {
+        let got = refusal(serde_json::from_str(given).unwrap());
         assert!(got.contains(message), "{given}: {got}");
     }
 }
@@ -342,52 +274,44 @@ fn policies_name_the_line() {
     assert!(policy.spans_only && policy.spec.epsilon == Some(3.0));
     let index = policy.spec.index.as_ref().unwrap();
     assert_eq!(index.file.as_deref(), Some(Path::new("folder/x.fdx")));
-    for (text, message) in [
-        (
-            "[policies.a]\nepsilon = 3\nsede = 1\n",
-            "folder/p.toml, line 3: policies.a.sede is unknown",
-        ),
-        (
-            "[policies.a]\nepsilon = 3\nseed = 1\n",
-            "line 3: policies.a.seed must be left out",
-        ),
-        (
-            "[policies.a]\nepsilon = \"x\"\n",
-            "line 2: policies.a.epsilon must be a number, got a string",
-        ),
-        (
-            "[policies.a]\nmechanism = \"laplace\"\n",
-            "line 1: policies.a: epsilon must be given",
-        ),
-        (
-            "[policies.a]\nepsilon = 1\ngamma = 1\nmechanism = \"laplace\"\n",
-            "gamma must be left out",
-        ),
-        (
-            "[policies.\"a b\"]\nepsilon = 1\n",
-            "must be named by 1 to 64",
-        ),
-        (
-            "x = 1\n",
-            "line 1: x is unknown; the keys are default, policies",
-        ),
-        (
-            "default = \"b\"\n[policies.a]\nepsilon = 1\n",
-            "default must be the name of a policy",
-        ),
-        ("", "policies must hold at least one"),
-        ("[policies.a\n", "line 1: this is no TOML"),
-        (
-            "[policies.a]\npage = 3\n",
-            "line 2: policies.a.page must be true or false, got a number",
-        ),
-        (
-            "[policies.a]\npad = 2020-01-01\n",
-            "line 2: policies.a.pad must be no date",
-        ),
-    ] {
-        let got = read(text).unwrap_err().to_string();
+    // Lines end at slashes here.
+    let table = r#"
+    [policies.a] / epsilon = 3 / sede = 1 => folder/p.toml, line 3: policies.a.sede is unknown; the keys are allow_unchanged, balance
+    [policies.a] / epsilon = 3 / seed = 1 => line 3: policies.a.seed must be left out
+    [policies."a b"] / epsilon = 1 => must be named by 1 to 64
+    x = 1 => line 1: x is unknown; the keys are default, policies
+    default = "b" / [policies.a] / epsilon = 1 => default must be the name of a policy
+    [policies.a => line 1: this is no TOML
+    [policies.a] / page = 3 => line 2: policies.a.page must be true or false, got a number
+    [policies.a] / pad = 2020-01-01 => line 2: policies.a.pad must be no date
+    [policies.a] / epsilon = -1.0 => line 1: policies.a: epsilon must be
+    [policies.a] / cover = 40 => line 1: policies.a: epsilon must be given with cover
+    [policies.a] / mechanism = "laplace" => line 1: policies.a: epsilon must be given with this mechanism
+    [policies.a] / epsilon = "3" => line 2: policies.a.epsilon must be a number, got a string
+    [policies.a] / epsilon = 1 / cover = 2.5 => line 3: policies.a.cover must be a whole number, at least 0, got a number
+    [policies.a] / epsilon = 1 / verify = 1 => line 3: policies.a.verify must be true or false, got a number
+    [policies.a] / epsilon = 1 / mechanism = "gauss" => line 3: policies.a.mechanism must be one of 'tem', 'laplace'
+    [policies.a] / epsilon = 1 / exclude = 7 => line 3: policies.a.exclude must be "offensive", "none", the path of a file, or a list
+    [policies.a] / epsilon = 1 / skip = ["a", 7] => line 3: policies.a.skip must be a list of strings, got a list
+    [policies.a] / epsilon = 1 / consistent = 1.5 => line 3: policies.a.consistent must be true, false or "call", got a number
+    [policies] / a = 3 => line 2: policies.a must be a table, got a number
+    policies = [] => line 1: policies must be a table, got a list
+    [policies.a] / epsilon = 1.0 / pad = 1e9 => pad must be
+    [policies.a] / epsilon = 1.0 / oov = "x" => oov must be
+    [policies.a] / epsilon = 1.0 / consistent = "x" => consistent must be
+    [policies.a] / epsilon = 1.0 / beta = 0.1 / gamma = 1.0 => beta must be left out where gamma is given
+    [policies.a] / mechanism = "laplace" / epsilon = 1.0 / cover = 40 => cover must be left out: it belongs to mechanism tem, response
+    nonsense => line 1
+    policies = 3 => line 1: policies must be a table, got a number
+    [policies.a] / epsilon = true => line 2: policies.a.epsilon must be a number, got true or false
+    [policies.a] / epsilon = => line 2: this is no TOML
+    [policies.a] / epsilon = 3 / mechanism = "laplace" / beta = 0.1 => policies.a: beta must be left out: it belongs to mechanism tem
+    "#;
+    let of_rust = "invalid type|untagged|variant|f64|usize|Error(|::";
+    for (text, message) in cases(table).chain([("", "policies must hold at least one")]) {
+        let got = read(&text.replace(" / ", "\n")).unwrap_err().to_string();
         assert!(got.contains(message), "{text:?}: {got}");
+        assert!(!of_rust.split('|').any(|word| got.contains(word)), "{got}");
     }
 }
 

@@ -4,31 +4,45 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::common::from_vectors;
+use crate::common::{from_vectors, with};
 use fastdx::mechanism::tem::Truncation;
 use fastdx::text::{Consistent, Oov, Policy, Replacements, TextPrivatizer};
 use fastdx::{Control, Embedding, Error, Metric, Randomness, Tem, Vocabulary};
 
-fn private(oov: Oov, skip: &[&str]) -> TextPrivatizer {
-    let vocabulary = Vocabulary::new(["cat", "dog"]).unwrap();
-    let e = Embedding::new(vocabulary, vec![0.0, 100.0], 1, Metric::Euclidean).unwrap();
-    let gamma = Truncation::Gamma(f64::INFINITY);
-    let tem = Tem::new(Arc::new(e), 10.0, gamma, Randomness::new(None)).unwrap();
-    let skip = skip.iter().map(|w| (*w).to_owned()).collect();
-    TextPrivatizer::new(
-        Arc::new(tem),
-        Policy {
-            oov,
-            skip,
-            ..Policy::default()
-        },
+/// Words on a line.
+fn private(
+    (words, places): (&[&str], &[f32]),
+    epsilon: f64,
+    gamma: f64,
+    seed: Option<u64>,
+    policy: Policy,
+) -> TextPrivatizer {
+    let vocabulary = Vocabulary::new(words.iter().copied()).unwrap();
+    let e = Embedding::new(vocabulary, places.to_vec(), 1, Metric::Euclidean).unwrap();
+    let (gamma, randomness) = (Truncation::Gamma(gamma), Randomness::new(seed));
+    let tem = Tem::new(Arc::new(e), epsilon, gamma, randomness).unwrap();
+    TextPrivatizer::new(Arc::new(tem), policy).unwrap()
+}
+
+fn words(words: &[&str]) -> std::collections::HashSet<String> {
+    words.iter().map(|w| (*w).to_owned()).collect()
+}
+
+/// Every known word becomes itself.
+fn sure(oov: Oov, skip: &[&str]) -> TextPrivatizer {
+    let policy = with(|p: &mut Policy| (p.oov, p.skip) = (oov, words(skip)));
+    private(
+        (&["cat", "dog"], &[0.0, 100.0]),
+        10.0,
+        f64::INFINITY,
+        None,
+        policy,
     )
-    .unwrap()
 }
 
 #[test]
 fn words_are_replaced_where_they_stand() {
-    let p = private(Oov::Mask, &["The"]);
+    let p = sure(Oov::Mask, &["The"]);
     assert_eq!(
         p.privatize("The Cat,\n x dog!").unwrap(),
         "The cat,\n [MASK] dog!"
@@ -50,7 +64,7 @@ fn words_are_replaced_where_they_stand() {
 #[test]
 fn random_words_and_texts_stay_in_step() {
     // Known words come back with certainty here, so every draw must stand at its own position.
-    let p = private(Oov::Random, &[]);
+    let p = sure(Oov::Random, &[]);
     let text = "x cat x x dog cat x";
     let texts = vec![text, "", "x", "cat", "dog x"];
     for _ in 0..100 {
@@ -64,7 +78,7 @@ fn random_words_and_texts_stay_in_step() {
 
 #[test]
 fn an_unknown_word_is_given_by_its_place() {
-    let result = private(Oov::Error, &[]).privatize("cat zyx");
+    let result = sure(Oov::Error, &[]).privatize("cat zyx");
     let Err(error @ Error::UnknownInText { .. }) = result else {
         panic!("{result:?}");
     };
@@ -81,7 +95,7 @@ fn an_unknown_word_is_given_by_its_place() {
 
 #[test]
 fn blocks_of_text_are_joined_seamlessly() {
-    let p = private(Oov::Keep, &[]);
+    let p = sure(Oov::Keep, &[]);
     let long = "cat dog x ".repeat(1 << 20);
     let texts = vec![&*long, "dog", &*long];
     let (out, counts) = p.privatize_texts(&texts, &Control::new()).unwrap();
@@ -99,15 +113,13 @@ fn a_wrong_shape_is_refused() {
     from_vectors(vec![1.0; 4], 2, Metric::Euclidean);
 }
 
-/// Words on a line, e-mail among them, at ε = 2 without truncation.
+/// Words on a line, e-mail among them, at ε = 2.
 fn line(policy: Policy, seed: Option<u64>) -> TextPrivatizer {
-    let words = ["a", "b", "c", "e-mail", "mail"];
-    let vocabulary = Vocabulary::new(words).unwrap();
-    let vectors = vec![0.0, 1.0, 3.0, 4.0, 9.0];
-    let e = Embedding::new(vocabulary, vectors, 1, Metric::Euclidean).unwrap();
-    let gamma = Truncation::Gamma(10.0);
-    let tem = Tem::new(Arc::new(e), 2.0, gamma, Randomness::new(seed)).unwrap();
-    TextPrivatizer::new(Arc::new(tem), policy).unwrap()
+    let some = (
+        &["a", "b", "c", "e-mail", "mail"][..],
+        &[0.0, 1.0, 3.0, 4.0, 9.0][..],
+    );
+    private(some, 2.0, 10.0, seed, policy)
 }
 
 fn near(a: f64, b: f64) -> bool {
@@ -143,29 +155,21 @@ fn a_bound_is_about_the_words_that_are_found() {
 #[test]
 fn a_bound_follows_the_policy() {
     for oov in [Oov::Mask, Oov::Drop, Oov::Error] {
-        let policy = Policy {
-            oov,
-            ..Policy::default()
-        };
+        let policy = with(|p: &mut Policy| p.oov = oov);
         let p = line(policy, None);
         assert_eq!(p.bound("a", "xyz"), f64::INFINITY);
         assert_eq!(p.bound("uvw", "xyz"), 0.0);
         assert!(p.price("a xyz").is_err() && p.price("a b") == Ok(4.0));
     }
-    let keep = Policy {
-        oov: Oov::Keep,
-        ..Policy::default()
-    };
-    let p = line(keep, None);
+    let p = line(with(|p: &mut Policy| p.oov = Oov::Keep), None);
     assert_eq!(p.bound("uvw", "xyz"), f64::INFINITY);
     assert_eq!(p.bound("a uvw", "a uvw"), 0.0);
     assert_eq!(p.bound("a uvw", "b UVW"), f64::INFINITY);
     assert!(p.price("a").is_err());
-    let skip = Policy {
-        skip: ["b".to_owned()].into(),
-        ..Policy::default()
-    };
-    let p = line(skip, None);
+    let p = line(
+        with(|p: &mut Policy| p.skip = ["b".to_owned()].into()),
+        None,
+    );
     assert_eq!(p.bound("a", "b"), f64::INFINITY);
     assert_eq!(p.bound("b", "B"), f64::INFINITY);
     assert!(near(p.bound("b a", "b c"), 6.0) && p.price("a").is_err());
@@ -179,10 +183,7 @@ fn a_price_counts_words_and_distinct_words() {
     assert_eq!(p.price(""), Ok(0.0));
     assert_eq!(p.price_tokens(&["e-mail", "a b"]), Ok(4.0));
     assert_eq!(p.price_ids(&[0, 0, 1]), Ok(6.0));
-    let consistent = Policy {
-        consistent: Consistent::Text,
-        ..Policy::default()
-    };
+    let consistent = with::<Policy>(|p| p.consistent = Consistent::Text);
     let p = line(consistent, None);
     assert_eq!(p.price("a A, e-mail xyz XYZ xyzz"), Ok(8.0));
     assert_eq!(p.price_ids(&[0, 0, 1]), Ok(4.0));
@@ -194,14 +195,8 @@ fn a_price_counts_words_and_distinct_words() {
 
 #[test]
 fn consistent_text_draws_each_word_once() {
-    let by_text = Policy {
-        consistent: Consistent::Text,
-        ..Policy::default()
-    };
-    let by_call = Policy {
-        consistent: Consistent::Call,
-        ..Policy::default()
-    };
+    let by_text = with::<Policy>(|p| p.consistent = Consistent::Text);
+    let by_call = with::<Policy>(|p| p.consistent = Consistent::Call);
     let texts = vec!["a B a xyz", "", "b a xyz XYZ", "c a"];
     let mut differ = [false; 2];
     for _ in 0..60 {
@@ -246,81 +241,20 @@ fn a_token_is_what_its_word_is() {
 }
 
 /// Words of real vocabularies, of which some cannot be read back.
-const ODD: &[&str] = &[
-    "game",
-    "Game",
-    "Paris",
-    "e",
-    "mail",
-    "e-mail",
-    "u.s.",
-    "'s",
-    "new york",
-    "'90s",
-    "</s>",
-    "<unk>",
-    ",",
-    ".",
-    "-",
-    "–",
-    "...",
-    "@",
-    "a\u{a0}b",
-    "\u{2028}",
-    "game.",
-    "3.5",
-    "½",
-    "7",
-    "2010",
-    "www",
-    "http",
-    "a@b",
-    "x.org",
-    "c++",
-    "#tag",
-    "don't",
-    "it’s",
-    "café",
-    "caf\u{e9}s",
-    "CAFÉ",
-    "日本",
-    "\u{200b}z",
-    "co\u{ad}op",
-    "may",
-    "MASK",
-    "unknown",
-    "i",
-    "İ",
-    "ß",
-    "SS",
-    "σ",
-    "ς",
-    "Σ",
-    "§",
-    "a§b",
-    "n.y.c",
-    "and/or",
-    "or",
-    "\u{301}",
-    "e\u{301}",
-    "€",
-    "$5",
-    "😀",
-];
+const ODD: &str = "game|Game|Paris|e|mail|e-mail|u.s.|'s|new york|'90s|</s>|<unk>|,|.|-|–|...|@|\
+    a\u{a0}b|\u{2028}|game.|3.5|½|7|2010|www|http|a@b|x.org|c++|#tag|don't|it’s|café|caf\u{e9}s|\
+    CAFÉ|日本|\u{200b}z|co\u{ad}op|may|MASK|unknown|i|İ|ß|SS|σ|ς|Σ|§|a§b|n.y.c|and/or|or|\u{301}|\
+    e\u{301}|€|$5|😀";
+
+fn odd_words() -> Vec<&'static str> {
+    ODD.split('|').collect()
+}
 
 fn odd(oov: Oov, skip: &[&str], consistent: Consistent) -> TextPrivatizer {
-    let vocabulary = Vocabulary::new(ODD).unwrap();
-    let vectors = (0..ODD.len()).map(|i| (i % 7) as f32).collect();
-    let e = Embedding::new(vocabulary, vectors, 1, Metric::Euclidean).unwrap();
-    let gamma = Truncation::Gamma(f64::INFINITY);
-    let tem = Tem::new(Arc::new(e), 0.5, gamma, Randomness::new(Some(7))).unwrap();
-    let policy = Policy {
-        oov,
-        skip: skip.iter().map(|w| (*w).to_owned()).collect(),
-        consistent,
-        ..Policy::default()
-    };
-    TextPrivatizer::new(Arc::new(tem), policy).unwrap()
+    let (all, skip) = (odd_words(), words(skip));
+    let places: Vec<f32> = (0..all.len()).map(|i| (i % 7) as f32).collect();
+    let change = |p: &mut Policy| (p.oov, p.skip, p.consistent) = (oov, skip, consistent);
+    private((&all, &places), 0.5, f64::INFINITY, Some(7), with(change))
 }
 
 #[test]
@@ -330,41 +264,18 @@ fn words_that_are_not_read_back_are_inputs_only() {
     let excluded = p.mechanism().excluded();
     let excluded: Vec<&str> = excluded.iter().map(|&id| vocabulary.word(id)).collect();
     // "Game" is read as "game", "it’s" as "it's"; "İ" has no lower case of one character.
-    for word in [
-        "Game",
-        "u.s.",
-        "'s",
-        "new york",
-        "</s>",
-        ",",
-        "...",
-        "@",
-        "a\u{a0}b",
-        "game.",
-        "CAFÉ",
-        "\u{200b}z",
-    ] {
+    for word in "Game|u.s.|'s|new york|</s>|,|...|@|a\u{a0}b|game.|CAFÉ|\u{200b}z".split('|') {
         assert!(excluded.contains(&word), "{word}");
     }
-    for word in [
-        "game", "Paris", "e-mail", "<unk>", "3.5", "½", "c++", "#tag", "日本", "n.y.c", "a@b", "😀",
-    ] {
+    for word in "game|Paris|e-mail|<unk>|3.5|½|c++|#tag|日本|n.y.c|a@b|😀".split('|') {
         assert!(!excluded.contains(&word), "{word}");
     }
     assert!(p.guarantee().outputs.contains("never released"));
     // As inputs they are protected as before.
     assert!(p.mechanism().space().distance(0, 1) > 0.0);
     // Labels of which no text has any are outputs all the same.
-    let labels = Vocabulary::new(["new york", "u.s."]).unwrap();
-    let e = Embedding::new(labels, vec![0.0, 1.0], 1, Metric::Euclidean).unwrap();
-    let tem = Tem::new(
-        Arc::new(e),
-        1.0,
-        Truncation::default(),
-        Randomness::new(None),
-    )
-    .unwrap();
-    let p = TextPrivatizer::new(Arc::new(tem), Policy::default()).unwrap();
+    let labels = (&["new york", "u.s."][..], &[0.0, 1.0][..]);
+    let p = private(labels, 1.0, f64::INFINITY, None, Policy::default());
     assert!(p.mechanism().excluded().is_empty());
 }
 
@@ -391,7 +302,7 @@ fn reads_as_drawn(
 
 fn odd_text() -> impl Strategy<Value = String> {
     let word = prop_oneof![
-        proptest::sample::select(ODD).prop_map(str::to_owned),
+        proptest::sample::select(odd_words()).prop_map(str::to_owned),
         "[a-z0-9]{1,3}",
         "[#@+*$<>€½²]{0,2}[a-zA-Zé7½]{1,2}[#@+*_~€]{0,2}",
         any::<char>().prop_map(String::from),
@@ -412,7 +323,7 @@ proptest! {
     fn a_release_is_read_as_it_was_drawn(
         texts in proptest::collection::vec(odd_text(), 20),
         oov in proptest::sample::select(&[Oov::Random, Oov::Mask, Oov::Keep][..]),
-        skip in proptest::sample::subsequence(ODD, 0..4),
+        skip in proptest::sample::subsequence(odd_words(), 0..4),
         consistent in proptest::bool::ANY,
     ) {
         let consistent = if consistent { Consistent::Text } else { Consistent::Never };

@@ -30,24 +30,20 @@ fn certify(a: &[f64], b: &[f64], costs: &[f64], solved: &Transport) {
         paid += mass * costs[i as usize * b.len() + j as usize];
     }
     let whole: f64 = b.iter().sum();
-    rows.iter().zip(a).for_each(|(&x, &y)| close(x, y, total));
-    columns
-        .iter()
-        .zip(b)
-        .for_each(|(&x, &y)| close(x, y * total / whole, total));
+    let b: Vec<f64> = b.iter().map(|y| y * total / whole).collect();
+    let moved = rows.iter().chain(&columns).zip(a.iter().chain(&b));
+    moved.for_each(|(&x, &y)| close(x, y, total));
     close(solved.cost, paid, total * largest);
     for (i, u) in solved.u.iter().enumerate() {
         for (j, v) in solved.v.iter().enumerate() {
             assert!(u + v <= costs[i * b.len() + j] + 1e-9 * largest);
         }
     }
-    let dual: f64 = solved.u.iter().zip(a).map(|(u, a)| u * a).sum::<f64>()
-        + solved
-            .v
-            .iter()
-            .zip(b)
-            .map(|(v, b)| v * b * total / whole)
-            .sum::<f64>();
+    let potentials = solved.u.iter().chain(&solved.v);
+    let dual: f64 = potentials
+        .zip(a.iter().chain(&b))
+        .map(|(u, mass)| u * mass)
+        .sum();
     close(dual, solved.cost, total * largest);
 }
 
@@ -79,11 +75,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn the_cheapest_permutation((n, costs) in (1usize..7).prop_flat_map(|n| (Just(n), costs(n, n)))) {
-        let solved = solve(&vec![1.0; n], &vec![1.0; n], &costs);
-        let paid = |p: &Vec<usize>| (0..n).map(|i| costs[i * n + p[i]]).sum::<f64>();
-        let best = permutations(n).iter().map(paid).fold(f64::INFINITY, f64::min);
-        prop_assert!((solved.cost - best).abs() <= 1e-9 * best.max(1.0), "{} {best}", solved.cost);
+    fn matchings_are_proved((n, costs) in (1usize..30).prop_flat_map(|n| (Just(n), costs(n, n)))) {
+        solve(&vec![1.0; n], &vec![1.0; n], &costs);
     }
 
     #[test]
@@ -151,11 +144,8 @@ fn forbidden_pairs_leave_the_other_costs_exact() {
                 .iter()
                 .map(paid)
                 .fold(f64::INFINITY, f64::min);
-            assert!(
-                (found.cost - best).abs() <= 1e-13 * best,
-                "{} {best}",
-                found.cost
-            );
+            let excess = (found.cost - best).abs();
+            assert!(excess <= 1e-13 * best, "{excess} of {best}");
         }
     }
 }
@@ -176,16 +166,11 @@ fn random_bag(rng: &mut impl Rng, words: u32, size: usize, most: u64) -> Bag {
 /// The distance without cancelling or expanding masses.
 fn plainly(space: &dyn MetricSpace, a: &Bag, b: &Bag) -> f64 {
     let share = |bag: &Bag| -> Vec<f64> {
-        bag.counts()
-            .iter()
-            .map(|&c| c as f64 / bag.size() as f64)
-            .collect()
+        let counts = bag.counts().iter();
+        counts.map(|&c| c as f64 / bag.size() as f64).collect()
     };
-    let costs: Vec<f64> = a
-        .ids()
-        .iter()
-        .flat_map(|&x| b.ids().iter().map(move |&y| space.distance(x, y)))
-        .collect();
+    let from = |&x: &u32| b.ids().iter().map(move |&y| space.distance(x, y));
+    let costs: Vec<f64> = a.ids().iter().flat_map(from).collect();
     solve(&share(a), &share(b), &costs).cost
 }
 
