@@ -291,10 +291,6 @@ class TestReport:
 
 
 class TestMechanisms:
-    def test_certified(self) -> None:
-        args = ("privatize", "--epsilon", "2", "--certified", "--mechanism", "laplace")
-        fails("--certified must be left out", *args, stdin="w1")
-
     def test_a_policy_by_name_or_file(self, tmp_path: Path, command: Command) -> None:
         several, spec = tmp_path / "p.toml", tmp_path / "spec.toml"
         several.write_text("[policies.low]\nepsilon = 1\n[policies.most]\nepsilon = 99\n"
@@ -332,6 +328,9 @@ class TestMechanisms:
             (("--cover", "3", "--cover-file", "c"), "exclude each other"),
             (("--words", "tem"), "--words goes with --mechanism bag"),
             (("--cover", "0"), "--cover must be"), (("--cache", "-1"), "--cache must be"),
+            (("--cover", "0", "--balance", "0.1"), "--cover must be"),
+            (("--cover", "3", "--balance", "-1"), "--balance must be"),
+            (("--certified", "--mechanism", "laplace"), "--certified must be left out"),
             (("--numbers", "3,low"), "--numbers must be EPS or EPS,KEY=VALUE"),
             (("--numbers", "3,unit=-1"), "--numbers: unit must be"),
             (("--pad", "-1"), "got -1"),

@@ -239,9 +239,9 @@ def test_the_command(tmp_path: Path, command: Command) -> None:
         ["--mechanism", "laplace", "--cover", "3"],
     ):
         assert main([*base, *wrong]) != 0
-    index = tmp_path / "english.index"
-    command("index", "build", "--k", "30", "--cover", "20", "-o", index, "-q")
-    assert "above 0.05" in command(*base, "--embedding", index, "--exclude", "none").err
+    index = ("-o", tmp_path / "index", "--embedding", tmp_path / "words.fdx")
+    command("index", "build", "--k", "30", "--cover", "20", "-q", *index)
+    assert "above 0.05" in command(*base, "--embedding", index[1], "--exclude", "none").err
 
 
 def test_liars_with_covers_are_convicted() -> None:

@@ -162,7 +162,7 @@ def test_a_private_bag_has_the_law_of_its_words() -> None:
 
 
 @pytest.mark.parametrize("laplace", [False, True])
-def test_the_bound_for_bags(laplace: bool, draws: int = 200_000) -> None:
+def test_the_bound_for_bags(laplace: bool, draws: int = 50_000) -> None:
     e = line(0, 0.4, 1)
     kind = MultivariateLaplace if laplace else Tem
     bags, claimed = BagOfWords(kind(e, 1.0, seed=5)), BagOfWords(kind(e, 1.0))
