@@ -9,28 +9,17 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{Got, Running, ended, posted, read, wait, write};
+use common::{Got, Running, ended, holds, posted, read, wait, write};
 
 #[test]
 fn too_many_at_once_and_too_slow() {
-    let service = Running::english(&[
-        "--max-requests",
-        "1",
-        "--body-time",
-        "4",
-        "--head-time",
-        "1",
-    ]);
+    let flags = "--max-requests 1 --body-time 4 --head-time 1";
+    let service = Running::english(&flags.split(' ').collect::<Vec<_>>());
     let body = br#"{"text": "hot tea"}"#;
     let request = posted("/v1/privatize", "", body);
     let mut slow = service.connect();
     slow.write_all(&request[..request.len() - 3]).unwrap();
-    wait(|| {
-        service
-            .get("/metrics")
-            .text()
-            .contains("fastdx_requests_active 1")
-    });
+    wait(|| service.metric("fastdx_requests_active") == 1.0);
     wait(|| {
         // The slow request has the only place.
         let got = service.privatize(r#"{"text": "hot tea"}"#);
@@ -39,11 +28,7 @@ fn too_many_at_once_and_too_slow() {
     assert_eq!(read(&mut BufReader::new(slow)).unwrap().status, 408);
     wait(|| service.privatize(r#"{"text": "hot tea"}"#).status == 200);
     // Refusals are counted by reason.
-    let metrics = service.get("/metrics").text();
-    assert!(
-        metrics.contains("fastdx_refused_total{reason=\"slow\"} 1"),
-        "{metrics}"
-    );
+    assert_eq!(service.metric("fastdx_refused_total{reason=\"slow\"}"), 1.0);
     // A head that never ends is cut off.
     let mut slow = service.connect();
     slow.write_all(b"POST /v1/privatize HTTP/1.1\r\nhost")
@@ -100,22 +85,23 @@ fn connections_beyond_the_limit_wait() {
 #[test]
 fn keys() {
     let folder = tempfile::tempdir().unwrap();
-    let keys = write(
-        &folder.path().join("keys"),
-        "# who\nteam-a 0123456789abcdef\nteam-b fedcba9876543210\n",
-    );
+    let two = "# who\nteam-a 0123456789abcdef\nteam-b fedcba9876543210\n";
+    let keys = write(&folder.path().join("keys"), two);
     let service = Running::english(&["--keys", &keys]);
-    let with = |header: &str| {
-        service
-            .post("/v1/privatize", header, br#"{"text": "tea"}"#)
-            .status
-    };
-    assert_eq!(with(""), 401);
-    assert_eq!(with("authorization: Bearer 0123456789abcdeg\r\n"), 401);
-    assert_eq!(with("authorization: Bearer \r\n"), 401);
-    assert_eq!(with("authorization: Basic 0123456789abcdef\r\n"), 401);
-    assert_eq!(with("authorization: Bearer 0123456789abcdef\r\n"), 200);
-    assert_eq!(with("authorization: Bearer fedcba9876543210\r\n"), 200);
+    for (status, key) in [
+        (401, ""),
+        (401, "authorization: Bearer 0123456789abcdeg\r\n"),
+        (401, "authorization: Bearer \r\n"),
+        (401, "authorization: Basic 0123456789abcdef\r\n"),
+        (200, "authorization: Bearer 0123456789abcdef\r\n"),
+        (200, "authorization: Bearer fedcba9876543210\r\n"),
+    ] {
+        assert_eq!(
+            service.send(key, br#"{"text": "tea"}"#).status,
+            status,
+            "{key}"
+        );
+    }
     // An account may have two keys; a key has one account.
     let two = "a zqx3456789abcdef\nb zqx3456789abcdef\n";
     for wrong in ["a\n", "a short\n", "", "a 0123456789abcdef zqx\n", two] {
@@ -135,7 +121,7 @@ fn a_second_instance_is_refused() {
     for taken in [&service.address, &socket] {
         let (status, _, log) = ended(&["--epsilon", "3", "--listen", taken]);
         assert_eq!(status.code(), Some(2), "{log}");
-        assert!(log.contains("in use"), "{log}");
+        holds(&log, "in use");
     }
     let over_socket = || -> Got {
         let mut stream = UnixStream::connect(&socket[5..]).unwrap();
@@ -174,16 +160,12 @@ fn ending_in_the_middle_of_a_stream() {
     service.says("ending", 1);
     ends.write_all(b"6\r\n\"hot\"\n\r\n0\r\n\r\n").unwrap();
     let got = read(&mut BufReader::new(ends)).unwrap();
-    assert!(
-        got.whole && got.text().lines().count() == 3,
-        "{}",
-        got.text()
-    );
+    assert!(got.whole && got.lines().len() == 3, "{got:?}");
     // No new connection is accepted, and a request that never ends is broken off.
     let got = read(&mut BufReader::new(stays)).unwrap();
-    assert!(!got.whole && !got.text().contains("done"), "{}", got.text());
+    assert!(!got.whole && !got.text().contains("done"), "{got:?}");
     assert!(service.child.wait().unwrap().success());
-    assert!(service.log().contains("broken off"), "{}", service.log());
+    holds(&service.log(), "broken off");
 }
 
 #[test]
@@ -276,12 +258,8 @@ fn a_stream_that_drips_ends() {
         std::thread::sleep(Duration::from_millis(500));
     }
     let got = got.join().unwrap();
-    assert!(
-        !got.whole && got.text().contains("\"slow\""),
-        "{}",
-        got.text()
-    );
-    assert!(got.text().lines().count() > 2);
+    assert!(!got.whole && got.lines().len() > 2);
+    holds(got.text(), "\"slow\"");
     wait(|| service.metric("fastdx_requests_active") == 0.0);
 }
 
@@ -298,9 +276,8 @@ fn clients_without_keys_have_a_space_each() {
     let from = |address: &str| {
         let socket = runtime.block_on(async {
             let socket = tokio::net::TcpSocket::new_v4().unwrap();
-            socket
-                .bind(format!("{address}:0").parse().unwrap())
-                .unwrap();
+            let place = format!("{address}:0").parse().unwrap();
+            socket.bind(place).unwrap();
             let stream = socket.connect(service.address.parse().unwrap()).await;
             stream.unwrap().into_std().unwrap()
         });
@@ -315,12 +292,9 @@ fn clients_without_keys_have_a_space_each() {
     assert!(first.status == 200 && first.body == again.body);
     assert!(other.status == 200 && other.body != first.body);
     // A key that others could guess, or two keys.
-    for wrong in [
-        "idempotency-key: 1\r\n".to_owned(),
-        "idempotency-key: \r\n".to_owned(),
-        header.repeat(2),
-    ] {
-        let got = service.post("/v1/privatize", &wrong, body.as_bytes());
+    let twice = header.repeat(2);
+    for wrong in ["idempotency-key: 1\r\n", "idempotency-key: \r\n", &twice] {
+        let got = service.send(wrong, body.as_bytes());
         assert_eq!(got.status, 422, "{wrong}");
     }
 }
@@ -332,14 +306,10 @@ fn a_service_that_others_reach_says_so() {
     let open = ["--epsilon", "3", "--listen", "0.0.0.0:0"];
     let log = Running::start(&open).log();
     assert_eq!(log.matches("WARNING").count(), 1, "{log}");
-    assert!(
-        log.contains("--keys") && log.contains("--tls-cert"),
-        "{log}"
-    );
+    holds(&log, "--keys");
+    holds(&log, "--tls-cert");
     let log = Running::start(&[&open[..], &["--keys", &keys]].concat()).log();
-    assert!(
-        !log.contains("--keys") && log.contains("--tls-cert"),
-        "{log}"
-    );
+    holds(&log, "--tls-cert");
+    assert!(!log.contains("--keys"), "{log}");
     assert!(!Running::english(&[]).log().contains("other machines"));
 }

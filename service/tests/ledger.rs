@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use common::{Running, ended, posted, read, write};
+use common::{Running, ended, holds, posted, read, write};
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -27,16 +27,9 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let keys = write(
-            &folder.path().join("keys"),
-            "a aaaaaaaaaaaaaaaa\nb bbbbbbbbbbbbbbbb\n",
-        );
-        let ledger = folder
-            .path()
-            .join("ledger.sqlite")
-            .to_str()
-            .unwrap()
-            .to_owned();
+        let at = |name: &str| folder.path().join(name);
+        let keys = write(&at("keys"), "a aaaaaaaaaaaaaaaa\nb bbbbbbbbbbbbbbbb\n");
+        let ledger = at("ledger.sqlite").to_str().unwrap().to_owned();
         Place {
             folder,
             keys,
@@ -45,15 +38,12 @@ impl Place {
     }
 
     fn start(&self, budget: &str, more: &[&str]) -> Running {
-        let own = [
-            "--keys",
-            &self.keys,
-            "--ledger",
-            &self.ledger,
-            "--budget",
-            budget,
-        ];
-        Running::english(&[&own[..], more].concat())
+        let own = ["--keys", &self.keys, "--budget", budget];
+        self.english(&[&own[..], more].concat())
+    }
+
+    fn english(&self, more: &[&str]) -> Running {
+        Running::english(&[&["--ledger", &self.ledger], more].concat())
     }
 
     fn spent(&self, account: &str) -> f64 {
@@ -69,7 +59,7 @@ const TWO: &[u8] = br#"{"text": "hot tea"}"#;
 fn lists_of_words_are_charged_by_the_word() {
     let place = Place::new();
     let service = place.start("20", &[]);
-    let ask = |body: &str| service.post("/v1/privatize", A, body.as_bytes()).status;
+    let ask = |body: &str| service.send(A, body.as_bytes()).status;
     // Known words, unknown words, and tokens that a text would not count as words.
     assert_eq!(ask(r#"{"tokens": ["tea", "New York", "!?", ""]}"#), 200);
     assert_eq!(place.spent("a"), 12.0);
@@ -83,33 +73,25 @@ fn a_budget_is_spent_and_no_more() {
     let place = Place::new();
     let service = place.start("20", &[]);
     for after in [6.0, 12.0, 18.0] {
-        assert_eq!(service.post("/v1/privatize", A, TWO).status, 200);
+        assert_eq!(service.send(A, TWO).status, 200);
         assert_eq!(place.spent("a"), after);
     }
-    let got = service.post("/v1/privatize", A, TWO);
-    assert_eq!(
-        (got.status, &got.json()["error"]["left"]),
-        (429, &json!(2.0))
-    );
+    let got = service.send(A, TWO);
+    assert!(got.status == 429 && got.json()["error"]["left"] == 2.0);
     assert!(got.head.contains("retry-after: "));
-    assert_eq!(service.post("/v1/privatize", B, TWO).status, 200);
+    assert_eq!(service.send(B, TWO).status, 200);
     assert_eq!((place.spent("a"), place.spent("b")), (18.0, 6.0));
     // Requests that no budget can pay for.
-    for body in [
-        r#"{"text": "!?"}"#,
-        r#"{"text": "hot tea", "spans": [[0, 3]], "unit": "byte"}"#,
+    for (status, body) in [
+        (422, r#"{"text": "!?"}"#),
+        (
+            422,
+            r#"{"text": "hot tea", "spans": [[0, 3]], "unit": "byte"}"#,
+        ),
+        (200, r#"{"text": [null, ""]}"#),
     ] {
-        assert_eq!(
-            service.post("/v1/privatize", B, body.as_bytes()).status,
-            422
-        );
+        assert_eq!(service.send(B, body.as_bytes()).status, status, "{body}");
     }
-    assert_eq!(
-        service
-            .post("/v1/privatize", B, br#"{"text": [null, ""]}"#)
-            .status,
-        200
-    );
     assert_eq!(place.spent("b"), 6.0);
     // Charges by another process on the same file count too.
     let db = Connection::open(&place.ledger).unwrap();
@@ -118,26 +100,15 @@ fn a_budget_is_spent_and_no_more() {
         [],
     )
     .unwrap();
-    let got = service.post("/v1/privatize", B, TWO);
-    assert_eq!(
-        (got.status, &got.json()["error"]["left"]),
-        (429, &json!(5.0))
-    );
+    let got = service.send(B, TWO);
+    assert!(got.status == 429 && got.json()["error"]["left"] == 5.0);
     // Lines are charged as they arrive; the answer breaks off when the budget is spent.
     drop(service);
     let place = Place::new();
     let service = place.start("20", &[]);
-    let header = format!("{A}content-type: application/x-ndjson\r\n");
-    let got = service.post(
-        "/v1/privatize",
-        &header,
-        "\"hot tea and more words\"\n".repeat(600).as_bytes(),
-    );
-    assert!(
-        !got.whole && got.text().contains("\"budget\""),
-        "{}",
-        got.text()
-    );
+    let got = service.lines(A, &"\"hot tea and more words\"\n".repeat(600));
+    assert!(!got.whole);
+    holds(got.text(), "\"budget\"");
     assert_eq!(place.spent("a"), 0.0);
     drop(place.folder);
 }
@@ -145,28 +116,14 @@ fn a_budget_is_spent_and_no_more() {
 #[test]
 fn the_account_of_a_proxy() {
     let place = Place::new();
-    let ledger = [
-        "--ledger",
-        &place.ledger,
-        "--budget",
-        "20",
-        "--account-header",
-        "x-account",
-    ];
-    let service = Running::english(&ledger);
-    assert_eq!(service.post("/v1/privatize", "", TWO).status, 400);
-    assert_eq!(
-        service
-            .post("/v1/privatize", "x-account: u\r\nx-account: v\r\n", TWO)
-            .status,
-        400
-    );
-    assert_eq!(
-        service
-            .post("/v1/privatize", "x-account: u\r\n", TWO)
-            .status,
-        200
-    );
+    let service = place.english(&["--budget", "20", "--account-header", "x-account"]);
+    for (status, headers) in [
+        (400, ""),
+        (400, "x-account: u\r\nx-account: v\r\n"),
+        (200, "x-account: u\r\n"),
+    ] {
+        assert_eq!(service.send(headers, TWO).status, status, "{headers}");
+    }
     assert_eq!(place.spent("u"), 6.0);
 }
 
@@ -183,13 +140,13 @@ fn ledgers_that_are_refused() {
     drop(place.start("20", &[]));
     let keys = ["--keys", &place.keys];
     let raised = try_to(&[&keys[..], &["--epsilon", "3", "--budget", "21"]].concat());
-    assert!(raised.contains("at most the file's, 20"), "{raised}");
+    holds(&raised, "at most the file's, 20");
     let config = write(
         &place.folder.path().join("p.toml"),
         "[policies.a]\nepsilon = 3.0\noov = \"keep\"\n",
     );
     let kept = try_to(&[&keys[..], &["--config", &config, "--budget", "9"]].concat());
-    assert!(kept.contains("policies.a: with a ledger"), "{kept}");
+    holds(&kept, "policies.a: with a ledger");
 }
 
 #[test]
@@ -199,7 +156,7 @@ fn one_draw_and_one_charge_for_a_request_that_comes_again() {
     let header = format!("{A}idempotency-key: 1234567890123456\r\n");
     let text = json!({"text": "tea ".repeat(20)}).to_string();
     let all: Vec<_> = std::thread::scope(|scope| {
-        let ask = || service.post("/v1/privatize", &header, text.as_bytes());
+        let ask = || service.send(&header, text.as_bytes());
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
         threads
             .into_iter()
@@ -212,35 +169,20 @@ fn one_draw_and_one_charge_for_a_request_that_comes_again() {
             .all(|got| got.status == 200 && got.body == all[0].body)
     );
     assert_eq!(place.spent("a"), 60.0);
-    assert_eq!(service.post("/v1/privatize", &header, TWO).status, 409);
+    assert_eq!(service.send(&header, TWO).status, 409);
     // Another account's request under this key is another request.
-    let other = service.post(
-        "/v1/privatize",
-        &format!("{B}idempotency-key: 1234567890123456\r\n"),
-        text.as_bytes(),
-    );
+    let others = format!("{B}idempotency-key: 1234567890123456\r\n");
+    let other = service.send(&others, text.as_bytes());
     assert!(other.status == 200 && other.body != all[0].body);
     // Refusals are not kept.
     let header = format!("{A}idempotency-key: 2234567890123456\r\n");
     let much = json!({"text": "tea ".repeat(2000)}).to_string();
-    assert_eq!(
-        service
-            .post("/v1/privatize", &header, much.as_bytes())
-            .status,
-        429
-    );
-    assert_eq!(service.post("/v1/privatize", &header, TWO).status, 200);
+    assert_eq!(service.send(&header, much.as_bytes()).status, 429);
+    assert_eq!(service.send(&header, TWO).status, 200);
     // Without memory there is no promise.
     let small = Running::english(&["--answers-bytes", "2000"]);
-    let ask = |i| {
-        small
-            .post(
-                "/v1/privatize",
-                &format!("idempotency-key: 123456789012345{i}\r\n"),
-                TWO,
-            )
-            .status
-    };
+    let key = |i| format!("idempotency-key: 123456789012345{i}\r\n");
+    let ask = |i| small.send(&key(i), TWO).status;
     let asked: Vec<u16> = (0..10).map(ask).collect();
     assert!(asked[0] == 200 && asked[9] == 429, "{asked:?}");
     assert_eq!(ask(0), 200);
@@ -311,16 +253,15 @@ fn a_full_disk_releases_nothing() {
             place.keys, place.ledger
         );
         let mut shell = std::process::Command::new("bash");
-        shell.args(["-c", &script]);
         shell
-            .stdout(std::process::Stdio::piped())
+            .args(["-c", &script])
             .stderr(std::process::Stdio::piped());
         Running::of(shell)
     };
     let mut released = 0.0;
     let mut failed = 0;
     for _ in 0..200 {
-        let got = service.post("/v1/privatize", A, TWO);
+        let got = service.send(A, TWO);
         match got.status {
             200 => released += 6.0,
             503 => failed += 1,

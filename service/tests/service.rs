@@ -3,16 +3,18 @@
 #![allow(missing_docs)]
 
 mod common;
+#[allow(dead_code)]
+#[path = "../../src/testing.rs"]
+mod testing;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::{BufReader, Write};
 use std::sync::Arc;
 
-use common::Running;
+use common::{Running, holds};
 use fastdx::law::base::BaseMeasure;
-use fastdx::{Embedding, Mechanism, Randomness, Tem};
+use fastdx::{Embedding, Mechanism, Metric, Randomness, Tem, Vocabulary};
 use serde_json::{Value, json};
-use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 /// The schema of a guarantee as JSON.
 const GUARANTEE: &str = include_str!("../../docs/reference/guarantee.schema.json");
@@ -70,7 +72,7 @@ fn spans_have_a_unit() {
         let nested = json!({"start": start, "end": start + 1, "entity_type": "PERSON", "score": 1});
         let spans = json!([[start, start + 2], nested]);
         let got = service
-            .privatize(&json!({"text": text, "spans": spans, "unit": unit}).to_string())
+            .privatize(json!({"text": text, "spans": spans, "unit": unit}))
             .json();
         let new = got["text"].as_str().unwrap();
         let word = new.strip_prefix("☕😀 Dear ").unwrap();
@@ -98,30 +100,16 @@ fn words_that_the_client_has_found() {
         got["counts"],
         json!({"words": 4, "replaced": 1, "unknown": 3, "skipped": 0})
     );
-    assert_eq!(
-        service.privatize(r#"{"tokens": []}"#).json()["tokens"],
-        json!([])
-    );
+    let none = service.privatize(r#"{"tokens": []}"#).json();
+    assert_eq!(none["tokens"], json!([]));
     // As many words as a text may have, and not one more, however short.
-    assert_eq!(
-        service
-            .privatize(r#"{"tokens": ["a", "b", "c", "d", "e"]}"#)
-            .status,
-        413
-    );
-    let lines = service.post(
-        "/v1/privatize",
-        "content-type: application/x-ndjson\r\n",
-        b"{\"tokens\": [\"hot\", \"tea\"]}\nnull\n\"tea\"\n{}\n",
-    );
-    let lines: Vec<serde_json::Value> = (lines.text().lines())
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let five = r#"{"tokens": ["a", "b", "c", "d", "e"]}"#;
+    assert_eq!(service.privatize(five).status, 413);
+    let got = service.lines("", "{\"tokens\": [\"hot\", \"tea\"]}\nnull\n\"tea\"\n{}\n");
+    let lines = got.lines();
     assert_eq!(lines[0]["tokens"].as_array().unwrap().len(), 2);
-    assert!(
-        lines[1]["text"].is_null() && lines[2]["text"].is_string() && lines[3]["text"].is_null()
-    );
-    assert_eq!(lines[4]["counts"]["words"], 3);
+    assert!(lines[1]["text"].is_null() && lines[2]["text"].is_string());
+    assert!(lines[3]["text"].is_null() && lines[4]["counts"]["words"] == 3);
 }
 
 #[test]
@@ -202,45 +190,32 @@ fn other_paths() {
     assert_eq!(service.get("/healthz").status, 200);
     assert_eq!(service.get("/readyz").status, 200);
     let list = service.get("/v1/policies").json();
-    assert_eq!(
-        (&list["default"], &list["policies"][0]["epsilon"]),
-        (&json!("default"), &json!(3.0))
-    );
+    assert!(list["default"] == "default" && list["policies"][0]["epsilon"] == 3.0);
     let policy = service.get("/v1/guarantee/default").json();
     let guarantee = &policy["guarantee"];
-    assert_eq!(
-        (&policy["policy"], &policy["spans_only"]),
-        (&json!("default"), &json!(false))
-    );
+    assert!(policy["policy"] == "default" && policy["spans_only"] == false);
     assert!(guarantee["sentence"].as_str().unwrap().contains("ε = 3"));
     assert!(!guarantee["exceptions"].as_array().unwrap().is_empty() && guarantee["void"].is_null());
     assert_eq!(service.get("/v1/guarantee/none").status, 404);
     let card = service.get("/v1/policies/default/channel").json();
-    assert_eq!(
-        (&card["card"], &card["spec"]["epsilon"]),
-        (&json!(1), &json!(3.0))
-    );
+    assert!(card["card"] == 1 && card["spec"]["epsilon"] == 3.0);
     assert!(card["spec"]["index"]["fingerprint"].is_string());
     for path in [
-        "/v1/policies/none/channel",
-        "/v1/policies//channel",
-        "/v1/policies/a/b/channel",
+        "v1/policies/none/channel",
+        "v1/policies//channel",
+        "v1/policies/a/b/channel",
+        "zqx",
     ] {
-        assert_eq!(service.get(path).status, 404, "{path}");
+        assert_eq!(service.get(&format!("/{path}")).status, 404, "{path}");
     }
-    assert_eq!(service.get("/zqx").status, 404);
     for (method, path, allowed) in [
         ("GET", "/v1/privatize", "POST"),
         ("OPTIONS", "/v1/law", "POST"),
         ("DELETE", "/metrics", "GET,HEAD"),
     ] {
         let got = service.ask(method, path);
-        let allow = format!("allow: {allowed}\r\n");
-        assert!(
-            got.status == 405 && got.head.contains(&allow),
-            "{}",
-            got.head
-        );
+        assert_eq!(got.status, 405);
+        holds(got.head, &format!("allow: {allowed}\r\n"));
     }
     // Every path in the description is answered, and every answered path is described.
     let described = service.get("/openapi.json").json();
@@ -250,10 +225,12 @@ fn other_paths() {
             Some(_) => service.post(&path, "", b"{}"),
             None => service.get(&path),
         };
-        assert!(
-            got.status == 200 || methods.get("post").is_some() && got.status == 400,
-            "{path}"
-        );
+        let wanted = if methods.get("post").is_some() {
+            400
+        } else {
+            200
+        };
+        assert_eq!(got.status, wanted, "{path}");
         // HEAD is answered as GET is, without the body.
         if methods.get("get").is_some() {
             let names = |head: &str| -> Vec<String> {
@@ -293,57 +270,32 @@ fn other_paths() {
         (most + 1, 422),
     ] {
         let header = format!("idempotency-key: {}\r\n", "a".repeat(length));
-        let got = service.post("/v1/privatize", &header, br#"{"text": ""}"#);
+        let got = service.send(&header, br#"{"text": ""}"#);
         assert_eq!(got.status, status, "{length}");
     }
     service.privatize(r#"{"text": "hot coffee"}"#);
     let metrics = service.get("/metrics").text();
-    assert!(
-        metrics.contains("fastdx_words_total{policy=\"default\"} 2\n"),
-        "{metrics}"
-    );
+    holds(&metrics, "fastdx_words_total{policy=\"default\"} 2\n");
     assert!(metrics.contains("fastdx_requests_total{route=\"privatize\",status=\"200\"} 3"));
     let page = service.get("/");
-    assert!(
-        page.head
-            .contains("content-security-policy: default-src 'none'"),
-        "{}",
-        page.head
-    );
+    holds(&page.head, "content-security-policy: default-src 'none'");
     assert!(!page.text().contains("http://") && !page.text().contains("https://"));
     assert_eq!(Running::english(&["--no-page"]).get("/").status, 404);
 }
 
 #[test]
 fn a_policy_in_the_query() {
-    let folder = tempfile::tempdir().unwrap();
     let text = "default = \"a\"\n[policies.a]\nepsilon = 3.0\n[policies.b]\nepsilon = 1.0\n";
-    let file = common::write(&folder.path().join("policies.toml"), text);
-    let service = Running::start(&["--config", &file]);
+    let service = Running::configured(text);
     let ask = |path: &str, body: &str| service.post(path, "", body.as_bytes());
-    let policy = |path: &str, body: &str| ask(path, body).json()["policy"].clone();
     let tea = r#"{"text": "tea"}"#;
-    assert_eq!(policy("/v1/privatize?policy=b", tea), "b");
-    assert_eq!(
-        policy(
-            "/v1/privatize?policy=b",
-            r#"{"text": "tea", "policy": "b"}"#
-        ),
-        "b"
-    );
-    assert_eq!(
-        policy(
-            "/v1/privatize?policy=b",
-            r#"{"text": "tea", "policy": null}"#
-        ),
-        "b"
-    );
+    for policy in ["", r#", "policy": "b""#, r#", "policy": null"#] {
+        let body = format!(r#"{{"text": "tea"{policy}}}"#);
+        assert_eq!(ask("/v1/privatize?policy=b", &body).json()["policy"], "b");
+    }
+    let other = r#"{"text": "tea", "policy": "a"}"#;
     for (status, path, body) in [
-        (
-            422,
-            "/v1/privatize?policy=b",
-            r#"{"text": "tea", "policy": "a"}"#,
-        ),
+        (422, "/v1/privatize?policy=b", other),
         (422, "/v1/privatize?epsilon=1", tea),
         (404, "/v1/privatize?policy=", tea),
         (404, "/v1/privatize?policy=c", tea),
@@ -361,20 +313,16 @@ fn a_policy_in_the_query() {
 
 #[test]
 fn lines_of_one_request_are_one_call() {
-    let folder = tempfile::tempdir().unwrap();
     let text = "[policies.a]\nepsilon = 0.1\nconsistent = \"call\"\n";
-    let file = common::write(&folder.path().join("policies.toml"), text);
-    let service = Running::start(&["--config", &file]);
+    let service = Running::configured(text);
     // More lines than are drawn together, with every form of a line.
     let other = "{\"tokens\": [\"coffee\", \"zqxqz\"]}\n\
                  {\"text\": \"my coffee\", \"spans\": [[3, 9]], \"unit\": \"byte\"}\n\"zqxqz coffee\"\n";
     let body = format!("{}{other}", "\"coffee\"\n".repeat(1000)).repeat(2);
-    let kind = "content-type: application/x-ndjson\r\n";
     let replaced = || {
-        let got = service.post("/v1/privatize", kind, body.as_bytes());
+        let got = service.lines("", &body);
         let (mut known, mut unknown) = (HashSet::new(), HashSet::new());
-        for line in got.text().lines() {
-            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        for line in got.lines() {
             if let Some(words) = line["tokens"].as_array() {
                 known.insert(words[0].as_str().unwrap().to_owned());
                 unknown.insert(words[1].as_str().unwrap().to_owned());
@@ -399,10 +347,8 @@ fn lines_of_one_request_are_one_call() {
 
 #[test]
 fn a_call_of_lines_keeps_no_more_than_its_share() {
-    let folder = tempfile::tempdir().unwrap();
     let text = "[policies.a]\nepsilon = 1.0\nconsistent = \"call\"\n";
-    let file = common::write(&folder.path().join("policies.toml"), text);
-    let service = Running::start(&["--config", &file]);
+    let service = Running::configured(text);
     // Unknown words that are all different: about 100 bytes are kept for each.
     let word = |i: u32| format!("{i:060b}").replace('0', "q").replace('1', "x");
     let body: String = (0..200_000).map(|i| format!("\"{}\"\n", word(i))).collect();
@@ -423,10 +369,8 @@ fn a_call_of_lines_keeps_no_more_than_its_share() {
 
 #[test]
 fn metrics_are_described() {
-    let folder = tempfile::tempdir().unwrap();
     let text = "default = \"a\"\n[policies.a]\nepsilon = 3.0\n[policies.b]\nepsilon = 1.0\n";
-    let file = common::write(&folder.path().join("policies.toml"), text);
-    let service = Running::start(&["--config", &file]);
+    let service = Running::configured(text);
     service.privatize(r#"{"text": "hot tea", "policy": "b"}"#);
     let text = service.get("/metrics").text();
     // Each metric has its help, its type, and then all its samples, and appears once.
@@ -448,11 +392,10 @@ fn metrics_are_described() {
         let (sample, value) = line.rsplit_once(' ').unwrap();
         let of = sample.split('{').next().unwrap();
         match &*kind {
-            "histogram" => assert!(
-                ["_bucket", "_sum", "_count"]
-                    .map(|end| format!("{name}{end}"))
-                    .contains(&of.into())
-            ),
+            "histogram" => {
+                let ends = ["_bucket", "_sum", "_count"].map(|end| format!("{name}{end}"));
+                assert!(ends.contains(&of.into()));
+            }
             _ => assert_eq!(of, name),
         }
         assert!(value.parse::<f64>().unwrap() >= 0.0, "{line}");
@@ -492,75 +435,36 @@ fn the_law_through_http_is_the_law_in_process() {
     let base = BaseMeasure::new(&weights).unwrap().map(Arc::new);
     let tem = tem.with_base(base).unwrap();
     let out = fastdx::cover::offensive();
-    let vocabulary = tem.vocabulary();
+    let vocabulary = tem.vocabulary().clone();
     let out: Vec<u32> = out.iter().filter_map(|w| vocabulary.id(w)).collect();
     let tem = tem.excluding(&out).unwrap();
-    let law = tem.probabilities(tem.vocabulary().require("coffee").unwrap());
-    let mut counts: HashMap<String, f64> = HashMap::new();
+    let law = tem.probabilities(vocabulary.require("coffee").unwrap());
+    assert!(law.iter().filter(|p| **p > 1e-4).count() > 500);
+    let mut counts = vec![0u64; law.len()];
     for _ in 0..REQUESTS {
-        let text = "coffee ".repeat(WORDS);
-        let got = service.privatize(&json!({ "text": text }).to_string());
-        let body = got.json();
+        let body = service
+            .privatize(json!({ "text": "coffee ".repeat(WORDS) }))
+            .json();
         for word in body["text"].as_str().unwrap().split_whitespace() {
-            *counts.entry(word.to_owned()).or_default() += 1.0;
+            counts[vocabulary.require(word).unwrap() as usize] += 1;
         }
     }
-    let draws = (WORDS * REQUESTS) as f64;
-    assert_eq!(counts.values().sum::<f64>(), draws);
-    // Combine words with few expected draws, in order, until each bin has enough.
-    let (mut statistic, mut bins) = (0.0, 0);
-    let (mut expected, mut seen) = (0.0, 0.0);
-    for (id, p) in law.iter().enumerate() {
-        expected += p * draws;
-        seen += counts
-            .get(tem.vocabulary().word(id as u32))
-            .copied()
-            .unwrap_or_default();
-        if expected >= 20.0 {
-            statistic += (seen - expected).powi(2) / expected;
-            bins += 1;
-            (expected, seen) = (0.0, 0.0);
-        }
-    }
-    assert!(bins > 500);
-    let p = ChiSquared::new(f64::from(bins - 1)).unwrap().sf(statistic);
-    assert!(p > 1e-7, "chi-square {statistic} of {bins} bins, p = {p}");
+    assert_eq!(counts.iter().sum::<u64>(), (WORDS * REQUESTS) as u64);
+    testing::assert_law(&counts, &law, "through HTTP");
 }
 
 #[test]
 fn limits() {
-    let service = Running::english(&[
-        "--max-body",
-        "1000",
-        "--max-texts",
-        "3",
-        "--max-words",
-        "20",
-    ]);
-    assert_eq!(
-        service
-            .privatize(&json!({"text": "a".repeat(2000)}).to_string())
-            .status,
-        413
-    );
-    assert_eq!(
-        service
-            .privatize(r#"{"text": ["a", "b", "c", "d"]}"#)
-            .status,
-        413
-    );
-    assert_eq!(
-        service
-            .privatize(&json!({"text": "tea ".repeat(21)}).to_string())
-            .status,
-        413
-    );
-    assert_eq!(
-        service
-            .privatize(&json!({"text": "tea ".repeat(20)}).to_string())
-            .status,
-        200
-    );
+    let few = "--max-body 1000 --max-texts 3 --max-words 20";
+    let service = Running::english(&few.split(' ').collect::<Vec<_>>());
+    for (status, text) in [
+        (413, json!("a".repeat(2000))),
+        (413, json!(["a", "b", "c", "d"])),
+        (413, json!("tea ".repeat(21))),
+        (200, json!("tea ".repeat(20))),
+    ] {
+        assert_eq!(service.privatize(json!({ "text": text })).status, status);
+    }
     // A chunked body does not state its length in advance.
     let mut chunked =
         b"POST /v1/privatize HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
@@ -570,40 +474,28 @@ fn limits() {
     chunked.extend(b"0\r\n\r\n");
     assert_eq!(service.raw(&chunked).unwrap().status, 413);
     let metrics = service.get("/metrics").text();
-    assert!(
-        metrics.contains("fastdx_refused_total{reason=\"size\"} 4"),
-        "{metrics}"
-    );
+    holds(&metrics, "fastdx_refused_total{reason=\"size\"} 4");
 }
 
 #[test]
 fn lines() {
     let service = Running::english(&["--max-body", "2000"]);
     let kind = "content-type: application/x-ndjson\r\n";
-    let post = |path: &str, body: &str| service.post(path, kind, body.as_bytes());
     let many: String = (0..1000).map(|i| format!("\"hot tea {i}\"\n")).collect();
-    let got = post(
-        "/v1/privatize",
-        &format!(
-            "null\n\n{many}{{\"text\": \"my Anna\", \"spans\": [[3, 7]], \"unit\": \"utf16\"}}"
-        ),
-    );
+    let last = r#"{"text": "my Anna", "spans": [[3, 7]], "unit": "utf16"}"#;
+    let got = service.lines("", &format!("null\n\n{many}{last}"));
     assert!(got.status == 200 && got.whole);
-    let lines: Vec<serde_json::Value> = got
-        .text()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines = got.lines();
     assert_eq!(lines.len(), 1003);
     assert!(lines[0]["text"].is_null() && lines[1]["text"].is_string());
     assert_eq!(lines[1001]["spans"][0][0], 3);
-    assert_eq!(
-        (&lines[1002]["done"], &lines[1002]["lines"]),
-        (&json!(true), &json!(1002))
-    );
-    assert_eq!(lines[1002]["counts"]["words"], 3001);
-    assert_eq!(post("/v1/privatize?policy=default", "null\n").status, 200);
-    assert_eq!(post("/v1/privatize?policy=zqx", "null\n").status, 404);
+    let end = &lines[1002];
+    assert_eq!((&end["done"], &end["lines"]), (&json!(true), &json!(1002)));
+    assert_eq!(end["counts"]["words"], 3001);
+    for (policy, status) in [("default", 200), ("zqx", 404)] {
+        let path = format!("/v1/privatize?policy={policy}");
+        assert_eq!(service.post(&path, kind, b"null\n").status, status);
+    }
     // An error ends the answer, and shows that it is incomplete.
     for wrong in [
         "{\"txt\": \"zqx\"}\n",
@@ -612,14 +504,9 @@ fn lines() {
         "[\"zqx\"]\n",
         &format!("\"{}\"\n", "zqx ".repeat(1000)),
     ] {
-        let got = post("/v1/privatize", &format!("\"tea\"\n{wrong}\"tea\"\n"));
-        let text = got.text();
-        let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-        let message = last["error"]["message"].as_str();
-        assert!(
-            message.is_some_and(|m| m.contains("line 2")),
-            "{wrong:.20} {got:?}"
-        );
-        assert!(!got.whole && !text.contains("zqx"));
+        let got = service.lines("", &format!("\"tea\"\n{wrong}\"tea\"\n"));
+        let last = got.lines().pop().unwrap();
+        holds(last["error"]["message"].as_str().unwrap(), "line 2");
+        assert!(!got.whole && !got.text().contains("zqx"));
     }
 }

@@ -14,6 +14,7 @@ pub struct Running {
     pub child: Child,
     pub address: String,
     log: Arc<Mutex<String>>,
+    folder: Option<tempfile::TempDir>,
 }
 
 /// A received answer.
@@ -33,6 +34,13 @@ impl Got {
 
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The JSON of each line.
+    pub fn lines(&self) -> Vec<serde_json::Value> {
+        let text = self.text();
+        let lines = text.lines().map(serde_json::from_str);
+        lines.collect::<Result<_, _>>().expect("JSON")
     }
 }
 
@@ -58,6 +66,22 @@ impl Running {
         Self::start(&[&["--epsilon", "3"], more].concat())
     }
 
+    /// Starts the service with a file of policies.
+    pub fn configured(text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = write(&folder.path().join("policies.toml"), text);
+        let mut service = Self::start(&["--config", &file]);
+        service.folder = Some(folder);
+        service
+    }
+
+    /// Writes another file of policies in the place of the first, and has it read.
+    pub fn configure(&self, text: &str) {
+        let folder = self.folder.as_ref().unwrap();
+        write(&folder.path().join("policies.toml"), text);
+        self.signal(libc::SIGHUP);
+    }
+
     /// Starts the service on a free port, and waits until it is ready.
     pub fn start(flags: &[&str]) -> Self {
         Self::of(command(&[&["--listen", "127.0.0.1:0"], flags].concat()))
@@ -70,11 +94,8 @@ impl Running {
         let mut address = String::new();
         loop {
             let mut line = String::new();
-            assert!(
-                lines.read_line(&mut line).expect("log") > 0,
-                "{}",
-                log.lock().unwrap()
-            );
+            let read = lines.read_line(&mut line).expect("log");
+            assert!(read > 0, "{}", log.lock().unwrap());
             log.lock().unwrap().push_str(&line);
             if let Some(place) = line.trim().strip_prefix("fastdx-serve: listening on ")
                 && !place.starts_with("unix:")
@@ -93,10 +114,12 @@ impl Running {
                 line.clear();
             }
         });
+        let folder = None;
         Running {
             child,
             address,
             log,
+            folder,
         }
     }
 
@@ -143,11 +166,8 @@ impl Running {
         let text = self.get("/metrics").text();
         let mut lines = text.lines().filter_map(|line| line.rsplit_once(' '));
         let found = lines.find(|(found, _)| *found == name);
-        found
-            .unwrap_or_else(|| panic!("{name}: {text}"))
-            .1
-            .parse()
-            .unwrap()
+        let (_, value) = found.unwrap_or_else(|| panic!("{name}: {text}"));
+        value.parse().unwrap()
     }
 
     pub fn get(&self, path: &str) -> Got {
@@ -156,18 +176,28 @@ impl Running {
 
     /// Sends a request without a body.
     pub fn ask(&self, method: &str, path: &str) -> Got {
-        self.raw(
-            format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes(),
-        )
-        .expect("an answer")
+        let end = "HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        let request = format!("{method} {path} {end}");
+        self.raw(request.as_bytes()).expect("an answer")
     }
 
     pub fn post(&self, path: &str, headers: &str, body: &[u8]) -> Got {
         self.raw(&posted(path, headers, body)).expect("an answer")
     }
 
-    pub fn privatize(&self, body: &str) -> Got {
-        self.post("/v1/privatize", "", body.as_bytes())
+    pub fn privatize(&self, body: impl ToString) -> Got {
+        self.send("", body.to_string().as_bytes())
+    }
+
+    /// Sends texts under headers, each of which ends with CRLF.
+    pub fn send(&self, headers: &str, body: &[u8]) -> Got {
+        self.post("/v1/privatize", headers, body)
+    }
+
+    /// Sends lines.
+    pub fn lines(&self, headers: &str, body: &str) -> Got {
+        let kind = "content-type: application/x-ndjson\r\n";
+        self.send(&format!("{headers}{kind}"), body.as_bytes())
     }
 
     /// Tells the service to stop, and waits until it has.
@@ -190,6 +220,12 @@ pub fn posted(path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let head =
         format!("POST {path} HTTP/1.1\r\nhost: x\r\n{headers}content-length: {length}\r\n\r\n");
     [head.as_bytes(), body].concat()
+}
+
+/// Checks that a text holds a part.
+pub fn holds(text: impl AsRef<str>, part: &str) {
+    let text = text.as_ref();
+    assert!(text.contains(part), "{part:?} in {text}");
 }
 
 /// Waits for a condition; gives up after a long time.

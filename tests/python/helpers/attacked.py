@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from experiments import data
 
 from fastdx import Embedding, Tem
 
@@ -34,3 +35,38 @@ def users(count: int, seed: int) -> list[list[np.ndarray]]:
     """Users who write words by chance, each other ones."""
     rng = np.random.default_rng(seed)
     return [[rng.integers(0, 500, 100).astype(np.uint32)] for _ in range(count)]
+
+
+WORDS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnprst"]
+"""A small vocabulary."""
+E = Embedding(WORDS, np.random.default_rng(3).normal(size=(len(WORDS), 8)))
+
+
+def labelled(count: int, kinds: int, seed: int) -> data.Labelled:
+    return data.Labelled(*kinds_of_texts(WORDS, 10, count, kinds, seed, 30))
+
+
+class Planted(data.Sample):
+    """Texts of the small vocabulary, in the place of all that the experiments read."""
+
+    def imdb(self, part: str) -> data.Labelled:
+        return labelled(600, 2, len(part))
+
+    def sentences(self, name: str) -> tuple[data.Labelled, data.Labelled | None]:
+        every = labelled(300, 4, len(name))
+        return every, labelled(100, 4, len(name) + 5) if name == "trec" else None
+
+    def snips(self, part: str) -> data.Labelled:
+        return labelled(200, 4, len(part) + 30)
+
+    def news(self, part: str) -> data.Labelled:
+        return labelled(160, 8, len(part) + 10)
+
+    def mails(self, size: str, part: str) -> data.Labelled:
+        return labelled(160, 8, len(part) + 20)
+
+    def minilm(self, dim: int, words: int = 40_000) -> Embedding:
+        return E
+
+    def hierarchy(self, dim: int, epochs: int) -> Embedding:
+        return Embedding(WORDS, E.vectors / 100, metric="poincare")

@@ -26,7 +26,7 @@ from fastdx import Embedding, Tem
 from fastdx.channel import Channel, NgramPrior
 from fastdx.lab.evaluation import audit_users, classify_nearest
 from helpers import ROOT
-from helpers.attacked import kinds_of_texts, leak, uniform, users
+from helpers.attacked import WORDS, E, Planted, labelled, leak, uniform, users
 
 
 def run(paper: str, folder: Path | None = None) -> tables.Run:
@@ -116,13 +116,7 @@ def test_samples_have_the_form_of_the_data(shared: Path) -> None:
 
 
 keras = pytest.mark.skipif(not networks.INSTALLED, reason=networks.MISSING)
-WORDS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnprst"]
-E = Embedding(WORDS, np.random.default_rng(3).normal(size=(len(WORDS), 8)))
 LEAK, UNIFORM = leak(E), uniform(E)
-
-
-def labelled(count: int, kinds: int, seed: int, length: int = 30) -> data.Labelled:
-    return data.Labelled(*kinds_of_texts(WORDS, 10, count, kinds, seed, length))
 
 
 def test_attribution_of_mails_convicts_and_is_at_chance() -> None:
@@ -171,25 +165,6 @@ def test_calibration_errors_of_few_things_are_those_of_chance() -> None:
     # The mean of |mean of n - p| is √(2p(1 - p)/πn).
     for n, found in ((20, few), (20_000, many)):
         assert found == pytest.approx((2 * 0.75 * 0.25 / np.pi / n) ** 0.5, rel=0.3)
-
-
-class Planted(data.Sample):
-    """Texts of the small vocabulary, in the place of all that the comparison reads."""
-
-    def imdb(self, part: str) -> data.Labelled:
-        return labelled(400, 2, len(part))
-
-    def news(self, part: str) -> data.Labelled:
-        return labelled(160, 8, len(part) + 10)
-
-    def mails(self, size: str, part: str) -> data.Labelled:
-        return labelled(160, 8, len(part) + 20)
-
-    def minilm(self, dim: int, words: int = 40_000) -> Embedding:
-        return E
-
-    def hierarchy(self, dim: int, epochs: int) -> Embedding:
-        return Embedding(WORDS, E.vectors / 100, metric="poincare")
 
 
 SIZES = ours._Sizes(len(WORDS), 2, 100, 100, 120, 10, 20)

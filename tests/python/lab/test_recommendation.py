@@ -2,42 +2,15 @@
 
 import numpy as np
 import pytest
-from experiments import data, policies, recommendation
+from experiments import policies, recommendation
 from experiments.policies import BEFORE, TASKS, Cell, Policy, Size
 from experiments.recommendation import Found, faults, recommended, winner
 
-from fastdx import Embedding
-from helpers.attacked import kinds_of_texts
+from helpers.attacked import WORDS, E, Planted
 
-WORDS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnprst"]
-E = Embedding(WORDS, np.random.default_rng(3).normal(size=(len(WORDS), 8)))
 SIZE = Size(len(WORDS), 60, 200, 100, 100)
 NONE, ALL = Policy("uniform", 0, 0.01), Policy("uniform", 0, 400.0)
 TEXTS = 200
-
-
-def labelled(count: int, kinds: int, seed: int) -> data.Labelled:
-    return data.Labelled(*kinds_of_texts(WORDS, 10, count, kinds, seed, 30))
-
-
-class Planted(data.Sample):
-    """Texts of the small vocabulary, in the place of all that is read."""
-
-    def imdb(self, part: str) -> data.Labelled:
-        return labelled(600, 2, len(part))
-
-    def sentences(self, name: str) -> tuple[data.Labelled, data.Labelled | None]:
-        every = labelled(300, 4, len(name))
-        return every, labelled(100, 4, len(name) + 5) if name == "trec" else None
-
-    def snips(self, part: str) -> data.Labelled:
-        return labelled(200, 4, len(part) + 30)
-
-    def news(self, part: str) -> data.Labelled:
-        return labelled(160, 8, len(part) + 10)
-
-    def minilm(self, dim: int, words: int = 40_000) -> Embedding:
-        return E
 
 
 SOURCE = Planted()

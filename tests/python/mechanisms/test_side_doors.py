@@ -224,7 +224,7 @@ class TestErrors:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX files and signals")
 class TestTemporaryFiles:
-    LINES = b'{"secret": "raw", "t": "the quick brown fox jumps over the lazy dog"}\n' * 1_000_000
+    LINES = b'{"secret": "raw", "t": "the quick brown fox jumps over the lazy dog"}\n' * 300_000
 
     def start(self, tmp_path: Path, **kwargs: object) -> tuple[subprocess.Popen[bytes], Path]:
         source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
@@ -239,7 +239,7 @@ class TestTemporaryFiles:
             preexec_fn=kwargs.get("before"),  # type: ignore[call-overload]  # noqa: PLW1509
         )  # fmt: skip
         # It is writing once its temporary file is open.
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline and not self.open_files(process, tmp_path):
             time.sleep(0.02)
         time.sleep(0.3)
@@ -287,7 +287,7 @@ class TestTemporaryFiles:
             tmp_path,
             before=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
             # Enough to be at work still, few enough to wait for on a busy machine.
-            lines=self.LINES[: len(self.LINES) // 20],
+            lines=self.LINES[: len(self.LINES) // 6],
         )
         assert process.poll() is None
         process.send_signal(signal.SIGHUP)
