@@ -128,7 +128,6 @@ def test_specs_and_commands_say_what_the_column_is(counted: Path, command: Comma
     assert command(*graph, "--lengths", "--gamma", "9", text).out == "london\n"
     for third in (["--lengths"], ["--min-count", "3"]):
         assert f"{third[0]} goes with --graph" in command(*base, *third, text, code=1).err
-        assert "go with a file" in command("compare", *third, code=1).err
 
 
 def test_a_saved_file_is_a_policy_of_kinds(tmp_path: Path, command: Command) -> None:
