@@ -40,7 +40,7 @@ LIBRARIES = {
     "spacy": "spacy",
     "spark": "pyspark",
 }
-"""What fastdx.engines.NAME and fastdx.lab.evaluation.context need."""
+"""What fastdx.engines.NAME, fastdx.lab.evaluation.context and docs/how-to/NAME.md need."""
 
 
 # A process that is forked while another thread is in a routine of OpenBLAS may hang. numpy reads
@@ -58,8 +58,8 @@ os.environ.setdefault(
 
 def missing(path: Path) -> str | None:
     """Return the reason why a page or module cannot run here, or None."""
-    python = ROOT / "python" / "fastdx"
-    if path.parent not in (python / "engines", python / "lab" / "evaluation"):
+    python, how_to = ROOT / "python" / "fastdx", ROOT / "docs" / "how-to"
+    if path.parent not in (how_to, python / "engines", python / "lab" / "evaluation"):
         return None
     library = LIBRARIES.get(path.stem)
     if library is not None and find_spec(library) is None:
