@@ -100,7 +100,8 @@ class TestJson:
         self, tmp_path: Path, sure: list[str], command: Command, form: str
     ) -> None:
         path = tmp_path / f"in.{form}"
-        lines = [json.dumps({"m": [{"text": "cat"}, {name: SECRET}]}) for name in ("text", "t")]
+        lines = [json.dumps({"m": [{"text": "cat"}, {name: value}]})
+                 for name, value in (("text", "cat"), ("t", SECRET))]  # fmt: skip
         path.write_text("[" + ",\n".join(lines) + "]" if form == "json" else "\n".join(lines))
         ledger = ("--ledger", tmp_path / "ledger", "--account", "ann", "--budget", "1e9")
         args = ("privatize", path, "--column", "m[].text", "-o", tmp_path / "out", *sure)
