@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from math import exp
+from math import ceil, exp
 
 from fastdx import Tem
 from fastdx.cli.messages import CommandError, step
@@ -76,8 +76,9 @@ def _likely(tem: Tem, words: list[str]) -> None:
 def _bound(tem: Tem, word: str, other: str) -> None:
     """Print the bound for two words."""
     bound = tem.guarantee.bound(word, other)
-    print(f'\nFor "{word}" and "{other}", any release has odds of at most e^{bound:.1f} = '
-          f"{exp(bound):,.0f} to 1. That is proved.")  # fmt: skip
+    up = ceil(10 * bound) / 10
+    print(f'\nFor "{word}" and "{other}", any release has odds of at most e^{up} = '
+          f"{ceil(exp(up)):,} to 1. That is proved.")  # fmt: skip
 
 
 def _named(tem: Tem, words: list[str], released: str) -> None:
@@ -88,7 +89,8 @@ def _named(tem: Tem, words: list[str], released: str) -> None:
         found = Channel.of(tem).decode(released, NgramPrior.english())
         named = [found.top(i, 1)[0][0] for i in range(len(found))]
     if len(named) != len(words):
-        return  # two drawn words that stand side by side may be one word of the vocabulary
+        print("\nTwo drawn words read as one: what a reader would name is not shown.")
+        return
     right = sum(a == b for a, b in zip(named, words, strict=True))
     print(f"\nWhoever knows the mechanism and which words follow each other would read the "
           f"recommended release as\n  {' '.join(named)}\nand be right for {right} of "
