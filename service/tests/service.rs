@@ -82,7 +82,7 @@ fn spans_have_a_unit() {
     }
     for (unit, start) in [("utf16", 2), ("byte", 1)] {
         let body = json!({"text": text, "spans": [[start, 10]], "unit": unit});
-        let got = service.privatize(&body.to_string());
+        let got = service.privatize(body.to_string());
         assert!(got.status == 422 && got.text().contains("lies within one"));
     }
 }

@@ -104,14 +104,12 @@ impl Number {
     /// # Errors
     /// [`Error::Parameter`] that names the key.
     pub fn of_value(value: &Value) -> Result<Self> {
-        let mut settings = NumberSettings::new(f64::NAN, Scale::Log);
-        let mut given = false;
-        for (key, value) in table("number", value)?
-            .iter()
-            .filter(|(_, value)| !value.is_null())
-        {
+        let mut table = table("number", value)?;
+        table.retain(|_, value| !value.is_null());
+        let epsilon = table.remove("epsilon").ok_or_else(|| missing("number"))?;
+        let mut settings = NumberSettings::new(real("epsilon", &epsilon)?, Scale::Log);
+        for (key, value) in &table {
             match &**key {
-                "epsilon" => (settings.epsilon, given) = (real("epsilon", value)?, true),
                 "scale" => settings.scale = named("scale", value)?,
                 "unit" => settings.unit = Some(real("unit", value)?),
                 "low" => settings.low = Some(real("low", value)?),
@@ -130,10 +128,7 @@ impl Number {
                 }
             }
         }
-        match given {
-            true => Number::new(&settings),
-            false => Err(missing("number")),
-        }
+        Number::new(&settings)
     }
 
     /// [`of_value`](Self::of_value) with errors that name the key within `numbers`.

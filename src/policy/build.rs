@@ -146,7 +146,6 @@ struct Maker<'a> {
     parts: &'a Parts,
     /// May be replaced by the same words with more computed data.
     index: Index,
-    epsilon: f64,
     exclude: &'a [u32],
     randomness: Randomness,
     control: &'a Control,
@@ -175,8 +174,6 @@ impl Spec {
             spec: &spec,
             parts: &parts,
             index,
-            // A law determines its own ε.
-            epsilon: spec.epsilon.unwrap_or(f64::NAN),
             exclude: &never,
             randomness: match spec.seed {
                 Some(seed) if parts.known_keys => Randomness::known_keys(seed),
@@ -232,7 +229,7 @@ impl Maker<'_> {
     /// Builds the mechanism; also returns the nominal ε of a certified one.
     fn mechanism(&mut self) -> Result<(Arc<dyn Mechanism>, Option<f64>)> {
         let Spec { mixing, .. } = *self.spec;
-        let (epsilon, randomness, control) = (self.epsilon, self.randomness.clone(), self.control);
+        let (randomness, control) = (self.randomness.clone(), self.control);
         let paper = self.spec.paper == Some(true);
         let made: Arc<dyn Mechanism> = match self.spec.mechanism {
             Kind::Tem => return self.tem(),
@@ -245,12 +242,17 @@ impl Maker<'_> {
                     return Err(Error::parameter("cover", "given", "none"));
                 };
                 let space = self.index.space();
-                Arc::new(NeighborResponse::new(space, epsilon, cover, randomness)?)
+                Arc::new(NeighborResponse::new(
+                    space,
+                    self.epsilon()?,
+                    cover,
+                    randomness,
+                )?)
             }
             Kind::FiniteLaw => Arc::new(self.finite_law()?),
             Kind::MultivariateLaplace => Arc::new(self.multivariate_laplace()?),
             Kind::HyperbolicLaplace => {
-                let embedding = self.vectors()?;
+                let (embedding, epsilon) = (self.vectors()?, self.epsilon()?);
                 let Spec { base, sampler, .. } = self.spec;
                 Arc::new(match paper {
                     true => HyperbolicLaplace::from_paper(embedding, epsilon, randomness)?,
@@ -271,10 +273,16 @@ impl Maker<'_> {
                     false => Mahalanobis::new,
                 };
                 let mixing = mixing.unwrap_or(MIXING);
-                Arc::new(make(self.vectors()?, epsilon, mixing, randomness, control)?)
+                Arc::new(make(
+                    self.vectors()?,
+                    self.epsilon()?,
+                    mixing,
+                    randomness,
+                    control,
+                )?)
             }
             Kind::Vickrey => {
-                let embedding = self.vectors()?;
+                let (embedding, epsilon) = (self.vectors()?, self.epsilon()?);
                 let tuning = self.spec.tuning.unwrap_or(TUNING);
                 match mixing.unwrap_or(0.0) {
                     0.0 => Arc::new(Vickrey::new(embedding, epsilon, tuning, randomness)?),
@@ -287,6 +295,12 @@ impl Maker<'_> {
         Ok((made, None))
     }
 
+    /// The ε. A law determines its own.
+    fn epsilon(&self) -> Result<f64> {
+        let missing = || Error::parameter("epsilon", "given", "none");
+        self.spec.epsilon.ok_or_else(missing)
+    }
+
     fn tem(&mut self) -> Result<(Arc<dyn Mechanism>, Option<f64>)> {
         let spec = self.spec;
         let truncation = match (spec.gamma, spec.beta) {
@@ -294,7 +308,7 @@ impl Maker<'_> {
             (None, beta) => beta.map_or_else(Truncation::default, Truncation::Beta),
         };
         let space = self.index.space();
-        let mut tem = Tem::new(space, self.epsilon, truncation, self.randomness.clone())?;
+        let mut tem = Tem::new(space, self.epsilon()?, truncation, self.randomness.clone())?;
         if let Some(bytes) = spec.cache_bytes {
             tem = tem.with_cache_bytes(bytes);
         }
@@ -367,8 +381,9 @@ impl Maker<'_> {
             Some(carried) => *carried,
             None => audit::certify(&tem, self.control)?,
         };
-        if certificate.epsilon > self.epsilon {
-            let expected = format!("one that is certified at most {}", self.epsilon);
+        let epsilon = self.epsilon()?;
+        if certificate.epsilon > epsilon {
+            let expected = format!("one that is certified at most {epsilon}");
             return Err(Error::parameter("nominal", expected, nominal));
         }
         Ok((tem.with_certificate(certificate)?, certificate))
@@ -389,13 +404,13 @@ impl Maker<'_> {
             *ef = given;
         }
         // Report wrong parameters before the graph is built.
-        MultivariateLaplace::new(embedding.clone(), self.epsilon, self.randomness.clone())?;
+        MultivariateLaplace::new(embedding.clone(), self.epsilon()?, self.randomness.clone())?;
         if search != Search::Exact && embedding.hnsw().is_none() {
             let built = embedding.build_hnsw(HnswParameters::default(), self.control)?;
             embedding = Arc::new(built);
             self.index = Index::Embedding(embedding.clone());
         }
-        MultivariateLaplace::new(embedding, self.epsilon, self.randomness.clone())?
+        MultivariateLaplace::new(embedding, self.epsilon()?, self.randomness.clone())?
             .with_search(search)
     }
 
