@@ -165,7 +165,7 @@ fn ending_in_the_middle_of_a_stream() {
     let got = read(&mut BufReader::new(stays)).unwrap();
     assert!(!got.whole && !got.text().contains("done"), "{got:?}");
     assert!(service.child.wait().unwrap().success());
-    holds(&service.log(), "broken off");
+    holds(service.log(), "broken off");
 }
 
 #[test]
