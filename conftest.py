@@ -40,7 +40,7 @@ LIBRARIES = {
     "spacy": "spacy",
     "spark": "pyspark",
 }
-"""What fastdx.engines.NAME, fastdx.lab.evaluation.context and docs/how-to/NAME.md need."""
+"""The library that fastdx.engines.NAME, lab.evaluation.context or docs/how-to/NAME.md needs."""
 
 
 # A process that is forked while another thread is in a routine of OpenBLAS may hang. numpy reads

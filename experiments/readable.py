@@ -269,7 +269,7 @@ class _Measures:
 
 
 def beside(run: Run) -> Table:
-    """What each base gives away and keeps."""
+    """A table of what each base gives away and keeps."""
     m = _Measures(run)
     vectors = MeanVectors(run.data.large_glove(m.words))
     table = Table(

@@ -27,7 +27,7 @@ pub fn assert_drawn(drawn: &[u32], law: &[f64], what: &str) {
     assert_law(&counts(drawn, law.len()), law, what);
 }
 
-/// What is the default but for a change.
+/// The default with a change.
 pub fn with<T: Default>(change: impl FnOnce(&mut T)) -> T {
     let mut made = T::default();
     change(&mut made);

@@ -2,22 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::common::{allowed, assert_law, counts};
+use crate::common::{allowed, assert_law, counts, edges};
 use fastdx::mechanism::tem::Truncation;
 use fastdx::words::graph::{Edges, WordGraph};
 use fastdx::{Cover, Error, Mechanism, Randomness, Tem, WordMechanism, WordMetric};
 use proptest::prelude::*;
-
-fn edges(words: usize, pairs: &[(usize, usize)]) -> Edges {
-    let mut edges = Edges::new();
-    for w in 0..words {
-        edges.word(&format!("w{w}"));
-    }
-    for &(u, v) in pairs {
-        edges.push(&format!("w{u}"), &format!("w{v}")).unwrap();
-    }
-    edges
-}
 
 /// Whether each word is another one, in one or more steps.
 fn closure(words: usize, pairs: &[(usize, usize)]) -> Vec<Vec<bool>> {

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
@@ -203,7 +204,7 @@ class NeuralPrior:
                 f"share={self._share:g})")  # fmt: skip
 
 
-class _Slots:
+class _Slots(ABC):
     """Sentences side by side in a model's cache, as texts are drawn by several threads.
 
     Tokens are read one by one, each sentence from its first place on. So the numbers behind a
@@ -234,13 +235,13 @@ class _Slots:
             self._held[slot] = tuple(tokens)
         return found
 
+    @abstractmethod
     def _cut(self, slot: int, count: int) -> None:
         """Forget all but the first tokens of a slot."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _read(self, slot: int, token: int, place: int, *, want: bool) -> NDArray[np.float32]:
         """Append a token; return the logits behind it if they are wanted."""
-        raise NotImplementedError
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
