@@ -37,6 +37,7 @@ HIGHEST = 64.0
 SHARES = (1 / 3, 1 / 2)
 KINDS = {
     "tem": "Tem",
+    "rank": "Tem, base measure by rank",
     "k=20": "balanced cover, k = 20",
     "k=40": "balanced cover, k = 40",
     "response": "NeighborResponse, balanced k = 20",
@@ -113,6 +114,8 @@ def _made(e: Embedding, kind: str, epsilon: float) -> Mechanism:
         return MultivariateLaplace(e, epsilon)
     if kind == "response":
         return NeighborResponse(e, epsilon, cover=cover(e, 20))
+    if kind == "rank":
+        return tem(e, epsilon, language="rank")
     return tem(e, epsilon, None if kind == "tem" else int(kind.removeprefix("k=")))
 
 
@@ -372,8 +375,9 @@ def equal(run: Run) -> Table:
     return table
 
 
-LIMIT_KINDS = {"tem": "Tem", "k=10": "balanced cover, k = 10", "k=20": KINDS["k=20"],
-               "k=40": KINDS["k=40"], "response": KINDS["response"]}  # fmt: skip
+LIMIT_KINDS = {"tem": "Tem", "rank": KINDS["rank"], "k=10": "balanced cover, k = 10",
+               "k=20": KINDS["k=20"], "k=40": KINDS["k=40"],
+               "response": KINDS["response"]}  # fmt: skip
 
 
 def _place(source: Source, kind: str, bits: float, words: int) -> tuple[float, ...] | None:
