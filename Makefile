@@ -63,7 +63,7 @@ TESTED := --locked --workspace --exclude fastdx-fuzz --features fastdx/hnsw
 
 .PHONY: test-rust
 test-rust: ## tests of the core and of the service
-	MAKEFLAGS= PROPTEST_RNG_SEED=20 cargo test $(TESTED) $(NO_RUN)
+	MAKEFLAGS= PROPTEST_RNG_SEED=20 cargo test $(TESTED) --exclude fastdx-bench $(NO_RUN)
 
 # Hundreds of tests start a process, and each would compile every module that it imports where the environment has
 # PYTHONDONTWRITEBYTECODE: numpy, pandas and scikit-learn take four times as long to import then. Tests run side by
@@ -208,15 +208,15 @@ paper-%: $(STAMP) ## prints one paper's tables: wsdm20, icdm19, post19, tem21, o
 
 .PHONY: bench
 bench: ## criterion's benchmarks of the core
-	cargo bench --locked --bench core
+	cargo bench --locked -p fastdx-bench --bench core
 
 # In another folder, so that the work tree stays as it is; criterion keeps both results under target/criterion.
 BASE ?= HEAD~1
 .PHONY: compare
 compare: $(VENV)-cargo/.made ## sets criterion's times of the work tree beside those of BASE=HEAD~1
 	rm -rf target/base && git clone --quiet --shared . target/base && git -C target/base checkout --quiet $(BASE)
-	cd target/base && CARGO_TARGET_DIR=$(abspath target) cargo bench --locked --bench core -- --save-baseline base
-	CARGO_TARGET_DIR=$(abspath target) cargo bench --locked --bench core -- --save-baseline new
+	cd target/base && CARGO_TARGET_DIR=$(abspath target) cargo bench --locked -p fastdx-bench --bench core -- --save-baseline base
+	CARGO_TARGET_DIR=$(abspath target) cargo bench --locked -p fastdx-bench --bench core -- --save-baseline new
 	$(VENV)-cargo/bin/critcmp base new
 
 .PHONY: bench-service

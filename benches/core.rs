@@ -1,4 +1,4 @@
-//! `cargo bench --bench core`: the core without Python, on the built-in words. `make compare` sets two commits
+//! `cargo bench -p fastdx-bench`: the core without Python, on the built-in words. `make compare` sets two commits
 //! beside each other.
 
 #![allow(missing_docs)] // criterion's macros

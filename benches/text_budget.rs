@@ -1,4 +1,4 @@
-//! `cargo bench --bench text_budget`: the nanoseconds that each step of a private text takes, beside
+//! `cargo run --release -p fastdx-bench`: the nanoseconds that each step of a private text takes, beside
 //! the least that its memory traffic costs on the same machine.
 //!
 //! One thread, the built-in vocabulary, texts of 200 words by 1/(rank + 2.7), a million words a run. Every

@@ -1,7 +1,5 @@
 //! A service that runs beside the test, and a client that can misbehave.
 
-#![allow(dead_code, missing_docs)] // each test file uses a part of it
-
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;

@@ -1,15 +1,11 @@
 //! Clients and connections: keys, TLS, Unix sockets, time limits, shutdown.
 
-#![allow(missing_docs)]
-
-mod common;
-
 use std::io::{BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{Got, Running, ended, holds, posted, read, wait, write};
+use super::common::{Got, Running, ended, holds, posted, read, wait, write};
 
 #[test]
 fn too_many_at_once_and_too_slow() {

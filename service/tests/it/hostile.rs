@@ -1,12 +1,8 @@
 //! Malformed requests, and clients that break off.
 
-#![allow(missing_docs)]
-
-mod common;
-
 use std::io::{BufReader, Write};
 
-use common::{Running, posted, read};
+use super::common::{Running, posted, read};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 

@@ -1,14 +1,10 @@
 //! Charges: made before every draw, on disk, and never too high.
 
-#![allow(missing_docs)]
-
-mod common;
-
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use common::{Running, ended, holds, posted, read, write};
+use super::common::{Running, ended, holds, posted, read, write};
 use rusqlite::Connection;
 use serde_json::json;
 

@@ -1,14 +1,10 @@
 //! The file of policies: its settings, refused files, reloading it, and the page's permission to
 //! show a policy.
 
-#![allow(missing_docs)]
-
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{Running, ended, holds, write};
+use super::common::{Running, ended, holds, write};
 use fastdx::{Embedding, Randomness, Tem};
 use serde_json::json;
 

@@ -1,23 +1,16 @@
 //! The service's answers: texts, lists of words, lines, limits, the law.
 
-#![allow(missing_docs)]
-
-mod common;
-#[allow(dead_code)]
-#[path = "../../src/testing.rs"]
-mod testing;
-
 use std::collections::HashSet;
 use std::io::{BufReader, Write};
 use std::sync::Arc;
 
-use common::{Running, holds};
+use super::common::{Running, holds};
 use fastdx::law::base::BaseMeasure;
 use fastdx::{Embedding, Mechanism, Metric, Randomness, Tem, Vocabulary};
 use serde_json::{Value, json};
 
 /// The schema of a guarantee as JSON.
-const GUARANTEE: &str = include_str!("../../docs/reference/guarantee.schema.json");
+const GUARANTEE: &str = include_str!("../../../docs/reference/guarantee.schema.json");
 
 #[test]
 fn texts_come_back_as_they_were_given() {
@@ -450,7 +443,7 @@ fn the_law_through_http_is_the_law_in_process() {
         }
     }
     assert_eq!(counts.iter().sum::<u64>(), (WORDS * REQUESTS) as u64);
-    testing::assert_law(&counts, &law, "through HTTP");
+    super::testing::assert_law(&counts, &law, "through HTTP");
 }
 
 #[test]

@@ -1,0 +1,56 @@
+"""Compare Tem's base measures with the uniform one: processor time of text by one thread, memory.
+
+    python benches/languages.py
+
+Texts have words by 1/(rank + 2.7). The first pass draws 300,000 words of which none was drawn
+before; *again* is the sixth. Memory is what a process has grown by after the six: lists, rows and
+tables. In brackets: the speed as a part of the uniform Tem's at the same ε.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from common import by_rank, embedding, processor_time, seconds
+
+from fastdx import Embedding, Tem
+
+WORDS = 300_000
+EPSILON = 2.6
+
+
+def resident() -> float:
+    """Return the process's memory in megabytes (Linux)."""
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * 4096 / 1e6
+
+
+def measure(size: str, language: str) -> None:
+    e = Embedding.default() if size == "built in" else embedding(*map(int, size.split("×")))
+    texts = by_rank(e.words, WORDS)
+    before = resident()
+    tem = Tem(e, EPSILON, language=language, threads=1)
+    took = [processor_time(tem, texts) / WORDS for _ in range(6)]
+    print(json.dumps([took[0], took[-1], resident() - before]))
+
+
+def main() -> None:
+    print("| space | base measure | first pass, a word | again, a word | memory |")
+    print("|---|---|---|---|---|")
+    bases = ("uniform", "rank")
+    for size, languages in (("built in", (*bases, "frequency", "english")),
+                            ("100000×300", bases), ("400000×300", bases)):  # fmt: skip
+        uniform: list[float] = []
+        for language in languages:
+            row = subprocess.run([sys.executable, __file__, size, language], check=True,
+                                 stdout=subprocess.PIPE)  # fmt: skip
+            *took, memory = json.loads(row.stdout)
+            uniform = uniform or took
+            cells = (f"{seconds(t)} ({u / t:.2g} ×)" for t, u in zip(took, uniform, strict=True))
+            print(f"| {size} | {language} | {' | '.join(cells)} | {memory:.0f} MB |", flush=True)
+
+
+if __name__ == "__main__":
+    measure(*sys.argv[1:]) if sys.argv[1:] else main()
