@@ -182,7 +182,7 @@ $(VENV)-cargo/.made: requirements-cargo.txt
 ##@ Measurements
 .PHONY: figures
 figures: $(VENV)/.peers ## writes all figures in the documents but those of docs/research/papers
-	$(BIN)/python tools/figures.py README.md LIMITATIONS.md CONTRIBUTING.md $(wildcard docs/*.md docs/*/*.md)
+	$(BIN)/python tools/figures.py LIMITATIONS.md CONTRIBUTING.md $(wildcard docs/*.md docs/*/*.md) README.md
 
 .PHONY: figures-stale
 figures-stale: ## lists the figures whose program has changed since they were measured

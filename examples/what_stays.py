@@ -1,7 +1,7 @@
 """Show what of some inputs is released as it stands, with ▢ for every drawn word.
 
 python examples/what_stays.py              # twenty inputs
-python examples/what_stays.py --numbers    # seventy with digits, with numbers= and dates=
+python examples/what_stays.py --numbers    # forty with digits, with numbers= and dates=
 """
 
 from __future__ import annotations
@@ -35,13 +35,10 @@ WORDS = [
     "Sure... :-) \N{THUMBS UP SIGN}",
 ]
 NUMBERS = """
-1,249.90|1,249.90 €|€12|EUR 12.50|12 %|12%|-3|-$5|(3.50)|5th|1e6|1'249.90|1\u00a0249 €|5, 10 and 15
-2026-05-03|3 May 2026|May 3rd, 2026|order of 3 May|03/05/2026|12/31/99|2026-05-03 10:30|in 2019
-5 pm|10:30|007|12345|1 249,90 €|1.249,90 €|1.2.3|version 2.5|192.168.0.1|555 123 4567
-4111 1111 1111 1111|DE89 3704 0044|5-10|1/2|5kg|5 kg|0x1F|½ cup|5²|Henry VIII|１２|٣|**5**|#5
-999 g|1899 g|1900 g|+5|3 Jun 2026|03 MAY 2026|3.5.2026|Jan. 5, 2026|3 Sept 2026|3 may 2026
-3rd of May|3. Mai 2026|31 April 2026|12 May 26|3  May|411 - 111 - 111|411 111⏎222|5 - 10|1,234,567
-born '84|–3|- 3|1e+6|Version: 2.5|Tel. 0511 / 4567|601⍽234⍽567|5. 12. 2026
+1,249.90 €|EUR 12.50|12 %|-3|-$5|(3.50)|5th|1e6|1'249.90|5, 10 and 15|+5|1,234,567
+2026-05-03|3 May 2026|May 3rd, 2026|order of 3 May|03/05/2026|12/31/99|2026-05-03 10:30|3.5.2026
+in 2019|5 pm|10:30|007|12345|1.249,90 €|version 2.5|192.168.0.1|4111 1111 1111 1111|5-10|1/2|5kg
+5 kg|½ cup|999 g|1900 g|Jan. 5, 2026|3 may 2026|3rd of May|5 - 10|- 3|601⍽234⍽567
 """
 SPACES = {"\N{NO-BREAK SPACE}": "⍽", "\n": "⏎"}
 

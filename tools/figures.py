@@ -61,7 +61,9 @@ def program(command: str) -> str:
     file = next((word for word in words if word.endswith(".py")), "src")
     if "-m" in words:
         module, *more = words[words.index("-m") + 1 :]
-        file = "/".join([*module.split("."), *more[:1]]).replace("-", "_") + ".py"
+        folder = module.replace(".", "/")
+        file = "/".join([folder, *more[:1]]).replace("-", "_") + ".py"
+        file = file if (ROOT / file).exists() else f"{folder}.py"
     return file if (ROOT / file).exists() else "src"
 
 
@@ -107,7 +109,7 @@ def main() -> None:
         done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
         source = f"*`{command}`, commit {commit()}, {machine()}.*"
         output = done.stdout.strip()
-        if not re.search(r"^(\||!\[)", output, re.M):
+        if not re.search(r"^(\||!\[|<picture)", output, re.M):
             output = f"```text\n{output}\n```"
         return f"{start}\n{output}\n\n{source}\n\n{end}"
 

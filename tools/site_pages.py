@@ -48,6 +48,7 @@ LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 PRE = re.compile(r"<pre[^>]*>.*?</pre>", re.S)
 PROMPT = re.compile(r'<span class="gp">(?:&gt;&gt;&gt;|\.\.\.|\$) ?</span>')
 TAG = re.compile(r"<[^>]*>")
+PICTURE = re.compile(r'<picture>.*?<img alt="(.*?)" src="(.*?)-light.svg"></picture>')
 FENCE = re.compile(r"^(\s*)(```|~~~)")
 
 
@@ -198,6 +199,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         line if in_code else LINK.sub(lambda m: linked(m, here, page.file.src_uri), line)
         for in_code, line in lines_of(markdown)
     )
+    text = PICTURE.sub(lambda m: pictured(m, here, page.file.src_uri), text)
     if page.file.src_uri.startswith("research/"):
         # Tables name mechanisms often: the pages for users come first.
         page.meta.setdefault("search", {})["boost"] = 0.5
@@ -233,6 +235,13 @@ def lines_of(markdown: str) -> Iterator[tuple[bool, str]]:
             yield True, line
         else:
             yield fence is not None, line
+
+
+def pictured(picture: re.Match[str], here: Path, page: str) -> str:
+    """Return both files of a picture: the theme shows the one of its colours."""
+    place = posixpath.normpath(posixpath.join(here.parent.as_posix(), picture[2]))
+    to = posixpath.relpath(place.removeprefix("docs/"), posixpath.dirname(page) or ".")
+    return " ".join(f"![{picture[1]}]({to}-{s}.svg#only-{s})" for s in ("light", "dark"))
 
 
 def linked(link: re.Match[str], here: Path, page: str) -> str:

@@ -225,7 +225,7 @@ impl PyCover {
     /// The output y stands for y and all words below it, and is released only if these are at
     /// least `least` words. Its weight is 1 over their number, so that smaller kinds are likelier.
     /// A word without such a kind is at distance 0 from no output: it is replaced by kinds that
-    /// are near in the space. See docs/how-to/hypernyms.md.
+    /// are near in the space. See docs/how-to/bring-your-own.md.
     ///
     /// Parameters
     /// ----------

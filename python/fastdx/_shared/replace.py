@@ -86,13 +86,14 @@ def open_output(
         return
     target = target.resolve()  # replaces the file behind a link, not the link
     with (
-        _temporary(target, _mode(target, inputs)) as plain,
+        _temporary(target, mode_of(target, inputs)) as plain,
         packed(plain, name if pack else None) as out,
     ):
         yield out
 
 
-def _mode(target: Path, inputs: Sequence[str]) -> int:
+def mode_of(target: Path, inputs: Sequence[str]) -> int:
+    """Return the mode of the file that is replaced, or what umask and inputs allow."""
     if target.is_file():
         return stat.S_IMODE(target.stat().st_mode)
     umask = os.umask(0o077)

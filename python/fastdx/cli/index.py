@@ -74,7 +74,8 @@ def _index_build(args: argparse.Namespace) -> None:
         tem = made({"epsilon": 1.0, **spec_of(args)})
     assert isinstance(tem, Tem)
     lists = "nearest" if args.gamma is None else "gamma"
-    with step(f"building the lists of {len(tem.space):,} words", quiet=args.quiet) as progress:
+    words = len(tem.space)
+    with step(f"building the lists of {words:,} words", words, quiet=args.quiet) as progress:
         tem = tem.build_lists(args.k, lists=lists, memory=args.memory, progress=progress)
     tem.save(args.output)
     if not args.quiet:

@@ -36,12 +36,18 @@ def _line(text: str) -> None:
     print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
+def _left(seconds: float, done: int, total: int) -> str:
+    """Return how long the rest takes, if it goes on as what is done."""
+    left = round(seconds * max(total - done, 0) / done) if done else 0
+    return f", {left // 60} min {left % 60} s left"
+
+
 class Bar:
     """A line that shows progress on a terminal; without a terminal it shows nothing."""
 
     def __init__(self, total: int | None, quiet: bool) -> None:
         self.total = total
-        self.done = 0
+        self.done = self._skipped = 0
         self.shown = self.start = time.monotonic()
         self.active = not quiet and sys.stderr.isatty()
 
@@ -51,9 +57,17 @@ class Bar:
         now = time.monotonic()
         if self.active and now - self.shown > 0.1:
             self.shown = now
-            rate = self.done / 1e6 / (now - self.start)
-            share = f"{self.done / self.total:4.0%} " if self.total else ""
-            _line(f"{share}{self.done / 1e6:.0f} MB, {rate:.1f} MB/s")
+            worked, seconds = self.done - self._skipped, now - self.start
+            line = f"{self.done / 1e6:.0f} MB, {worked / 1e6 / seconds:.1f} MB/s"
+            if self.total:
+                left = _left(seconds, worked, self.total - self._skipped)
+                line = f"{self.done / self.total:4.0%} {line}{left}"
+            _line(line)
+
+    def skip(self, count: int = 0) -> None:
+        """Add `count` bytes, and measure the speed without all that came before."""
+        self.done += count
+        self._skipped, self.start = self.done, time.monotonic()
 
     def clear(self) -> None:
         """Remove the line."""
@@ -68,10 +82,12 @@ LATE_SECONDS = 0.5
 
 
 @contextmanager
-def step(what: str, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
+def step(
+    what: str, total: int | None = None, *, quiet: bool = False
+) -> Iterator[Callable[[int], None]]:
     """Show that a step runs, if it takes long; on a terminal only.
 
-    Yields a function that a step may call with the number of words done.
+    Yields a function that a step may call with the number of words done, of `total` ones.
     """
     done = 0
 
@@ -91,7 +107,8 @@ def step(what: str, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
             pause, frame = 0.1, frame + 1
             count = f", {done:,} words" if done else ""
             seconds = time.monotonic() - start
-            _line(f"{FRAMES[frame % len(FRAMES)]} {what}{count}, {seconds:.0f} s")
+            left = _left(seconds, done, total) if total else ""
+            _line(f"{FRAMES[frame % len(FRAMES)]} {what}{count}, {seconds:.0f} s{left}")
         if pause != LATE_SECONDS:
             _line("")
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from fastdx import __version__
 from fastdx._shared.card import beside, card_of, no_card
-from fastdx._shared.replace import open_output, packed
+from fastdx._shared.replace import PACKED, open_output, packed
 from fastdx.cli import pipeline, summary
 from fastdx.cli.drawing import Bill, Drawing
 from fastdx.cli.formats import FORMATS, Choice, Opener
+from fastdx.cli.formats.base import Batch
 from fastdx.cli.formats.opening import LONGEST_BYTES
 from fastdx.cli.jobs import Job, jobs, streams
 from fastdx.cli.messages import Bar, CommandError
@@ -28,7 +29,7 @@ from fastdx.cli.options import (
     refuse_unchanged,
     show_text,
 )
-from fastdx.cli.resume import Finished, Hashed
+from fastdx.cli.resume import Finished, Hashed, Unfinished
 from fastdx.cli.summary import Totals
 from fastdx.mechanisms import Mechanism
 
@@ -100,9 +101,9 @@ def _output_options(p: argparse.ArgumentParser) -> None:
                        "only input, once complete")  # fmt: skip
     group.add_argument("--output-dir", metavar="FOLDER", help="write one output per input, with "
                        "its name and sub-folder")  # fmt: skip
-    group.add_argument("--resume", action="store_true", help="with --output-dir: keep outputs that "
-                       "an earlier run finished with the same parameters; refuse other existing "
-                       "files")  # fmt: skip
+    group.add_argument("--resume", action="store_true", help="keep what an earlier run wrote with "
+                       "the same parameters: files in --output-dir, or the part of -o FILE that a "
+                       "run with --resume left; refuse other existing files")  # fmt: skip
     group.add_argument("--report", choices=("json",), help="the closing lines as one JSON object")
     group.add_argument("--report-file", metavar="FILE",
                        help="the file for --report (default stderr)")  # fmt: skip
@@ -140,7 +141,9 @@ def _check(args: argparse.Namespace) -> None:
     if args.in_place and args.output is None:
         args.output = args.files[0]
     if args.resume and not args.output_dir:
-        raise CommandError("--resume goes with --output-dir")
+        if args.in_place or args.output is None or streams(args.output) or len(args.files) != 1:
+            raise CommandError("--resume goes with --output-dir, or with -o FILE and one input")
+        args.output = os.path.realpath(args.output)
     if args.report_file and not args.report:
         raise CommandError("--report-file goes with --report json")
     if args.account_column in args.column:
@@ -184,17 +187,17 @@ def _privatize(args: argparse.Namespace) -> None:
     mechanism = asked.make(pieces=not choice.columns)
     refuse_unchanged(mechanism, allowed=args.allow_unchanged or asked.allow_unchanged)
     finished = None
-    if args.output_dir:
+    if args.output_dir or args.resume:
         parameters = _released_by(args, choice, mechanism)
-        finished = Finished(Path(args.output_dir), parameters)
+        finished = Finished(Path(args.output_dir or Path(args.output).parent), parameters)
     names = [name for job in wanted for name in job.names]
     bar.total = None if "-" in names else sum(Path(name).stat().st_size for name in names)
-    run = _Run(args, choice, mechanism, opener, ledger, finished, total)
+    run = _Run(args, choice, mechanism, opener, ledger, finished, total, bar)
     try:
         for job in wanted:
             if args.resume and finished and finished.has(job.names[0], str(job.output)):
                 total.skipped += 1
-                bar(Path(job.names[0]).stat().st_size)
+                bar.skip(Path(job.names[0]).stat().st_size)
             else:
                 run.make(job)
     finally:
@@ -247,6 +250,7 @@ class _Run(NamedTuple):
     ledger: Ledger | None
     finished: Finished | None
     total: Totals
+    bar: Bar
 
     def make(self, job: Job) -> None:
         """Make an output; it gets its name when it is complete and paid for."""
@@ -256,11 +260,19 @@ class _Run(NamedTuple):
             drawing.bill = Bill(self.ledger, self.mechanism, self.args.account, whole=whole)
         form = job.kind(self.choice)
         form.card = card = self._card(job)
+        part = self._unfinished(job)
 
         def fill(out: BinaryIO) -> None:
+            def write(batch: Batch) -> None:
+                form.write(batch, out)
+                if part is not None:
+                    part.wrote()
+
             try:
                 batches = (batch for name in job.names for batch in form.read(name, self.opener))
-                pipeline.run(batches, drawing, lambda batch: form.write(batch, out))
+                if part is not None:
+                    batches = part.rest(batches, drawing, self.bar)
+                pipeline.run(batches, drawing, write)
                 form.close()
             except BaseException:
                 form.abandon()
@@ -271,7 +283,8 @@ class _Run(NamedTuple):
             sys.stdout.flush()
             fill(cast(BinaryIO, _Descriptor(number)))
         else:
-            with _naming(output), open_output(output, job.names, pack=False) as plain:
+            opened = part.open() if part else open_output(output, job.names, pack=False)
+            with _naming(output), opened as plain:
                 hashed = None if self.finished is None else Hashed(plain)
                 below = plain if hashed is None else cast(BinaryIO, hashed)
                 with packed(below, output) as file:
@@ -281,7 +294,7 @@ class _Run(NamedTuple):
                     for name, price in drawing.bill.pay(job.names[0]).items():
                         self.total.charged[name] = self.total.charged.get(name, 0.0) + price
                 if self.finished is not None and hashed is not None:
-                    self.finished.add(job.names[0], str(output), hashed)
+                    self.finished.save(job.names[0], str(output), sha256=hashed.sha256)
             if card is not None and output is not None:
                 with open_output(str(beside(output)), job.names) as beside_it:
                     beside_it.write(f"{card}\n".encode())
@@ -290,6 +303,17 @@ class _Run(NamedTuple):
         self.total.files.append(
             {"inputs": job.names, "output": output or "-", "format": job.kind.name}
         )
+
+    def _unfinished(self, job: Job) -> Unfinished | None:
+        """Return what an earlier run left of an output; None for a run that cannot go on."""
+        if self.finished is None or self.args.output is None:
+            return None
+        word, whole = self.mechanism, not self.choice.columns
+        packed = not job.kind.packs or Path(self.args.output).suffix.lower() in PACKED
+        if packed or word.seed is not None or (whole and word.consistent):
+            raise CommandError("--resume with -o goes with text, CSV and JSON without compression, "
+                               "and not with --seed or --consistent")  # fmt: skip
+        return Unfinished(self.finished, job.names[0], self.args.output)
 
     def _card(self, job: Job) -> str | None:
         """Return the channel card of an output file, or note why it has none."""

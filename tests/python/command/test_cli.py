@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import signal
 import stat
 import subprocess
 import threading
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastdx
+from fastdx.budget import Ledger
 from helpers import ROOT
 from helpers.command import FASTDX, MAIN, Command, fails, peak, run
 from helpers.policies import made, options
@@ -278,6 +280,17 @@ def test_a_closed_pipe_is_no_error() -> None:
     process.stderr.close()
 
 
+def shown_until(main: int, sign: bytes) -> bytes:
+    """What a terminal shows until a sign stands there, or until nobody writes to it."""
+    shown, end = b"", time.monotonic() + 60
+    while sign not in shown and time.monotonic() < end:
+        try:
+            shown += os.read(main, 4096) if select.select([main], [], [], 1.0)[0] else b""
+        except OSError:
+            break
+    return shown
+
+
 def test_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
     main, side = pty.openpty()
     with subprocess.Popen(
@@ -296,17 +309,44 @@ def test_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
             if select.select([main], [], [], 0.02)[0]:
                 shown += os.read(main, 4096)
         process.stdin.close()
-        while True:
-            try:
-                data = os.read(main, 4096)
-            except OSError:
-                break
-            if not data:
-                break
-            shown += data
+        shown += shown_until(main, b"never")
         assert process.wait() == 0
     os.close(main)
     assert b"MB/s" in shown and b"came back unchanged" in shown
+
+
+def test_a_stopped_run_goes_on_and_draws_no_text_twice(tmp_path: Path) -> None:
+    source, out, ledger = tmp_path / "a.csv", tmp_path / "out.csv", tmp_path / "ledger"
+    part = tmp_path / ".out.csv.part"
+    line = "coffee and tea for the two of us at the station of a small town\n"
+    source.write_text("t\n" + line * 40_000)
+    args = ["privatize", source, "--column", "t", "-o", out, "--epsilon", "0.1", "--resume",
+            "--ledger", ledger, "--account", "ann", "--budget", "1e9",
+            "--mechanism", "laplace", "--allow-unchanged"]  # fmt: skip
+    for more in (["--seed", "1"], ["--in-place"]):
+        fails("--resume", *args, *more)
+    main, side = pty.openpty()
+    with subprocess.Popen([*FASTDX, *map(str, args)], stderr=side) as process:
+        os.close(side)
+        assert b" MB/s, " in shown_until(main, b" left")
+        while part.stat().st_size < 1000 and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        shown = shown_until(main, b"never")
+        assert process.wait() == 130 and b"unfinished; the same command" in shown
+    os.close(main)
+    kept = part.read_bytes()
+    assert kept.startswith(b"t\n") and not out.exists() and part.stat().st_mode & 0o77 == 0
+    assert Ledger(ledger).spent("ann") == 0
+    fails("under other parameters", *args, "--oov", "mask")
+    with part.open("ab") as file:
+        file.write(b"drawn, and not recorded")
+    assert "MB/s" not in run(*args, code=0).stderr  # no terminal
+    written = out.read_bytes()
+    assert written.startswith(kept) and written.count(b"\n") == 40_001 and not part.exists()
+    # Every text is paid for once, those of the first run among them.
+    assert Ledger(ledger).spent("ann") == pytest.approx(0.1 * 15 * 40_000)
+    assert "1 finished before" in run(*args, code=0).stderr and out.read_bytes() == written
 
 
 def test_memory_stays_flat(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tools import figures
+from tools import figures, pictures
 
 from helpers import ROOT
 
@@ -37,3 +37,15 @@ def test_every_figure_is_of_a_commit_of_this_history(tmp_path: Path) -> None:
         assert strangers([liar]) == found
     liar.write_text("<!-- figures a: python x.py -->\n1\n<!-- end of figures -->\n", "utf-8")
     assert strangers([liar]) == {"none"}
+
+
+@pytest.mark.parametrize("name", pictures.PICTURES)
+def test_pictures_have_the_numbers_of_the_tables(name: str) -> None:
+    picture = pictures.PICTURES[name]()
+    digest = picture.digest()
+    for scheme in pictures.COLORS:
+        file = pictures.FOLDER / f"{name}-{scheme}.svg"
+        text = file.read_text("utf-8")
+        assert digest in text, f"python tools/figures.py --only picture-{name}"
+        assert len(text) < 60_000
+    assert picture._replace(numbers={**picture.numbers, "liar": 0.5}).digest() != digest
