@@ -362,7 +362,8 @@ class Tem(Mechanism):
     ) -> Self:
         """Make a Tem on a file from `save` or ``fastdx index build``, with its cover if it has one.
 
-        The file is memory-mapped without copying; all processes that open it share it.
+        The words that it excludes stay excluded, unless a `cover` is given. The file is
+        memory-mapped without copying; all processes that open it share it.
 
         Parameters
         ----------
