@@ -125,8 +125,8 @@ def test_pairs_are_of_words_that_may_be_shown_and_are_protected() -> None:
 
 
 def test_words_do_not_break_the_page() -> None:
-    e = Embedding(["a|b", "*x*", "`q#`", "`|"], [[0.0], [1.0], [3.0], [4.0]])
-    odd = Tem(e, 1.0, exclude=["`|"])
+    e = Embedding(["a|b", "*x*", "`q#`", "x`|y"], [[0.0], [1.0], [3.0], [4.0]])
+    odd = Tem(e, 1.0, exclude=["x`|y"])
     page = odd.describe("reviewer")
     check(page, odd.guarantee)
     assert "`q#`" not in page and r"a\|b, \*x\* (nearest)" in page
