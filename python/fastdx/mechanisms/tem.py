@@ -388,6 +388,15 @@ class Tem(Mechanism):
         CorruptFileError
             The file is damaged, truncated, extended or no fastdx file; with 'recompute', it is
             forged.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from fastdx import Tem
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "english.index"
+        >>> Tem.recommended().save(path)
+        >>> Tem.load(path, 2.6, language="rank").spec["exclude"]
+        'offensive'
         """
         if verify is None:
             verify = True
