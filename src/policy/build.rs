@@ -89,10 +89,10 @@ impl Spaces {
                 self.open_file(path, &source, spec.verify != Some(false), control)?
             }
             (None, _, None) => {
-                let known = Builtin::ALL.into_iter().flat_map(builtin_index);
+                let mut known = Builtin::ALL.into_iter().flat_map(builtin_index);
                 let meant = |index: &Index| Some(index.space().fingerprint()) == source.fingerprint;
                 let missing = || Error::parameter("space", FINGERPRINT_ALONE, "none");
-                known.filter(meant).next().ok_or_else(missing)?
+                known.find(meant).ok_or_else(missing)?
             }
         };
         if let Some(meant) = source.fingerprint {
