@@ -1,7 +1,7 @@
 //! A minimal service: one text per line over TCP, one private text per line back.
 //!
 //! ```sh
-//! cargo run --release --example service -- 6 127.0.0.1:7070
+//! cargo run --release --example service -- 2.6 127.0.0.1:7070
 //! echo "A cup of coffee, please!" | nc -N 127.0.0.1 7070
 //! ```
 //!
@@ -14,8 +14,9 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastdx::text::{Policy, TextPrivatizer};
-use fastdx::{Embedding, Randomness, Tem};
+use fastdx::policy::{Parts, Spaces};
+use fastdx::text::TextPrivatizer;
+use fastdx::{Control, Spec};
 
 /// Maximum bytes of a text; a client that sends more is cut off.
 const LONGEST: u64 = 1 << 16;
@@ -26,14 +27,13 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     let (Some(epsilon), Some(address)) = (arguments.next(), arguments.next()) else {
         return Err("two arguments: EPSILON ADDRESS".into());
     };
-    let tem = Tem::new(
-        Arc::new(Embedding::default_english()?),
-        epsilon.parse()?,
-        Default::default(),
-        Randomness::new(None),
-    )?;
+    let spec = Spec {
+        epsilon: Some(epsilon.parse()?),
+        ..Spec::recommended()
+    };
+    let built = spec.build(Parts::default(), &mut Spaces::default(), &Control::new())?;
     // Shared by all threads: draws of two threads never use the same randomness.
-    let private = Arc::new(TextPrivatizer::new(Arc::new(tem), Policy::default())?);
+    let private = Arc::new(built.text);
     let listener = TcpListener::bind(address)?;
     eprintln!("{}\n{}", listener.local_addr()?, private.guarantee());
     for stream in listener.incoming() {

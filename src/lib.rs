@@ -45,14 +45,18 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use fastdx::text::{Policy, TextPrivatizer};
-//! use fastdx::{Embedding, Randomness, Tem};
+//! use fastdx::policy::{Parts, Spaces};
+//! use fastdx::words::index::Index;
+//! use fastdx::{Control, Embedding, Spec};
 //!
-//! let embedding = Embedding::default_english()?;
-//! let tem = Tem::new(Arc::new(embedding), 3.0, Default::default(), Randomness::new(None))?;
-//! let private = TextPrivatizer::new(Arc::new(tem), Policy::default())?;
+//! // Without lists, the first occurrence of a word takes longer than later ones: its list is made.
+//! let embedding = Embedding::default_english()?.build_lists(64, 1 << 30, &Control::new())?;
+//! let index = Some(Index::Embedding(Arc::new(embedding)));
+//! let parts = Parts { index, ..Parts::default() };
+//! let private = Spec::recommended().build(parts, &mut Spaces::default(), &Control::new())?.text;
+//! // Threads share it.
 //! println!("{}", private.privatize("I would like a cup of coffee, please.")?);
-//! println!("{}", private.guarantee());
+//! println!("{} {}", private.bound("coffee", "tea"), private.guarantee());
 //! # Ok::<(), fastdx::Error>(())
 //! ```
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import time
@@ -131,6 +132,7 @@ def _top(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str]:
     yield _table({
         "software": f"fastdx {__version__}",
         "mechanism": _text(repr(mechanism)),
+        "the same as data, as in the channel card": f"`{_spec(mechanism)}`",
         "vocabulary": f"{len(mechanism.space):,} words, taken to be public",
         "distance": _text(guarantee.metric),
         "ε, for each unit of distance": _ceiling(guarantee.epsilon),
@@ -140,6 +142,12 @@ def _top(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str]:
         "arithmetic": _text(guarantee.arithmetic),
         "what arithmetic adds to an exponent, a word": _ceiling(guarantee.slack),
     })  # fmt: skip
+
+
+def _spec(mechanism: MechanismCore) -> str:
+    """Return the Spec of the card, as JSON that a cell of a table can hold."""
+    spec = json.dumps(json.loads(mechanism._card())["spec"], ensure_ascii=False)
+    return spec.replace("|", r"\u007c").replace("`", r"\u0060")
 
 
 _DRAWN: dict[bool | str, str] = {

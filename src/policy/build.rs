@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::defaults::{MIXING, TUNING, builtin_index, index_cover};
-use super::reference::EDGES;
-use super::{Built, CoverSource, IndexSource, Kind, Public, Reference, Spec};
+use super::defaults::{MIXING, TUNING, builtin_index, index_cover, index_exclusion};
+use super::reference::{EDGES, FINGERPRINT_ALONE};
+use super::{Built, Builtin, CoverSource, Exclude, IndexSource, Kind, Public, Reference, Spec};
 use crate::cover::{Balance, Build, Cover};
 use crate::distance::search::{HnswParameters, Search};
 use crate::guarantee::Certificate;
@@ -89,8 +89,10 @@ impl Spaces {
                 self.open_file(path, &source, spec.verify != Some(false), control)?
             }
             (None, _, None) => {
-                let expected = "given: it was in memory, and its fingerprint alone is known";
-                return Err(Error::parameter("space", expected, "none"));
+                let mut known = Builtin::ALL.into_iter().flat_map(builtin_index);
+                let meant = |index: &Index| Some(index.space().fingerprint()) == source.fingerprint;
+                let missing = || Error::parameter("space", FINGERPRINT_ALONE, "none");
+                known.find(meant).ok_or_else(missing)?
             }
         };
         if let Some(meant) = source.fingerprint {
@@ -161,15 +163,31 @@ impl Spec {
     /// [`Error::Parameter`] that names the key; errors of files and of the mechanism;
     /// [`Error::Interrupted`].
     pub fn build(&self, parts: Parts, spaces: &mut Spaces, control: &Control) -> Result<Built> {
-        let spec = self.completed()?;
+        let mut spec = self.completed()?;
         spec.check()?;
         let index = spaces.open(spec.mechanism, &spec, parts.index.as_ref(), control)?;
         let figures = Figures {
             numbers: spec.numbers.clone(),
             dates: spec.dates.clone(),
         };
-        let exclude = spec.exclude.ids(index.space().vocabulary())?;
-        let never = never_released(index.space().vocabulary(), &exclude);
+        let space = index.space();
+        let vocabulary = space.vocabulary();
+        let mut exclude = spec.exclude.ids(vocabulary)?;
+        let mut never = never_released(vocabulary, &exclude);
+        if spec.mechanism.takes_cover() && spec.cover.is_none() && parts.cover.is_none() {
+            let mut more = index_exclusion(&index);
+            more.retain(|id| never.binary_search(id).is_err());
+            if !more.is_empty() {
+                exclude.extend(more);
+                exclude.sort_unstable();
+                never = never_released(vocabulary, &exclude);
+                let offensive = Exclude::Offensive.ids(vocabulary)?;
+                spec.exclude = match never == never_released(vocabulary, &offensive) {
+                    true => Exclude::Offensive,
+                    false => Exclude::of_ids(vocabulary, &exclude),
+                };
+            }
+        }
         let mut maker = Maker {
             spec: &spec,
             parts: &parts,
@@ -519,10 +537,7 @@ impl Maker<'_> {
             Some(path) => Arc::new(Cover::open(path)?),
             None => match index_cover(&self.index) {
                 Some(cover) if Some(cover.fingerprint()) == reference.fingerprint => cover,
-                _ => {
-                    let expected = "given: it was in memory, and its fingerprint alone is known";
-                    return Err(Error::parameter(name, expected, "none"));
-                }
+                _ => return Err(Error::parameter(name, FINGERPRINT_ALONE, "none")),
             },
         };
         reference.check(name, cover.fingerprint())?;
@@ -559,8 +574,7 @@ pub(crate) fn certified_law(law: FiniteLaw, control: &Control) -> Result<FiniteL
 /// Reads the rows of a law from a .npy file.
 fn rows_of(reference: &Reference, words: usize) -> Result<Arc<dyn Rows>> {
     let Some(path) = &reference.file else {
-        let expected = "given: it was in memory";
-        return Err(Error::parameter("law", expected, "none"));
+        return Err(Error::parameter("law", FINGERPRINT_ALONE, "none"));
     };
     let (law, rows, columns) = matrix(path)?;
     if (rows, columns) != (words, words) {

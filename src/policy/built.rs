@@ -49,15 +49,7 @@ impl Built {
             source.builtin = builtin_of(&self.index);
         }
         if !matches!(spec.exclude, Exclude::Offensive | Exclude::None) {
-            let words = self
-                .exclude
-                .iter()
-                .map(|&id| space.vocabulary().word(id).to_owned());
-            let words: Vec<String> = words.collect();
-            spec.exclude = match words.is_empty() {
-                true => Exclude::None,
-                false => Exclude::Words(words),
-            };
+            spec.exclude = Exclude::of_ids(space.vocabulary(), &self.exclude);
         }
         if spec.mechanism.takes_cover() {
             spec.cover = Some(self.cover_source(spec.cover.take()));

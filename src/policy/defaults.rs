@@ -22,10 +22,24 @@ pub(super) fn builtin_index(builtin: Builtin) -> Result<Index> {
     Ok(Index::Embedding(Arc::new(embedding)))
 }
 
-/// The cover in an index file.
+/// The cover in an index file, unless all that it says is which words are never released.
 pub(super) fn index_cover(index: &Index) -> Option<Arc<Cover>> {
+    stored(index).filter(|cover| !only_excludes(cover)).cloned()
+}
+
+/// The ids of the words that an index file says are never released, where it has no other cover.
+pub(super) fn index_exclusion(index: &Index) -> Vec<u32> {
+    let cover = stored(index).filter(|cover| only_excludes(cover));
+    cover.map_or_else(Vec::new, |cover| cover.excluded_ids())
+}
+
+fn stored(index: &Index) -> Option<&Arc<Cover>> {
     match index {
-        Index::Embedding(embedding) => embedding.cover().cloned(),
-        Index::Graph(graph) => graph.cover().cloned(),
+        Index::Embedding(embedding) => embedding.cover(),
+        Index::Graph(graph) => graph.cover(),
     }
+}
+
+fn only_excludes(cover: &Cover) -> bool {
+    cover.is_identity() && !cover.is_weighted()
 }

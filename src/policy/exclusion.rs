@@ -51,6 +51,14 @@ impl Exclude {
         }
     }
 
+    /// The words of these ids.
+    pub(super) fn of_ids(vocabulary: &Vocabulary, ids: &[u32]) -> Self {
+        match ids {
+            [] => Exclude::None,
+            ids => Exclude::Words(ids.iter().map(|&id| vocabulary.word(id).into()).collect()),
+        }
+    }
+
     /// Returns the ids of the vocabulary's words that are excluded, ascending; letter case is
     /// ignored.
     ///

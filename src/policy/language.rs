@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::Reference;
 use super::keys::described;
+use super::reference::FINGERPRINT_ALONE;
 use crate::NgramPrior;
 use crate::language::{LanguageModel, NgramWeights, by_rank};
 use crate::law::base::BaseMeasure;
@@ -119,10 +120,7 @@ impl Language {
                 let file = path.file_name().unwrap_or_default();
                 named(&weights, format!("the counts in {}", file.display()))?
             }
-            (None, None) => {
-                let expected = "given: it was in memory, and its fingerprint alone is known";
-                return Err(Error::parameter("language", expected, "none"));
-            }
+            (None, None) => return Err(Error::parameter("language", FINGERPRINT_ALONE, "none")),
         };
         if let Some(measure) = &measure {
             reference.check("language", measure.fingerprint().unwrap_or_default())?;

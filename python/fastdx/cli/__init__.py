@@ -163,8 +163,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
     if given in ([], ["-h"], ["--help"]):
-        print(overview())
-        return 0
+        return _run(argparse.Namespace(run=lambda _: print(overview())))
     asked = given[0]
     if not asked.startswith("-") and asked not in COMMANDS:
         near = difflib.get_close_matches(asked, COMMANDS, 1)
@@ -181,6 +180,7 @@ def _run(args: argparse.Namespace) -> int:
             warnings.simplefilter("default", FastdxWarning)
             _refuse_own_input(args)
             args.run(args)
+            sys.stdout.flush()
     except KeyboardInterrupt:
         print("fastdx: interrupted", file=sys.stderr)
         return 130

@@ -76,9 +76,8 @@ def _likely(tem: Tem, words: list[str]) -> None:
 def _bound(tem: Tem, word: str, other: str) -> None:
     """Print the bound for two words."""
     bound = tem.guarantee.bound(word, other)
-    up = ceil(10 * bound) / 10
-    print(f'\nFor "{word}" and "{other}", any release has odds of at most e^{up} = '
-          f"{ceil(exp(up)):,} to 1. That is proved.")  # fmt: skip
+    print(f'\nFor "{word}" and "{other}", any release has odds of at most '
+          f"{ceil(exp(bound)):,} to 1. That is proved.")  # fmt: skip
 
 
 def _named(tem: Tem, words: list[str], released: str) -> None:

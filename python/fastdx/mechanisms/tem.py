@@ -362,7 +362,8 @@ class Tem(Mechanism):
     ) -> Self:
         """Make a Tem on a file from `save` or ``fastdx index build``, with its cover if it has one.
 
-        The file is memory-mapped without copying; all processes that open it share it.
+        The words that it excludes stay excluded, unless a `cover` is given. The file is
+        memory-mapped without copying; all processes that open it share it.
 
         Parameters
         ----------
@@ -387,6 +388,15 @@ class Tem(Mechanism):
         CorruptFileError
             The file is damaged, truncated, extended or no fastdx file; with 'recompute', it is
             forged.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from fastdx import Tem
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "english.index"
+        >>> Tem.recommended().save(path)
+        >>> Tem.load(path, 2.6, language="rank").spec["exclude"]
+        'offensive'
         """
         if verify is None:
             verify = True

@@ -1,13 +1,14 @@
 """The channel card travels with the release, and is all that a receiver needs."""
 
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fastdx
-from fastdx import Embedding, MultivariateLaplace, Tem
+from fastdx import Embedding, MultivariateLaplace, NeighborResponse, Tem
 from fastdx._shared.card import KEY
 from fastdx.channel import Channel
 from helpers.command import run
@@ -106,6 +107,23 @@ def test_folders_leave_cards_out(folder: Path) -> None:
     names = sorted(path.name for path in (folder / "new").glob("[!.]*"))
     assert names == ["a.jsonl", "a.jsonl.channel.json"]
     assert Channel.load(folder / "new" / "a.jsonl", E).mechanism == Tem(E, 3.0)
+
+
+def test_a_saved_policy_is_told_without_its_file(tmp_path: Path) -> None:
+    """The words that an index excludes are words in Specs and cards, not a cover in that file."""
+    Tem.recommended().save(tmp_path / "english.index")
+    saved = Tem.load(tmp_path / "english.index", Tem.recommended().epsilon, language="rank")
+    assert (saved.spec["cover"], saved.spec["exclude"]) == ("none", "offensive")
+    assert Channel.load(Channel.of(saved).card()).mechanism == Tem.recommended()
+    made = Tem(E, 3.0, exclude=["w1"])
+    made.save(tmp_path / "own.index")
+    own = Embedding.load(tmp_path / "own.index")
+    for same in (Tem.load(tmp_path / "own.index", 3.0), Tem(own, 3.0, exclude=["w1"])):
+        assert made == same == pickle.loads(pickle.dumps(same))
+        assert Channel.load(Channel.of(same).card(), E).mechanism == made
+    assert Tem(own, 3.0, exclude=["w2"]).spec["exclude"] == ["w1", "w2"]
+    response = NeighborResponse(own, 3.0, cover=5, exclude=["w1"])
+    assert NeighborResponse(own, 3.0) == NeighborResponse(E, 3.0, exclude=["w1"]) != response
 
 
 def test_older_or_altered_words_are_refused(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Release records: computed from what they are about, rounded up, plain about what is void."""
 
+import json
 import math
 import re
 import sys
@@ -52,6 +53,8 @@ def check(page: str, guarantee: Guarantee) -> None:
     assert "not anonymous information in the sense of recital 26" in page
     assert len({line.replace(r"\|", "").count("|") for line in page.split("\n\n")[1].splitlines()
                 if line.startswith("|")}) <= 1  # fmt: skip
+    told = re.search(r"in the channel card \| `([^`|]*)` \|\n", page)
+    assert told and json.loads(told[1]) == json.loads(guarantee._mechanism._card())["spec"]
     found = record.pairs(guarantee)
     assert len(rows(page)) == max(len(found), 1)
     for pair, (words, factor, sure) in zip(found, rows(page), strict=False):
@@ -122,8 +125,10 @@ def test_pairs_are_of_words_that_may_be_shown_and_are_protected() -> None:
 
 
 def test_words_do_not_break_the_page() -> None:
-    odd = Tem(Embedding(["a|b", "*x*", "`q#`"], [[0.0], [1.0], [3.0]]), 1.0)
+    e = Embedding(["a|b", "*x*", "`q#`", "x`|y"], [[0.0], [1.0], [3.0], [4.0]])
+    odd = Tem(e, 1.0, exclude=["x`|y"])
     page = odd.describe("reviewer")
+    check(page, odd.guarantee)
     assert "`q#`" not in page and r"a\|b, \*x\* (nearest)" in page
     assert len(rows(page)) == 3
 

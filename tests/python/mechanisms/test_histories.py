@@ -218,7 +218,7 @@ def test_it_is_kept_where_mechanisms_go(tmp_path: Path) -> None:
             assert copy == tem
             assert (copy.probabilities(word, after) == tem.probabilities(word, after)).all()
     assert "bigrams of English, given what was released" in repr(english)
-    with pytest.raises(fastdx.ParameterError, match="it was in memory"):
+    with pytest.raises(fastdx.ParameterError, match="its fingerprint alone is known"):
         from_spec(held.spec, E)
     assert from_spec(held.spec, E, language=PRIOR) == held
     other = NgramPrior.train(E, PUBLIC, order=2)

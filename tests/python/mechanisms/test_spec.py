@@ -127,9 +127,9 @@ def test_what_was_in_memory_is_asked_for() -> None:
     cover = Cover.nearest(space, 3)
     made = Tem(space, 2.0, cover=cover, remap=cover)
     assert set(made.spec["index"]) == set(made.spec["cover"]) == {"fingerprint"}
-    with pytest.raises(ParameterError, match="space must be given: it was in memory"):
+    with pytest.raises(ParameterError, match="space must be given, because its fingerprint"):
         from_spec(made.spec)
-    with pytest.raises(ParameterError, match="cover must be given: it was in memory"):
+    with pytest.raises(ParameterError, match="cover must be given, because its fingerprint"):
         from_spec(made.spec, space)
     assert from_spec(made.spec, space, cover=cover, remap=cover) == made
     other = Embedding(WORDS, space.vectors + 1e-3)
