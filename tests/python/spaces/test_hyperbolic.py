@@ -2,16 +2,26 @@
 
 import pickle
 from decimal import Decimal, getcontext
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import integrate, special
 
 import fastdx
 from fastdx import Embedding, HyperbolicLaplace, Tem
 from fastdx.lab import hyperbolic as h
-from fastdx.lab.noise import hyperbolic_laplace, hyperbolic_metropolis
+from fastdx.lab.noise import (
+    density,
+    hyperbolic_laplace,
+    hyperbolic_metropolis,
+    log_constant,
+    log_density,
+    multivariate_laplace,
+)
+from helpers.draws import ALARM, assert_follows, p_value
 from helpers.spaces import numbered
 
 getcontext().prec = 60
@@ -126,6 +136,64 @@ def test_noise() -> None:
     for bad in ({"thin": 0}, {"chains": 0}, {"burn_in": 0}):
         with pytest.raises(fastdx.ParameterError):
             hyperbolic_metropolis(3, 1.0, 10, **bad)
+
+
+AREAS = {"euclidean": lambda r, n: r ** (n - 1), "ball": lambda r, n: r ** (n - 1),
+         "volume": lambda r, n: r ** (n - 1) * (2 / (1 - r * r)) ** n}  # fmt: skip
+"""The area of the sphere of a radius, in the radius' own units, beside that of the unit sphere."""
+FORMS = [("euclidean", 1, 0.3), ("euclidean", 7, 2.0), ("volume", 1, 0.4), ("volume", 5, 4.5),
+         ("volume", 20, 60.0), ("ball", 1, 0.3), ("ball", 3, 0.5), ("ball", 4, 30.0),
+         ("ball", 30, 2.0)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("base", "n", "epsilon"), FORMS)
+def test_densities_integrate_to_one(base: str, n: int, epsilon: float) -> None:
+    def ring(r: float) -> float:
+        z = np.zeros((1, n))
+        z[0, 0] = r
+        surface = 2 * np.pi ** (n / 2) / special.gamma(n / 2)
+        return float(density(z, epsilon, base=base)[0] * surface * AREAS[base](r, n))
+
+    end = 60 * (n + 1) / epsilon if base == "euclidean" else 1
+    assert integrate.quad(ring, 0, end, limit=200)[0] == pytest.approx(1, rel=1e-6)
+
+    def radii(seed: int, epsilon: float = epsilon) -> np.ndarray:
+        draws = (multivariate_laplace(n, epsilon, 5000, seed=seed) if base == "euclidean"
+                 else hyperbolic_laplace(n, epsilon, 5000, base=base, seed=seed))  # fmt: skip
+        return np.linalg.norm(draws, axis=1)
+
+    edges = np.quantile(radii(4), np.linspace(0, 1, 9)[1:-1])
+    law = [integrate.quad(ring, a, b, limit=200)[0] for a, b in pairwise([0, *edges, end])]
+
+    def counts(found: np.ndarray) -> np.ndarray:
+        return np.bincount(np.searchsorted(edges, found), minlength=8)
+
+    assert_follows(counts(radii(5)), law)
+    assert p_value(counts(radii(5, 1.4 * epsilon)), law) < ALARM
+
+
+def test_densities_on_the_plane_and_the_papers_constant() -> None:
+    # In Cartesian coordinates, without the surface of a sphere.
+    x, step = np.linspace(-1, 1, 2001, retstep=True)
+    grid = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
+    grid = grid[np.linalg.norm(grid, axis=1) < 1]
+    whole = density(grid, 3.0, base="ball").sum() * step**2
+    curved = density(grid, 9.0, base="volume") * (2 / (1 - (grid**2).sum(axis=1))) ** 2
+    assert [whole, curved.sum() * step**2] == pytest.approx([1, 1], rel=1e-4)
+    for epsilon in (0.125, 1.0, 8.0):
+        printed = (1 + epsilon) / 2 / special.hyp2f1(1, epsilon, 2 + epsilon, -1)
+        assert np.exp(log_constant(1, epsilon, "ball")) == pytest.approx(printed, rel=1e-12)
+    # Without noise's ε the whole ball is alike, and with much of it the ball is flat.
+    assert log_constant(3, 1e-12, "ball") == pytest.approx(-np.log(4 * np.pi / 3), abs=1e-9)
+    flat = log_constant(300, 2e9)
+    assert log_constant(300, 1e9, "ball") == pytest.approx(flat, rel=1e-5)
+    with pytest.raises(fastdx.ParameterError, match="n - 1 = 4"):
+        log_constant(5, 4.0, "volume")
+    with pytest.raises(fastdx.VectorError, match="row 1"):
+        log_density([[0.1], [1.0]], 1.0, base="ball")
+    for z, epsilon, base in (([1.0], 1.0, "ball"), ([[0.0]], 0.0, "ball"), ([[0.0]], 1.0, "cube")):
+        with pytest.raises((fastdx.ShapeError, fastdx.ParameterError)):
+            log_density(z, epsilon, base=base)
 
 
 @pytest.fixture(scope="module")
