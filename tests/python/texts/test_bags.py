@@ -4,7 +4,7 @@ import gzip
 import json
 import pickle
 from collections import Counter
-from itertools import permutations
+from itertools import combinations_with_replacement, permutations
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from scipy import stats
 from scipy.optimize import linprog
 
 import fastdx
-from fastdx import BagOfWords, Embedding, MultivariateLaplace, Tem, WordGraph
+from fastdx import BagOfWords, Embedding, FiniteLaw, MultivariateLaplace, Tem, WordGraph
 from fastdx.bags import STOP_WORDS, text_of
 from fastdx.lab.evaluation import Attribution, classify_nearest, text_classifier
 from fastdx.lab.noise import multivariate_laplace
@@ -147,16 +147,61 @@ def test_a_private_bag_has_the_law_of_its_words() -> None:
         tuple(sorted(b.elements()))
         for b in bags.privatize_documents(["a a c"] * 60_000, stop_words=None)
     )
-    law = {w: tem.probabilities(w) for w in "ac"}
-    expected: Counter[tuple[str, ...]] = Counter()
-    for x in range(3):
-        for y in range(3):
-            for z in range(3):
-                out = tuple(sorted(e.words[i] for i in (x, y, z)))
-                expected[out] += law["a"][x] * law["a"][y] * law["c"][z]
-    assert set(outputs) <= set(expected)
-    keys = sorted(expected)
-    assert_follows([outputs[k] for k in keys], [expected[k] for k in keys])
+    keys = list(combinations_with_replacement("abc", 3))
+    assert set(outputs) <= set(keys)
+    law = np.exp([bags.log_probability(k, ["a", "a", "c"]) for k in keys])
+    assert_follows([outputs[k] for k in keys], law)
+
+
+def test_the_probability_of_a_bag_is_a_sum_over_all_arrangements() -> None:
+    rng = np.random.default_rng(4)
+    law = rng.random((5, 5)) * (rng.random((5, 5)) > 0.2)
+    law[0] = np.exp(-300.0 * np.arange(5))
+    m = FiniteLaw(line(*range(5)), law / law.sum(axis=1, keepdims=True), certify=False)
+    rows = np.stack([m.probabilities(w) for w in "abcde"])
+    for _ in range(40):
+        words, released = rng.integers(0, 5, (2, 5))
+        arranged = set(permutations(released.tolist()))
+        brute = sum(float(np.prod(rows[words, list(a)])) for a in arranged)
+        bag, output = (Counter("abcde"[i] for i in ids) for ids in (words, released))
+        with np.errstate(divide="ignore"):
+            expected = pytest.approx(np.log(brute), abs=1e-9)
+        assert BagOfWords(m).log_probability(output, bag) == expected
+
+
+def largest_excess(drawn: Tem, claimed: BagOfWords, size: int = 3) -> float:
+    """How far the log-ratio of any output of any two bags lies above the claimed bound."""
+    words = drawn.space.words
+    bags = list(combinations_with_replacement(words, size))
+    law = np.array([[BagOfWords(drawn).log_probability(y, x) for y in bags] for x in bags])
+    assert np.exp(law).sum(axis=1) == pytest.approx(np.ones(len(bags)))
+    bound = np.array([[claimed.bound(x, y) for y in bags] for x in bags])
+    return float(((law[:, None] - law[None]).max(axis=2) - bound).max())
+
+
+def test_the_bound_for_bags_holds_exactly_and_convicts_a_liar() -> None:
+    e = Embedding(list("abcd"), [[0.0, 0.0], [0.4, 0.0], [0.0, 0.7], [1.1, 1.0]])
+    claimed = BagOfWords(Tem(e, 1.5))
+    allowed = 3 * slack(claimed.mechanism.guarantee)
+    assert -0.1 < largest_excess(Tem(e, 1.5), claimed) <= allowed
+    assert largest_excess(Tem(e, 4.0), claimed) > 0.1
+
+
+def test_bags_whose_probability_is_refused() -> None:
+    m = Tem(line(0, 1, 2.5), 1.0, skip=["b"])
+    bags = BagOfWords(m)
+    a, b, c = "abc"
+    assert bags.log_probability([a, b], [a, b, c]) == -np.inf
+    assert bags.log_probability([a, c], [b, c]) == -np.inf  # b is skipped
+    assert bags.log_probability([], {}) == 0.0
+    assert np.exp(bags.log_probability([a, b], [a, b])) == pytest.approx(m.probabilities("a")[0])
+    many = ENGLISH.words[:21]
+    with pytest.raises(fastdx.TooLargeError, match="output has 2,097,152 sub-bags"):
+        BagOfWords(Tem(ENGLISH, 3.0)).log_probability(many, many)
+    with pytest.raises(fastdx.UnknownWordError):
+        bags.log_probability(["zzz"], ["a"])
+    with pytest.raises(fastdx.ParameterError, match="law"):
+        BagOfWords(MultivariateLaplace(line(0, 1), 1.0)).log_probability(["a"], ["a"])
 
 
 @pytest.mark.parametrize("laplace", [False, True])
