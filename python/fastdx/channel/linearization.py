@@ -1,0 +1,193 @@
+"""A readable text from the words of a bag, by a public model of language."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx._core import NgramPrior
+from fastdx._shared.checks import check_type, counted
+from fastdx.bags import bag_tokens
+from fastdx.channel.posterior import Posterior
+from fastdx.exceptions import InputTypeError, TooLargeError
+
+STEPS = 100_000_000
+"""The most extensions of hypotheses that are looked at: about a minute."""
+LEAST = 1e-300
+"""Stands for a probability of 0, so that every bag has an order."""
+
+
+@dataclass(frozen=True)
+class Linearized:
+    """The words of a bag in an order that a model finds likely. Printed, it says so first."""
+
+    words: tuple[str, ...]
+    """One word for each word of the bag."""
+    log_probability: float
+    """The natural logarithm of the probability that the model gives to these words as a sentence;
+    for a decoded bag, of the probability of sentence and release in this order. Below -690 where
+    that is 0."""
+    exact: bool
+    """Whether nothing is likelier: the search has left out no hypothesis and no candidate."""
+
+    @property
+    def text(self) -> str:
+        """The words with spaces between them."""
+        return " ".join(self.words)
+
+    def __str__(self) -> str:
+        return f"[the order is the model's, not the writer's]\n{self.text}"
+
+
+class _Choices(NamedTuple):
+    """What may stand for each different word of a bag: one entry for each choice."""
+
+    counts: tuple[int, ...]
+    """How often each word is in the bag."""
+    item: NDArray[np.intp]
+    """The word of the bag."""
+    names: list[str]
+    """The word that stands for it."""
+    emitted: NDArray[np.float64]
+    """The logarithm of the probability that it was released as the word of the bag."""
+    all: bool
+    """Whether every possible choice is one."""
+
+
+def _choices(bag: Mapping[str, int] | Iterable[str] | Posterior, most: int) -> _Choices:
+    if not isinstance(bag, Posterior):
+        counts = Counter(bag_tokens(bag))
+        return _Choices(tuple(counts.values()), np.arange(len(counts)), list(counts),
+                        np.zeros(len(counts)), True)  # fmt: skip
+    released = bag._of().given
+    if isinstance(released, str):
+        raise InputTypeError("bag must be a posterior of a bag, not of a text, which has an order")
+    counts = Counter(released)
+    words, complete = bag._space.words, True
+    item: list[int] = []
+    names: list[str] = []
+    emitted: list[float] = []
+    for at, word in enumerate(counts):
+        place = released.index(word)
+        if bag.written[place]:
+            likely, best = {word: 1.0}, [word]
+        else:
+            given = bag.likelihood(place)
+            ids = np.argsort(-bag.marginals(place), kind="stable")[:most]
+            likely = {words[i]: float(given[i]) for i in ids if given[i] > 0}
+            best, complete = list(likely), complete and len(likely) == (given > 0).sum()
+        item += [at] * len(best)
+        names += best
+        emitted += [float(np.log(likely[name])) for name in best]
+    return _Choices(tuple(counts.values()), np.array(item, np.intp), names, np.array(emitted),
+                    complete)  # fmt: skip
+
+
+def linearize(
+    bag: Mapping[str, int] | Iterable[str] | Posterior,
+    prior: NgramPrior,
+    *,
+    beam: int = 1000,
+    candidates: int = 20,
+) -> Linearized:
+    """Return the order of a bag's words that a model of language finds likeliest.
+
+    The "readable text from a bag" that POST'19 leaves open; the field calls the task linearization,
+    or word ordering. A beam search from left to right takes hypotheses with the same words left and
+    the same last words as one, as dynamic programming does. It ranks them by how much likelier the
+    model finds each word behind those before it than by itself.
+
+    Of a release it is post-processing: it reads the bag, the mechanism's published law and a public
+    model, so the guarantee of the release holds unchanged. The bag has forgotten the order in which
+    its words were written, and this is another one.
+
+    Parameters
+    ----------
+    bag : mapping of str to int, iterable of str, or Posterior
+        The words; those that the model's space does not have are its unknown word. Or what
+        `Channel.decode` found behind a private bag: words and order are then searched together, for
+        the largest Pr[sentence]·Pr[each released word | its word].
+    prior : NgramPrior
+        A model of the language, never trained on the texts to be protected. With an order of 1 all
+        orders are alike.
+    beam : int, optional
+        The most hypotheses that are kept, at least 1. The likeliest order is found for sure if it
+        never overflows (`Linearized.exact`): with bigrams some eight different words at 1,000.
+    candidates : int, optional
+        The most words that are considered behind each released word of a posterior, at least 1.
+
+    Raises
+    ------
+    InputTypeError
+        The posterior is that of a text.
+    ParameterError
+        A parameter lies outside its domain.
+    TooLargeError
+        The bag is too large for the beam.
+
+    Examples
+    --------
+    >>> from collections import Counter
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.channel import Channel, NgramPrior, linearize
+    >>> e = Embedding(["tea", "coffee", "cup", "of", "a"], [[0.0], [0.5], [3.0], [9.0], [20.0]])
+    >>> prior = NgramPrior.train(e, ["a cup of tea", "a cup of coffee"] * 9, order=2)
+    >>> print(linearize({"a": 1, "cup": 1, "of": 1, "tea": 1}, prior))
+    [the order is the model's, not the writer's]
+    a cup of tea
+    >>> found = Channel.of(Tem(e, 2.0)).decode(Counter(["of", "tea", "a", "coffee"]), prior)
+    >>> linearize(found, prior).text
+    'a cup of tea'
+    """
+    check_type("prior", prior, NgramPrior)
+    beam = counted("beam", beam, 1, STEPS)
+    counts, item, names, emitted, exact = _choices(bag, counted("candidates", candidates, 1, STEPS))
+    total, space = sum(counts), prior.space
+    if (steps := total * len(names) * beam) > STEPS:
+        raise TooLargeError(
+            f"bag of {total:,} words with {len(names):,} choices takes up to {steps:,} steps at "
+            f"beam={beam:,}, more than {STEPS:,}"
+        )
+    ids = np.array([space.ids([name])[0] if name in space else -1 for name in names], np.intp)
+    rows: dict[tuple[str, ...], NDArray[np.float64]] = {}
+
+    def logs(before: tuple[str, ...]) -> NDArray[np.float64]:
+        """The model's logarithm of each choice behind some words; unknown words are the last."""
+        if before not in rows:
+            following = np.append(prior.next(before), prior.unknown_next(before))
+            rows[before] = np.log(np.maximum(following[ids], LEAST)) + emitted
+        return rows[before]
+
+    alone = np.full(len(counts), -np.inf)
+    frequencies = np.append(prior.frequencies, prior.unknown)[ids]
+    np.maximum.at(alone, item, np.log(np.maximum(frequencies, LEAST)) + emitted)
+    # The words of each hypothesis, how often each word of the bag is left, and the rank.
+    sentences: list[tuple[str, ...]] = [()]
+    left, ranks = [counts], np.zeros(1)
+    for _ in range(total):
+        behind = [s[max(0, len(s) - prior.order + 1) :] for s in sentences]
+        extended = ranks[:, None] + np.array([logs(before) for before in behind]) - alone[item]
+        possible = np.array(left)[:, item] > 0
+        order = np.argsort(np.where(possible, -extended, np.inf), axis=None, kind="stable")
+        kept: dict[tuple[tuple[int, ...], tuple[str, ...]], tuple[tuple[str, ...], float]] = {}
+        for at in order[: int(possible.sum())].tolist():
+            parent, choice = divmod(at, len(names))
+            sentence = (*sentences[parent], names[choice])
+            remaining = list(left[parent])
+            remaining[item[choice]] -= 1
+            state = tuple(remaining), sentence[max(0, len(sentence) - prior.order + 1) :]
+            if state in kept:
+                continue
+            if len(kept) == beam:
+                exact = False
+                break
+            kept[state] = sentence, float(extended[parent, choice])
+        left = [remaining for remaining, _ in kept]
+        sentences = [sentence for sentence, _ in kept.values()]
+        ranks = np.array([rank for _, rank in kept.values()])
+    return Linearized(sentences[0], float(ranks[0] + alone @ counts), exact)
