@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,48 +43,28 @@ class Linearized:
         return f"[the order is the model's, not the writer's]\n{self.text}"
 
 
-class _Choices(NamedTuple):
-    """What may stand for each different word of a bag: one entry for each choice."""
+def _choices(
+    posterior: Posterior, most: int
+) -> tuple[list[str], list[tuple[str, str, float]], bool]:
+    """Return a bag, what may have become each of its words, and whether nothing is left out.
 
-    counts: tuple[int, ...]
-    """How often each word is in the bag."""
-    item: NDArray[np.intp]
-    """The word of the bag."""
-    names: list[str]
-    """The word that stands for it."""
-    emitted: NDArray[np.float64]
-    """The logarithm of the probability that it was released as the word of the bag."""
-    all: bool
-    """Whether every possible choice is one."""
-
-
-def _choices(bag: Mapping[str, int] | Iterable[str] | Posterior, most: int) -> _Choices:
-    if not isinstance(bag, Posterior):
-        counts = Counter(bag_tokens(bag))
-        return _Choices(tuple(counts.values()), np.arange(len(counts)), list(counts),
-                        np.zeros(len(counts)), True)  # fmt: skip
-    released = bag._of().given
+    Of each pair it has the released word, the written one, and ln Pr[released | written].
+    """
+    released = posterior._of().given
     if isinstance(released, str):
         raise InputTypeError("bag must be a posterior of a bag, not of a text, which has an order")
-    counts = Counter(released)
-    words, complete = bag._space.words, True
-    item: list[int] = []
-    names: list[str] = []
-    emitted: list[float] = []
-    for at, word in enumerate(counts):
-        place = released.index(word)
-        if bag.written[place]:
-            likely, best = {word: 1.0}, [word]
-        else:
-            given = bag.likelihood(place)
-            ids = np.argsort(-bag.marginals(place), kind="stable")[:most]
-            likely = {words[i]: float(given[i]) for i in ids if given[i] > 0}
-            best, complete = list(likely), complete and len(likely) == (given > 0).sum()
-        item += [at] * len(best)
-        names += best
-        emitted += [float(np.log(likely[name])) for name in best]
-    return _Choices(tuple(counts.values()), np.array(item, np.intp), names, np.array(emitted),
-                    complete)  # fmt: skip
+    words, complete = posterior._space.words, True
+    pairs: list[tuple[str, str, float]] = []
+    for place in (released.index(word) for word in dict.fromkeys(released)):
+        if posterior.written[place]:
+            pairs.append((released[place], released[place], 0.0))
+            continue
+        given = posterior.likelihood(place)
+        ids = np.argsort(-posterior.marginals(place), kind="stable")[:most]
+        likely = [i for i in ids if given[i] > 0]
+        complete &= len(likely) == (given > 0).sum()
+        pairs += [(released[place], words[i], float(np.log(given[i]))) for i in likely]
+    return released, pairs, complete
 
 
 def linearize(
@@ -146,8 +125,16 @@ def linearize(
     """
     check_type("prior", prior, NgramPrior)
     beam = counted("beam", beam, 1, STEPS)
-    counts, item, names, emitted, exact = _choices(bag, counted("candidates", candidates, 1, STEPS))
-    total, space = sum(counts), prior.space
+    candidates = counted("candidates", candidates, 1, STEPS)
+    if isinstance(bag, Posterior):
+        tokens, pairs, exact = _choices(bag, candidates)
+    else:
+        tokens, exact = bag_tokens(bag), True
+        pairs = [(word, word, 0.0) for word in dict.fromkeys(tokens)]
+    counts, total, space = Counter(tokens), len(tokens), prior.space
+    # Of each choice: which word of the bag it stands for, its own word, and the logarithm.
+    item = np.array([list(counts).index(word) for word, _, _ in pairs], np.intp)
+    names, emitted = [name for _, name, _ in pairs], np.array([log for _, _, log in pairs])
     if (steps := total * len(names) * beam) > STEPS:
         raise TooLargeError(
             f"bag of {total:,} words with {len(names):,} choices takes up to {steps:,} steps at "
@@ -168,7 +155,7 @@ def linearize(
     np.maximum.at(alone, item, np.log(np.maximum(frequencies, LEAST)) + emitted)
     # The words of each hypothesis, how often each word of the bag is left, and the rank.
     sentences: list[tuple[str, ...]] = [()]
-    left, ranks = [counts], np.zeros(1)
+    left, ranks = [tuple(counts.values())], np.zeros(1)
     for _ in range(total):
         behind = [s[max(0, len(s) - prior.order + 1) :] for s in sentences]
         extended = ranks[:, None] + np.array([logs(before) for before in behind]) - alone[item]
@@ -190,4 +177,4 @@ def linearize(
         left = [remaining for remaining, _ in kept]
         sentences = [sentence for sentence, _ in kept.values()]
         ranks = np.array([rank for _, rank in kept.values()])
-    return Linearized(sentences[0], float(ranks[0] + alone @ counts), exact)
+    return Linearized(sentences[0], float(ranks[0] + alone @ list(counts.values())), exact)

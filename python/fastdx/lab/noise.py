@@ -26,8 +26,6 @@ __all__ = [
     "multivariate_laplace",
 ]
 
-BASES = "euclidean", "volume", "ball"
-
 
 def log_constant(n: int, epsilon: float, base: str = "euclidean") -> float:
     """Return ln c_n: c_n·exp(-ε·d(z, 0)) integrates to 1 over n dimensions.
@@ -62,32 +60,27 @@ def log_constant(n: int, epsilon: float, base: str = "euclidean") -> float:
     9.0
     """
     n, epsilon = counted("n", n, 1, 10**6), positive("epsilon", epsilon)
-    if base not in BASES:
-        raise ParameterError(f"base must be 'euclidean', 'volume' or 'ball', got {base!r}")
+
+    def log_beta(a: float, b: float) -> float:
+        return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
     if base == "euclidean":
         radial = math.lgamma(n) - n * math.log(epsilon)
     elif base == "volume":
         if not epsilon > n - 1:
             raise ParameterError(f"epsilon must be more than n - 1 = {n - 1}, got {epsilon}")
-        radial = _log_beta((epsilon - n + 1) / 2, n) - n * math.log(2)
+        radial = log_beta((epsilon - n + 1) / 2, n) - n * math.log(2)
+    elif base == "ball":
+        # ₂F₁ = 2^(-a)·₂F₁(a, a+1; n+ε+1; ½) by Pfaff, whose terms are positive. From the term 2a on
+        # each is less than 0.6 of the one before.
+        a = min(n, epsilon)
+        k = np.arange(math.ceil(2 * a) + 100)
+        ratios = (a + k) / (n + epsilon + 1 + k) * (a + 1 + k) / (k + 1) / 2
+        terms = np.concatenate([[0.0], np.log(ratios).cumsum()])
+        radial = log_beta(n, epsilon + 1) + float(np.logaddexp.reduce(terms)) - a * math.log(2)
     else:
-        radial = _log_beta(n, epsilon + 1) + _log_hypergeometric(n, epsilon)
+        raise ParameterError(f"base must be 'euclidean', 'volume' or 'ball', got {base!r}")
     return math.lgamma(n / 2) - math.log(2) - n / 2 * math.log(math.pi) - radial
-
-
-def _log_beta(a: float, b: float) -> float:
-    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-
-
-def _log_hypergeometric(n: int, epsilon: float) -> float:
-    """Return ln ₂F₁(ε, n; n+ε+1; -1)."""
-    # By Pfaff 2^(-a)·₂F₁(a, a+1; n+ε+1; ½), whose terms are positive. From the term 2a on each is
-    # less than 0.6 of the one before.
-    a = min(n, epsilon)
-    k = np.arange(math.ceil(2 * a) + 100)
-    ratios = (a + k) / (n + epsilon + 1 + k) * (a + 1 + k) / (k + 1) / 2
-    terms = np.concatenate([[0.0], np.log(ratios).cumsum()])
-    return float(terms.max() + np.log(np.exp(terms - terms.max()).sum()) - a * math.log(2))
 
 
 def log_density(z: ArrayLike, epsilon: float, *, base: str = "euclidean") -> NDArray[np.float64]:
@@ -122,19 +115,14 @@ def log_density(z: ArrayLike, epsilon: float, *, base: str = "euclidean") -> NDA
         raise ShapeError(f"z has shape {points.shape}, expected (m, n) with n at least 1")
     constant = log_constant(points.shape[1], epsilon, base)
     distance: NDArray[np.float64] = np.linalg.norm(points, axis=1)
-    wrong = ~np.isfinite(distance) if base == "euclidean" else ~(distance < 1)
+    wrong = ~(distance < (np.inf if base == "euclidean" else 1))
     if wrong.any():
-        kind = "is not finite" if base == "euclidean" else "is not in the open unit ball"
-        raise VectorError(f"z, row {int(wrong.argmax())}, {kind}")
-    if base != "euclidean":
-        distance = 2 * np.arctanh(distance)
-    return constant - epsilon * distance
+        raise VectorError(f"z, row {int(wrong.argmax())}, is not finite or not in the unit ball")
+    return constant - epsilon * (distance if base == "euclidean" else 2 * np.arctanh(distance))
 
 
 def density(z: ArrayLike, epsilon: float, *, base: str = "euclidean") -> NDArray[np.float64]:
-    """Return the density of centred noise at points, float64, shape (m,); see `log_density`.
-
-    In many dimensions it leaves the range of floating point, and its logarithm does not.
+    """Return exp(`log_density`), which leaves the range of floating point in many dimensions.
 
     Examples
     --------
@@ -142,5 +130,4 @@ def density(z: ArrayLike, epsilon: float, *, base: str = "euclidean") -> NDArray
     >>> density([[0.0], [1.0]], 2.0).round(6).tolist()  # one dimension: ε/2·exp(-ε·|z|)
     [1.0, 0.135335]
     """
-    found: NDArray[np.float64] = np.exp(log_density(z, epsilon, base=base))
-    return found
+    return np.asarray(np.exp(log_density(z, epsilon, base=base)))
