@@ -36,8 +36,7 @@ STOP_WORDS = frozenset(
     yours yourself yourselves""".split()  # noqa: SIM905
 )
 """English words that say little about a text's topic."""
-STEPS = 500_000_000
-"""The most steps of `BagOfWords.log_probability`: some ten seconds."""
+STEPS = 500_000_000  # of `BagOfWords.log_probability`: some ten seconds
 
 
 def bag_words(
@@ -272,34 +271,23 @@ class BagOfWords:
         return moved.cost * (1 + 2.0**-36)
 
     def log_probability(
-        self,
-        output: Mapping[str, int] | Iterable[str],
-        bag: Mapping[str, int] | Iterable[str],
+        self, output: Mapping[str, int] | Iterable[str], bag: Mapping[str, int] | Iterable[str]
     ) -> float:
         """Return ln Pr[output | bag], exactly, from the law of the words (POST'19, equation 8).
 
         A bag forgets which word became which, so this is a sum over all ways to arrange the output
         over the words of the bag: a permanent. It is summed over the sub-bags of the output, of
-        which N different words have 2^N.
+        which N different words have 2^N. It is -inf where the sizes differ or nothing fits.
 
         Parameters
         ----------
         output, bag : mapping of str to int, or iterable of str
             The released bag and the written one. All words must be in the vocabulary.
 
-        Returns
-        -------
-        float
-            -inf where the sizes differ or no arrangement is possible.
-
         Raises
         ------
-        ParameterError
-            The mechanism has no law, as noise, or one that depends on what was released before.
-        TooLargeError
-            The output has too many sub-bags: more than 20 different words, say.
-        UnknownWordError
-            A word is not in the vocabulary.
+        ParameterError, TooLargeError
+            A mechanism that is noise or has a history; an output of too many sub-bags.
 
         Examples
         --------
@@ -326,10 +314,8 @@ class BagOfWords:
         sums = np.full(size, -np.inf)
         sums[0] = 0.0
         for word, place in zip(words, places, strict=True):
-            if word.lower() in mechanism.skip:
-                law = (ids == place).astype(np.float64)
-            else:
-                law = mechanism.probabilities(word)[ids]
+            skipped = word.lower() in mechanism.skip
+            law = 1.0 * (ids == place) if skipped else mechanism.probabilities(word)[ids]
             longer, stride = np.full(size, -np.inf), 1
             for count, probability in zip(outputs.values(), law, strict=True):
                 if probability > 0:

@@ -13,12 +13,11 @@ from fastdx._core import NgramPrior
 from fastdx._shared.checks import check_type, counted
 from fastdx.bags import bag_tokens
 from fastdx.channel.posterior import Posterior
-from fastdx.exceptions import InputTypeError, TooLargeError
+from fastdx.exceptions import TooLargeError
 
 STEPS = 100_000_000
 """The most extensions of hypotheses that are looked at: about a minute."""
-LEAST = 1e-300
-"""Stands for a probability of 0, so that every bag has an order."""
+LEAST = 1e-300  # stands for a probability of 0, so that every bag has an order
 
 
 @dataclass(frozen=True)
@@ -26,11 +25,8 @@ class Linearized:
     """The words of a bag in an order that a model finds likely. Printed, it says so first."""
 
     words: tuple[str, ...]
-    """One word for each word of the bag."""
     log_probability: float
-    """The natural logarithm of the probability that the model gives to these words as a sentence;
-    for a decoded bag, of the probability of sentence and release in this order. Below -690 where
-    that is 0."""
+    """ln Pr[sentence], of a posterior ln Pr[sentence, release]; below -690 where that is 0."""
     exact: bool
     """Whether nothing is likelier: the search has left out no hypothesis and no candidate."""
 
@@ -43,28 +39,21 @@ class Linearized:
         return f"[the order is the model's, not the writer's]\n{self.text}"
 
 
-def _choices(
-    posterior: Posterior, most: int
-) -> tuple[list[str], list[tuple[str, str, float]], bool]:
-    """Return a bag, what may have become each of its words, and whether nothing is left out.
-
-    Of each pair it has the released word, the written one, and ln Pr[released | written].
-    """
-    released = posterior._of().given
-    if isinstance(released, str):
-        raise InputTypeError("bag must be a posterior of a bag, not of a text, which has an order")
-    words, complete = posterior._space.words, True
+def _pairs(bag: Posterior, most: int) -> tuple[list[tuple[str, str, float]], bool]:
+    """Return (released word, written one, ln of its likelihood), and whether these are all."""
+    released, words, complete = bag._of().given, bag._space.words, True
     pairs: list[tuple[str, str, float]] = []
-    for place in (released.index(word) for word in dict.fromkeys(released)):
-        if posterior.written[place]:
-            pairs.append((released[place], released[place], 0.0))
-            continue
-        given = posterior.likelihood(place)
-        ids = np.argsort(-posterior.marginals(place), kind="stable")[:most]
-        likely = [i for i in ids if given[i] > 0]
-        complete &= len(likely) == (given > 0).sum()
-        pairs += [(released[place], words[i], float(np.log(given[i]))) for i in likely]
-    return released, pairs, complete
+    for name in dict.fromkeys(released):
+        place = released.index(name)
+        given = bag.likelihood(place)
+        ids = np.argsort(-bag.marginals(place), kind="stable")[:most]
+        likely = [(name, words[i], float(np.log(given[i]))) for i in ids if given[i] > 0]
+        if bag.written[place] or not likely:  # no known word can be behind it, or it shows itself
+            likely = [(name, name, 0.0)]
+        else:
+            complete &= len(likely) == (given > 0).sum()
+        pairs += likely
+    return pairs, complete
 
 
 def linearize(
@@ -76,38 +65,31 @@ def linearize(
 ) -> Linearized:
     """Return the order of a bag's words that a model of language finds likeliest.
 
-    The "readable text from a bag" that POST'19 leaves open; the field calls the task linearization,
-    or word ordering. A beam search from left to right takes hypotheses with the same words left and
-    the same last words as one, as dynamic programming does. It ranks them by how much likelier the
-    model finds each word behind those before it than by itself.
+    The "readable text from a bag" that POST'19 leaves open; the field calls it linearization, or
+    word ordering. A beam search takes hypotheses with the same words left and the same last words
+    as one, and ranks them by how much likelier each word is behind those before it than by itself.
 
-    Of a release it is post-processing: it reads the bag, the mechanism's published law and a public
-    model, so the guarantee of the release holds unchanged. The bag has forgotten the order in which
-    its words were written, and this is another one.
+    Of a release it is post-processing: it reads the bag, the published law and a public model, so
+    the guarantee of the release holds unchanged. The bag has forgotten the order as written.
 
     Parameters
     ----------
     bag : mapping of str to int, iterable of str, or Posterior
-        The words; those that the model's space does not have are its unknown word. Or what
-        `Channel.decode` found behind a private bag: words and order are then searched together, for
-        the largest Pr[sentence]·Pr[each released word | its word].
+        The words; those that the model's space lacks are its unknown word. Or what `Channel.decode`
+        found behind a private bag: words and order are then searched together, for the largest
+        Pr[sentence]·Pr[each released word | its word].
     prior : NgramPrior
-        A model of the language, never trained on the texts to be protected. With an order of 1 all
-        orders are alike.
+        A public model of the language. With an order of 1 all orders are alike.
     beam : int, optional
-        The most hypotheses that are kept, at least 1. The likeliest order is found for sure if it
-        never overflows (`Linearized.exact`): with bigrams some eight different words at 1,000.
+        The most hypotheses that are kept. If there are never more, the result is `exact`: with
+        bigrams up to some eight different words at 1,000.
     candidates : int, optional
-        The most words that are considered behind each released word of a posterior, at least 1.
+        The most known words that are considered behind each released word of a posterior.
 
     Raises
     ------
-    InputTypeError
-        The posterior is that of a text.
-    ParameterError
-        A parameter lies outside its domain.
-    TooLargeError
-        The bag is too large for the beam.
+    InputTypeError, ParameterError, TooLargeError
+        A posterior of a text, a parameter outside its domain, a bag too large for the beam.
 
     Examples
     --------
@@ -124,29 +106,23 @@ def linearize(
     'a cup of tea'
     """
     check_type("prior", prior, NgramPrior)
-    beam = counted("beam", beam, 1, STEPS)
-    candidates = counted("candidates", candidates, 1, STEPS)
+    beam, candidates = counted("beam", beam, 1, STEPS), counted("candidates", candidates, 1, STEPS)
+    tokens = bag_tokens(bag._of().given if isinstance(bag, Posterior) else bag)
+    pairs, exact = [(word, word, 0.0) for word in dict.fromkeys(tokens)], True
     if isinstance(bag, Posterior):
-        tokens, pairs, exact = _choices(bag, candidates)
-    else:
-        tokens, exact = bag_tokens(bag), True
-        pairs = [(word, word, 0.0) for word in dict.fromkeys(tokens)]
+        pairs, exact = _pairs(bag, candidates)
     counts, total, space = Counter(tokens), len(tokens), prior.space
-    # Of each choice: which word of the bag it stands for, its own word, and the logarithm.
     item = np.array([list(counts).index(word) for word, _, _ in pairs], np.intp)
     names, emitted = [name for _, name, _ in pairs], np.array([log for _, _, log in pairs])
     if (steps := total * len(names) * beam) > STEPS:
-        raise TooLargeError(
-            f"bag of {total:,} words with {len(names):,} choices takes up to {steps:,} steps at "
-            f"beam={beam:,}, more than {STEPS:,}"
-        )
+        raise TooLargeError(f"bag of {total:,} words with {len(names):,} choices takes up to "
+                            f"{steps:,} steps at {beam=}, more than {STEPS:,}")  # fmt: skip
     ids = np.array([space.ids([name])[0] if name in space else -1 for name in names], np.intp)
     rows: dict[tuple[str, ...], NDArray[np.float64]] = {}
 
     def logs(before: tuple[str, ...]) -> NDArray[np.float64]:
-        """The model's logarithm of each choice behind some words; unknown words are the last."""
         if before not in rows:
-            following = np.append(prior.next(before), prior.unknown_next(before))
+            following = np.append(prior.next(before), prior.unknown_next(before))  # at -1
             rows[before] = np.log(np.maximum(following[ids], LEAST)) + emitted
         return rows[before]
 

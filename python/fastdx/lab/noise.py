@@ -98,10 +98,8 @@ def log_density(z: ArrayLike, epsilon: float, *, base: str = "euclidean") -> NDA
 
     Raises
     ------
-    ParameterError
-        A parameter lies outside its domain.
-    ShapeError, VectorError
-        `z` has no rows of numbers, or a row is not finite or not in the ball.
+    ParameterError, ShapeError, VectorError
+        A parameter outside its domain; no rows of numbers; a row not finite or not in the ball.
 
     Examples
     --------

@@ -59,11 +59,10 @@ def test_bags_at_the_edges() -> None:
     assert linearize(["b", "a", "yyy"], unknown).words == ("yyy", "a", "b")
     never = NgramPrior.of_frequencies(E, [0.0, 1.0, 1.0, 1.0])
     assert linearize(["a", "b"], never).log_probability < -600
-    many = {"a": 10**6, "b": 1}
-    text = Channel.of(Tem(E, 1.0)).decode("a b", prior)
+    many, text = {"a": 10**6, "b": 1}, Channel.of(Tem(E, 1.0)).decode("a b", prior)
     for bag, language, beam, said in (
         (["b"], prior, 0, "beam"), (many, prior, 1000, "bag of 1,000,001 words with 2 choices"),
-        ("text", prior, 1, "bag"), (text, prior, 1, "posterior of a bag"),
+        ("text", prior, 1, "bag"), (text, prior, 1, "a bag is"),
         (["b"], Embedding(["b"], [[0.0]]), 1, "prior must be a NgramPrior"),
     ):  # fmt: skip
         with pytest.raises(fastdx.FastdxError, match=said):

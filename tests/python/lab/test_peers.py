@@ -67,15 +67,9 @@ def test_rare_outcomes_count_together() -> None:
 
 
 def test_attackers_name_all_of_a_leak_and_nothing_behind_noise() -> None:
-    def leak(ids: Ids, rng: np.random.Generator) -> Ids:
-        return ids
-
-    def noise(ids: Ids, rng: np.random.Generator) -> Ids:
-        return rng.integers(0, 200, len(ids))
-
-    sampled, whole, hidden = (
-        peers._used(rule, data.Sample(), 200, (100, 60, 10)) for rule in (leak, np.eye(200), noise)
-    )
+    rules: list[Rule] = [lambda ids, rng: ids, np.eye(200),
+                         lambda ids, rng: rng.integers(0, 200, len(ids))]  # fmt: skip
+    sampled, whole, hidden = (peers._used(r, data.Sample(), 200, (100, 60, 10)) for r in rules)
     for found in (sampled, whole):
         assert found["named"] == found["same"] == pytest.approx(1.0)
         assert found["in texts"][0] == found["in texts"][1] > 100

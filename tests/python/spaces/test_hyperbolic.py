@@ -12,14 +12,8 @@ from scipy import special, stats
 import fastdx
 from fastdx import Embedding, HyperbolicLaplace, Tem
 from fastdx.lab import hyperbolic as h
-from fastdx.lab.noise import (
-    density,
-    hyperbolic_laplace,
-    hyperbolic_metropolis,
-    log_constant,
-    log_density,
-    multivariate_laplace,
-)
+from fastdx.lab import noise
+from fastdx.lab.noise import density, hyperbolic_laplace, hyperbolic_metropolis, log_constant
 from helpers.draws import ALARM
 from helpers.spaces import numbered
 
@@ -139,11 +133,9 @@ def test_noise() -> None:
 
 @pytest.mark.parametrize(("base", "n", "epsilon"), [
     ("euclidean", 1, 0.3), ("euclidean", 7, 2.0), ("volume", 1, 0.4), ("volume", 5, 4.5),
-    ("volume", 20, 60.0), ("ball", 1, 0.3), ("ball", 3, 0.5), ("ball", 4, 30.0), ("ball", 30, 2.0),
+    ("volume", 20, 60.0), ("ball", 1, 0.3), ("ball", 3, 0.5), ("ball", 4, 30.0), ("ball", 12, 2.0),
 ])  # fmt: skip
-def test_densities_integrate_to_one_and_are_those_of_the_noise(
-    base: str, n: int, epsilon: float
-) -> None:
+def test_densities_integrate_to_one_and_fit_the_noise(base: str, n: int, epsilon: float) -> None:
     flat = base == "euclidean"
     at, step = np.linspace(0, 60 * (n + 1) / epsilon if flat else 36, 400_001, retstep=True)
     r = at if flat else np.tanh(at / 2)
@@ -155,7 +147,7 @@ def test_densities_integrate_to_one_and_are_those_of_the_noise(
     mass = np.cumsum(density(points, epsilon, base=base) * area * stretch) * step
     assert mass[-1] == pytest.approx(1, abs=2e-4)
     for factor, wrong in ((1, False), (1.4, True)):  # noise of another ε is convicted
-        z = (multivariate_laplace(n, factor * epsilon, 5000, seed=4) if flat
+        z = (noise.multivariate_laplace(n, factor * epsilon, 5000, seed=4) if flat
              else hyperbolic_laplace(n, factor * epsilon, 5000, base=base, seed=4))  # fmt: skip
         p = stats.kstest(np.linalg.norm(z, axis=1), lambda x: np.interp(x, r, mass)).pvalue
         assert (p < ALARM) == wrong
@@ -167,8 +159,8 @@ def test_densities_on_the_plane_and_the_papers_constant() -> None:
     grid = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
     grid = grid[np.linalg.norm(grid, axis=1) < 1]
     curved = density(grid, 9.0, base="volume") * (2 / (1 - (grid**2).sum(axis=1))) ** 2
-    for found in (density(grid, 3.0, base="ball"), curved):
-        assert found.sum() * step**2 == pytest.approx(1, rel=1e-4)
+    assert density(grid, 3.0, base="ball").sum() * step**2 == pytest.approx(1, rel=1e-4)
+    assert curved.sum() * step**2 == pytest.approx(1, rel=1e-4)
     for epsilon in (0.125, 1.0, 8.0):
         printed = (1 + epsilon) / 2 / special.hyp2f1(1, epsilon, 2 + epsilon, -1)
         assert np.exp(log_constant(1, epsilon, "ball")) == pytest.approx(printed, rel=1e-12)
@@ -181,7 +173,7 @@ def test_densities_on_the_plane_and_the_papers_constant() -> None:
         ([[0.0]], 1.0, "cube", "base"),
     ):  # fmt: skip
         with pytest.raises(fastdx.FastdxError, match=said):
-            log_density(z, epsilon, base=base)
+            noise.log_density(z, epsilon, base=base)
 
 
 @pytest.fixture(scope="module")
