@@ -16,6 +16,7 @@ FOLDER = ROOT / ".papers"
 PARTS = {
     "language-model": ("sentences.py", "smc.py", "smollm.py"), "weights": ("frontier.py",),
     "author-obfuscation": ("post19.py",), "recommendation": ("policies.py",),
+    "next-steps": ("readable.py", "keeps.py", "sentences.py", "smc.py"),
     "peers": ("peers_made.py", "peers_faults.py"),
     "readable": ("keeps.py", "sentences.py", "smc.py"),
     "policies": ("frontier.py", "keeps.py", "sentences.py"),

@@ -17,7 +17,7 @@ from fastdx._core import (
 )
 from fastdx._shared.rounded import up
 from fastdx._types import Bits
-from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
 from fastdx.mechanisms import Mechanism
 
 __all__ = ["STOP_WORDS", "BagGuarantee", "BagOfWords", "bag_words", "text_of"]
@@ -36,6 +36,7 @@ STOP_WORDS = frozenset(
     yours yourself yourselves""".split()  # noqa: SIM905
 )
 """English words that say little about a text's topic."""
+STEPS = 500_000_000  # of `BagOfWords.log_probability`: some ten seconds
 
 
 def bag_words(
@@ -268,6 +269,62 @@ class BagOfWords:
         cost = [[guarantee.bound([a], [b]) for b in come] for a in gone]
         moved = optimal_transport(list(gone.values()), list(come.values()), cost)
         return moved.cost * (1 + 2.0**-36)
+
+    def log_probability(
+        self, output: Mapping[str, int] | Iterable[str], bag: Mapping[str, int] | Iterable[str]
+    ) -> float:
+        """Return ln Pr[output | bag], exactly, from the law of the words (POST'19, equation 8).
+
+        A bag forgets which word became which, so this is a sum over all ways to arrange the output
+        over the words of the bag: a permanent. It is summed over the sub-bags of the output, of
+        which N different words have 2^N. It is -inf where the sizes differ or nothing fits.
+
+        Parameters
+        ----------
+        output, bag : mapping of str to int, or iterable of str
+            The released bag and the written one. All words must be in the vocabulary.
+
+        Raises
+        ------
+        ParameterError, TooLargeError
+            A mechanism that is noise or has a history; an output of too many sub-bags.
+
+        Examples
+        --------
+        >>> from math import exp
+        >>> from fastdx import BagOfWords, Embedding, Tem
+        >>> bags = BagOfWords(Tem(Embedding(["a", "b"], [[0.0], [1.0]]), 2.0))
+        >>> outputs = [{"a": 2}, {"a": 1, "b": 1}, {"b": 2}]
+        >>> [round(exp(bags.log_probability(output, {"a": 2})), 3) for output in outputs]
+        [0.534, 0.393, 0.072]
+        """
+        import numpy as np
+
+        words, outputs = bag_tokens(bag), Counter(bag_tokens(output))
+        mechanism, space = self._mechanism, self._mechanism.space
+        mechanism._check_one_law()
+        places, ids = space.ids(words), space.ids(list(outputs))
+        if len(words) != outputs.total():
+            return -math.inf
+        size = math.prod(count + 1 for count in outputs.values())
+        if (steps := size * len(words) * len(outputs)) > STEPS:
+            raise TooLargeError(f"output has {size:,} sub-bags, so that the sum over them takes "
+                                f"{steps:,} steps, more than {STEPS:,}")  # fmt: skip
+        # sums[s]: ln of the sum over all ways in which the words so far became the sub-bag s.
+        sums = np.full(size, -np.inf)
+        sums[0] = 0.0
+        for word, place in zip(words, places, strict=True):
+            skipped = word.lower() in mechanism.skip
+            law = 1.0 * (ids == place) if skipped else mechanism.probabilities(word)[ids]
+            longer, stride = np.full(size, -np.inf), 1
+            for count, probability in zip(outputs.values(), law, strict=True):
+                if probability > 0:
+                    before = sums.reshape(-1, count + 1, stride)[:, :-1] + math.log(probability)
+                    after = longer.reshape(-1, count + 1, stride)[:, 1:]
+                    np.logaddexp(after, before, out=after)
+                stride *= count + 1
+            sums = longer
+        return float(sums[-1])
 
 
 def bag_tokens(bag: Mapping[str, int] | Iterable[str]) -> list[str]:

@@ -23,6 +23,7 @@ from fastdx._core import NgramPrior
 from fastdx._types import Bits, LanguageModel
 from fastdx.channel.law import Channel
 from fastdx.channel.limit import RateDistortion, rate_distortion, vector_rate_distortion
+from fastdx.channel.linearization import Linearized, linearize
 from fastdx.channel.neural import NeuralPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.release import DecodedGuarantee
@@ -34,11 +35,13 @@ __all__ = [
     "DecodedGuarantee",
     "DecodedWord",
     "LanguageModel",
+    "Linearized",
     "NeuralPrior",
     "NgramPrior",
     "Posterior",
     "RateDistortion",
     "View",
+    "linearize",
     "rate_distortion",
     "vector_rate_distortion",
 ]

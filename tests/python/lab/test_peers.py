@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from experiments import peers, peers_made
+from experiments import data, peers, peers_made
 from experiments.measures import Numbers
 from experiments.peers_made import Ids, Peer, Rule, far_mass, ours, outputs
 
@@ -64,3 +64,15 @@ def test_rare_outcomes_count_together() -> None:
     assert peers.follows([10, 0, 0], [1.0, 0.0, 0.0]) == 1.0
     assert peers.follows([9, 1, 0], [1.0, 0.0, 0.0]) == 0.0
     assert peers.alike([500, 500], [5000, 5100]) > 1e-3 > peers.alike([400, 600], [5000, 5100])
+
+
+def test_attackers_name_all_of_a_leak_and_nothing_behind_noise() -> None:
+    rules: list[Rule] = [lambda ids, rng: ids, np.eye(200),
+                         lambda ids, rng: rng.integers(0, 200, len(ids))]  # fmt: skip
+    sampled, whole, hidden = (peers._used(r, data.Sample(), 200, (100, 60, 10)) for r in rules)
+    for found in (sampled, whole):
+        assert found["named"] == found["same"] == pytest.approx(1.0)
+        assert found["in texts"][0] == found["in texts"][1] > 100
+    commonest = peers.by_rank(200)[0]
+    assert hidden["named"] < 1.3 * commonest and hidden["right"][0] < 45
+    assert hidden["in texts"][0] < 0.2 * hidden["in texts"][1]

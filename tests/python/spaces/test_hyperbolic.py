@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special, stats
 
 import fastdx
 from fastdx import Embedding, HyperbolicLaplace, Tem
 from fastdx.lab import hyperbolic as h
-from fastdx.lab.noise import hyperbolic_laplace, hyperbolic_metropolis
+from fastdx.lab import noise
+from fastdx.lab.noise import density, hyperbolic_laplace, hyperbolic_metropolis, log_constant
+from helpers.draws import ALARM
 from helpers.spaces import numbered
 
 getcontext().prec = 60
@@ -126,6 +129,51 @@ def test_noise() -> None:
     for bad in ({"thin": 0}, {"chains": 0}, {"burn_in": 0}):
         with pytest.raises(fastdx.ParameterError):
             hyperbolic_metropolis(3, 1.0, 10, **bad)
+
+
+@pytest.mark.parametrize(("base", "n", "epsilon"), [
+    ("euclidean", 1, 0.3), ("euclidean", 7, 2.0), ("volume", 1, 0.4), ("volume", 5, 4.5),
+    ("volume", 20, 60.0), ("ball", 1, 0.3), ("ball", 3, 0.5), ("ball", 4, 30.0), ("ball", 12, 2.0),
+])  # fmt: skip
+def test_densities_integrate_to_one_and_fit_the_noise(base: str, n: int, epsilon: float) -> None:
+    flat = base == "euclidean"
+    at, step = np.linspace(0, 60 * (n + 1) / epsilon if flat else 36, 400_001, retstep=True)
+    r = at if flat else np.tanh(at / 2)
+    sphere = np.sinh(at) if base == "volume" else r
+    area = 2 * np.pi ** (n / 2) / special.gamma(n / 2) * sphere ** (n - 1)
+    stretch = (1 - r**2) / 2 if base == "ball" else 1.0
+    points = np.zeros((len(r), n))
+    points[:, 0] = r
+    mass = np.cumsum(density(points, epsilon, base=base) * area * stretch) * step
+    assert mass[-1] == pytest.approx(1, abs=2e-4)
+    for factor, wrong in ((1, False), (1.4, True)):  # noise of another ε is convicted
+        z = (noise.multivariate_laplace(n, factor * epsilon, 5000, seed=4) if flat
+             else hyperbolic_laplace(n, factor * epsilon, 5000, base=base, seed=4))  # fmt: skip
+        p = stats.kstest(np.linalg.norm(z, axis=1), lambda x: np.interp(x, r, mass)).pvalue
+        assert (p < ALARM) == wrong
+
+
+def test_densities_on_the_plane_and_the_papers_constant() -> None:
+    # In Cartesian coordinates, without the surface of a sphere.
+    x, step = np.linspace(-1, 1, 2001, retstep=True)
+    grid = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
+    grid = grid[np.linalg.norm(grid, axis=1) < 1]
+    curved = density(grid, 9.0, base="volume") * (2 / (1 - (grid**2).sum(axis=1))) ** 2
+    assert density(grid, 3.0, base="ball").sum() * step**2 == pytest.approx(1, rel=1e-4)
+    assert curved.sum() * step**2 == pytest.approx(1, rel=1e-4)
+    for epsilon in (0.125, 1.0, 8.0):
+        printed = (1 + epsilon) / 2 / special.hyp2f1(1, epsilon, 2 + epsilon, -1)
+        assert np.exp(log_constant(1, epsilon, "ball")) == pytest.approx(printed, rel=1e-12)
+    # Without noise's ε the whole ball is alike, and with much of it the ball is flat.
+    assert log_constant(3, 1e-12, "ball") == pytest.approx(-np.log(4 * np.pi / 3), abs=1e-9)
+    assert log_constant(300, 1e9, "ball") == pytest.approx(log_constant(300, 2e9), rel=1e-5)
+    for z, epsilon, base, said in (
+        ([[0.0] * 5], 4.0, "volume", "n - 1 = 4"), ([[0.1], [1.0]], 1.0, "ball", "row 1"),
+        ([1.0], 1.0, "ball", "shape"), ([[0.0]], 0.0, "ball", "epsilon"),
+        ([[0.0]], 1.0, "cube", "base"),
+    ):  # fmt: skip
+        with pytest.raises(fastdx.FastdxError, match=said):
+            noise.log_density(z, epsilon, base=base)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import gzip
 import json
 import pickle
 from collections import Counter
-from itertools import permutations
+from itertools import combinations_with_replacement, permutations
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from scipy import stats
 from scipy.optimize import linprog
 
 import fastdx
-from fastdx import BagOfWords, Embedding, MultivariateLaplace, Tem, WordGraph
+from fastdx import BagOfWords, Embedding, FiniteLaw, MultivariateLaplace, Tem, WordGraph
 from fastdx.bags import STOP_WORDS, text_of
 from fastdx.lab.evaluation import Attribution, classify_nearest, text_classifier
 from fastdx.lab.noise import multivariate_laplace
@@ -147,23 +147,60 @@ def test_a_private_bag_has_the_law_of_its_words() -> None:
         tuple(sorted(b.elements()))
         for b in bags.privatize_documents(["a a c"] * 60_000, stop_words=None)
     )
-    law = {w: tem.probabilities(w) for w in "ac"}
-    expected: Counter[tuple[str, ...]] = Counter()
-    for x in range(3):
-        for y in range(3):
-            for z in range(3):
-                out = tuple(sorted(e.words[i] for i in (x, y, z)))
-                expected[out] += law["a"][x] * law["a"][y] * law["c"][z]
-    assert set(outputs) <= set(expected)
-    keys = sorted(expected)
-    assert_follows([outputs[k] for k in keys], [expected[k] for k in keys])
+    keys = list(combinations_with_replacement("abc", 3))
+    assert set(outputs) <= set(keys)
+    law = np.exp([bags.log_probability(k, ["a", "a", "c"]) for k in keys])
+    assert_follows([outputs[k] for k in keys], law)
 
 
-@pytest.mark.parametrize("laplace", [False, True])
-def test_the_bound_for_bags(laplace: bool, draws: int = 50_000) -> None:
+def test_the_probability_of_a_bag_is_a_sum_over_all_arrangements() -> None:
+    rng = np.random.default_rng(4)
+    law = rng.random((5, 5)) * (rng.random((5, 5)) > 0.2)
+    law[0] = np.exp(-300.0 * np.arange(5))
+    m = FiniteLaw(line(*range(5)), law / law.sum(axis=1, keepdims=True), certify=False)
+    rows = np.stack([m.probabilities(w) for w in "abcde"])
+    for words, released in rng.integers(0, 5, (40, 2, 5)):
+        brute = sum(np.prod(rows[words, list(a)]) for a in set(permutations(released.tolist())))
+        bag, output = (Counter("abcde"[i] for i in ids) for ids in (words, released))
+        expected = np.log(brute) if brute else -np.inf
+        found = BagOfWords(m).log_probability(output, bag)
+        assert found == pytest.approx(expected, abs=1e-9)
+
+
+def largest_excess(drawn: Tem, claimed: BagOfWords, size: int = 3) -> float:
+    """How far the log-ratio of any output of any two bags lies above the claimed bound."""
+    words = drawn.space.words
+    bags = list(combinations_with_replacement(words, size))
+    law = np.array([[BagOfWords(drawn).log_probability(y, x) for y in bags] for x in bags])
+    assert np.exp(law).sum(axis=1) == pytest.approx(np.ones(len(bags)))
+    bound = np.array([[claimed.bound(x, y) for y in bags] for x in bags])
+    return float(((law[:, None] - law[None]).max(axis=2) - bound).max())
+
+
+def test_the_bound_for_bags_holds_exactly_and_convicts_a_liar() -> None:
+    e = Embedding(list("abcd"), [[0.0, 0.0], [0.4, 0.0], [0.0, 0.7], [1.1, 1.0]])
+    claimed = BagOfWords(Tem(e, 1.5))
+    allowed = 3 * slack(claimed.mechanism.guarantee)
+    assert -0.1 < largest_excess(Tem(e, 1.5), claimed) <= allowed
+    assert largest_excess(Tem(e, 4.0), claimed) > 0.1
+
+
+def test_the_edges_of_the_probability_of_a_bag() -> None:
+    m, (a, b, c), many = Tem(line(0, 1, 2.5), 1.0, skip=["b"]), "abc", ENGLISH.words[:21]
+    of = BagOfWords(m).log_probability
+    assert of([a, b], [a, b, c]) == -np.inf == of([a, c], [b, c]) and of([], {}) == 0.0
+    assert np.exp(of([a, b], [a, b])) == pytest.approx(m.probabilities(a)[0])
+    for mechanism, output, said in (
+        (Tem(ENGLISH, 3.0), many, "output has 2,097,152 sub-bags"), (m, ["zzz"], r"words\[0\]"),
+        (MultivariateLaplace(line(0, 1), 1.0), [a], "law"),
+    ):  # fmt: skip
+        with pytest.raises(fastdx.FastdxError, match=said):
+            BagOfWords(mechanism).log_probability(output, output)
+
+
+def test_the_bound_for_bags_of_noise(draws: int = 50_000) -> None:
     e = line(0, 0.4, 1)
-    kind = MultivariateLaplace if laplace else Tem
-    bags, claimed = BagOfWords(kind(e, 1.0, seed=5)), BagOfWords(kind(e, 1.0))
+    bags, claimed = (BagOfWords(MultivariateLaplace(e, 1.0, seed=seed)) for seed in (5, None))
     inputs, drawn = ["a a", "a b", "b c", "c c"], []
     for text in inputs:
         out = bags.privatize_documents([text] * draws, stop_words=None)
@@ -185,7 +222,7 @@ def test_the_bound_for_bags(laplace: bool, draws: int = 50_000) -> None:
 def test_liars_with_bags_are_convicted(lie: Lie, monkeypatch: pytest.MonkeyPatch) -> None:
     tell(monkeypatch, lie)
     with pytest.raises(AssertionError, match="REFUTED"):
-        test_the_bound_for_bags(laplace=False, draws=10_000)
+        test_the_bound_for_bags_of_noise(draws=10_000)
 
 
 def test_the_bound_for_bags_covers_the_rounding_of_distances() -> None:
