@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::common::{Got, Running, ended, holds, posted, read, wait, write};
+use super::common::{self, Got, Running, ended, holds, posted, read, wait, write};
 
 #[test]
 fn too_many_at_once_and_too_slow() {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::common::{Running, ended, holds, posted, read, write};
+use super::common::{self, Running, ended, holds, posted, read, write};
 use rusqlite::Connection;
 use serde_json::json;
 

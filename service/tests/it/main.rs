@@ -11,3 +11,6 @@ mod service;
 #[allow(dead_code)]
 #[path = "../../../src/testing.rs"]
 mod testing;
+
+// For `testing`, as in the crate.
+use fastdx::{Embedding, Metric, Randomness, Vocabulary};

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::io::{BufReader, Write};
 use std::sync::Arc;
 
-use super::common::{Running, holds};
+use super::common::{self, Running, holds};
 use fastdx::law::base::BaseMeasure;
-use fastdx::{Embedding, Mechanism, Metric, Randomness, Tem, Vocabulary};
+use fastdx::{Embedding, Mechanism, Randomness, Tem};
 use serde_json::{Value, json};
 
 /// The schema of a guarantee as JSON.
