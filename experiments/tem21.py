@@ -117,7 +117,7 @@ def figure_1(run: Run, name: str = STANDARD) -> Table:
         "as many for the attacker's shadow model; the same for all mechanisms. Chance is 0.5 in "
         "every column. Intervals: Student's, widened because trials share reviews. ε is nominal, "
         f"per unit of Euclidean distance in {name}, for both: equal ε is not equal protection."
-        + f" *{name}*: {SUBSET}."
+        + f" *{name}*: {SUBSET}. Seeded draws of Tem take long there, so it has no seed."
         * wide,
         "*words*: TF-IDF and logistic regression with hardly a penalty, as fastText learns "
         "(without its hashing of bigrams); *vectors*: the mean of GloVe's vectors. The attacker's "
