@@ -99,7 +99,7 @@ def table_1(run: Run, authors: int) -> Table:
     for epsilon in (None, *epsilons):
 
         def measured(epsilon: float | None = epsilon) -> dict[str, Any]:
-            bags = _private(e, epsilon, originals)
+            bags = private_bags(e, epsilon, originals)
             return {**attackers.hits(bags, unknown.labels, topics), "stay": _stay(originals, bags)}
 
         asked = (len(names), len(known.texts), count)
@@ -176,7 +176,7 @@ class FastText:
         return [self.labels[int(label[0].removeprefix("__label__"))] for label in said]
 
 
-def _private(e: Embedding, epsilon: float | None, originals: Bags) -> Bags:
+def private_bags(e: Embedding, epsilon: float | None, originals: Bags) -> Bags:
     if epsilon is None:
         return originals
     bags = BagOfWords(MultivariateLaplace(e, epsilon, seed=SEED))
@@ -193,7 +193,7 @@ def _topics(
     judges: dict[str, Any], originals: Bags, topics: list[str], e: Embedding, epsilon: float | None
 ) -> dict[str, float]:
     """How many topics of private bags each judge names, and the share of words that stay."""
-    bags = _private(e, epsilon, originals)
+    bags = private_bags(e, epsilon, originals)
     texts = [text_of(bag) for bag in bags]
     hits = {key: int(right(np.array(judge.predict(texts)), topics).sum())
             for key, judge in judges.items()}  # fmt: skip

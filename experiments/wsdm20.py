@@ -418,8 +418,10 @@ def _audits(
     for trial in range(trials):
         rng = np.random.default_rng([SEED, trial])
         target, members = (rng.permutation(len(users)) % 2 == 0 for _ in range(2))
-        private = plain if mechanism is None else [
-            [mechanism.privatize_ids(run) for run in runs] for runs in plain]  # fmt: skip
+        # A model learns from its members alone.
+        private = [runs if mechanism is None or not member else
+                   [mechanism.privatize_ids(run) for run in runs]
+                   for runs, member in zip(plain, members, strict=True)]  # fmt: skip
         learn: Any = NextWord
         if epochs:
             learn = partial(networks.NextWordLstm, epochs=epochs, seed=trial)
