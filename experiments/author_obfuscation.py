@@ -12,9 +12,9 @@ from functools import partial
 import numpy as np
 
 from experiments.measures import right
-from experiments.post19 import bags_of
+from experiments.post19 import bags_of, private_bags
 from experiments.tables import Experiment, Run, Table
-from fastdx import BagOfWords, MultivariateLaplace, nearest_documents
+from fastdx import nearest_documents
 from fastdx.bags import text_of
 from fastdx.lab.evaluation import Attribution
 
@@ -38,10 +38,7 @@ def neighbours(run: Run, dim: int) -> Table:
     curves: dict[str, list[tuple[float, float]]] = {name: [] for name in table.header[1:4]}
 
     def measured(epsilon: float | None) -> list[float]:
-        bags = originals
-        if epsilon is not None:
-            mechanism = BagOfWords(MultivariateLaplace(e, epsilon))
-            bags = [mechanism.privatize(bag) for bag in originals]
+        bags = private_bags(e, epsilon, originals)
         grams = attribution.attribute([*map(text_of, bags)]).authors
         nearest = nearest_documents(bags, known, e, 5).ids
         named = np.array(news.labels)[nearest[:, 0]]

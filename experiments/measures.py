@@ -108,6 +108,13 @@ def right(found: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
     return np.asarray(found) == np.asarray(labels)
 
 
+def ranked(scores: Numbers, relevant: NDArray[np.bool_]) -> tuple[Numbers, Numbers]:
+    """The average precision and the reciprocal rank of each query; a row a query."""
+    hits = np.take_along_axis(relevant, np.argsort(-scores, axis=1, kind="stable"), axis=1)
+    precision = np.cumsum(hits, axis=1) / np.arange(1, hits.shape[1] + 1)
+    return (precision * hits).sum(axis=1) / hits.sum(axis=1), 1 / (hits.argmax(axis=1) + 1)
+
+
 def resampled(sums: Numbers, sizes: ArrayLike) -> tuple[float, float]:
     """The 95% interval of a ratio of sums, by the bootstrap over their parts."""
     n = len(sums)

@@ -58,13 +58,10 @@ class _Spaces:
 
 @cache
 def _spaces(source: Source, count: int) -> _Spaces:
-    vectors, nouns = source.minilm(50), source.hierarchy(DIMENSIONS, EPOCHS)
-    places = {word: i for i, word in enumerate(nouns.words)}
-    of = [i for i, w in enumerate(vectors.words) if w in places and w.isalpha()][:count]
-    words = [vectors.words[i] for i in of]
-    hierarchy = nouns.vectors[[places[w] for w in words]]
-    return _Spaces(Embedding(words, vectors.vectors[of]),
-                   Embedding(words, hierarchy, metric=nouns.metric))  # fmt: skip
+    both = Embedding.common(source.minilm(50), source.hierarchy(DIMENSIONS, EPOCHS))
+    of = [i for i, word in enumerate(both[0].words) if word.isalpha()][:count]
+    return _Spaces(*(Embedding([e.words[i] for i in of], e.vectors[of], metric=e.metric)
+                     for e in both))  # fmt: skip
 
 
 def _family(spaces: _Spaces, name: str) -> Family:

@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import LatentDirichletAllocation
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.preprocessing import normalize
 
 from experiments import measures, networks
-from experiments.data import Labelled, Source
+from experiments.data import PAPERS, STAND_IN, STANDARD, SUBSET, Labelled, Source, space
 from experiments.tables import SEED, Experiment, Line, Run, Table
-from fastdx import Embedding, MultivariateLaplace
+from fastdx import Embedding, Mechanism, MultivariateLaplace, calibration
 from fastdx.bags import STOP_WORDS
 from fastdx.lab.evaluation import (
     Interval,
+    MeanVectors,
     NextWord,
     UserAudit,
     audit_users,
@@ -36,11 +38,10 @@ DRAWS = 1000
 
 
 def figure_2(run: Run) -> Table:
-    """The paper's other embeddings (figures 3 and 4) have 300 dimensions."""
-    name, e, count = "GloVe 50d", run.data.glove(), run.of(300, 60)
+    name, e, count = STANDARD, run.data.glove(), run.of(300, 60)
     epsilons = run.of([5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0], [5.0, 15.0])
     table = Table(
-        f"WSDM'20 figures 2 to 4, {name}: N_w and S_w of MADLIB in {DRAWS:,} draws",
+        f"WSDM'20 figure 2, {name}: N_w and S_w of MADLIB in {DRAWS:,} draws",
         ["ε", "words", "mean N_w ± 95%", "99% of words below", "worst N_w [95%]",
          "mean S_w ± 95%", "worst S_w", "published worst N_w", "published worst S_w"],
         ylabel=f"times in {DRAWS:,} draws",
@@ -85,6 +86,56 @@ def figure_2(run: Run) -> Table:
     table.notes.append("Words are spread evenly over the vocabulary, in order of frequency. "
                        "The intervals of means are over words, that of the worst N_w over "
                        "draws (Clopper-Pearson).")  # fmt: skip
+    return table
+
+
+def _largest(m: MultivariateLaplace, words: list[str]) -> float:
+    """The largest ε at which these words keep the paper's promise of figure 2."""
+    found = calibration.choose_epsilon(
+        m, max_unchanged=0.5, min_outputs=300, words=words, draws=DRAWS, tolerance=0.02
+    )
+    return found.epsilon
+
+
+def figures_3_4(run: Run) -> Table:
+    """The averages in 300 dimensions, where ε is another one for each embedding."""
+    count, epsilons = run.of(100, 20), run.of([5.0, 10.0, 15.0, 20.0, 30.0], [5.0, 15.0])
+    spaces = run.of([PAPERS, STAND_IN, STANDARD], [PAPERS, STANDARD])
+    table = Table(
+        f"WSDM'20 figures 3 and 4: mean N_w and S_w of MADLIB in {DRAWS:,} draws, in 300 "
+        "dimensions",
+        ["ε", *(f"{name}: mean N_w ± 95%, mean S_w ± 95%, worst N_w [95%]" for name in spaces),
+         "published, 50 dimensions"],
+        ylabel=f"mean N_w in {DRAWS:,} draws",
+    )  # fmt: skip
+    cells: dict[float, list[str]] = {x: [] for x in epsilons}
+    promised = []
+    for name in spaces:
+        e = space(run.data, name)
+        words = measures.spread(e, count)
+        y = []
+        for x in epsilons:
+            m = MultivariateLaplace(e, x, seed=SEED)
+            f = run.step(partial(measures.counted, m, words, DRAWS), "means", name, x, count)
+            y.append(f["mean_n"])
+            cells[x].append(f"{f['mean_n']:.0f} ± {1.96 * f['error_n']:.0f}, {f['mean_s']:.0f} ± "
+                            f"{1.96 * f['error_s']:.0f}, {f['max_n']:.0f} [{f['low_n']:.0f}, "
+                            f"{f['high_n']:.0f}]")  # fmt: skip
+        table.lines[name] = Line(epsilons, y)
+        m = MultivariateLaplace(e, 5.0, seed=SEED)
+        kept = run.step(partial(_largest, m, words), "calibrated", name, count)
+        promised.append(f"{kept:.2f} ({name})")
+    for x, row in cells.items():
+        claim = "worst N_w ≤ 500, worst S_w ≥ 300" if x in PUBLISHED["worst N_w"][0] else "–"
+        table.add(f"{x:g}", *row, claim)
+    table.notes += [
+        f"{count} words of each, spread evenly over the vocabulary. *{PAPERS}*: {SUBSET}. The "
+        "fewer words, the more often each comes back, so the whole has a smaller N_w. Intervals: "
+        "of means over words, of the worst N_w over draws (Clopper-Pearson).",
+        "The largest ε at which all of these words keep the published calibration (worst N_w at "
+        f"most 500, worst S_w at least 300), published 5 for 50 dimensions: {', '.join(promised)}.",
+        "The published figures 3 and 4 are curves; no numbers are read off them here.",
+    ]
     return table
 
 
@@ -270,8 +321,81 @@ def figure_5(run: Run) -> Table:
     return table
 
 
+# Figure 5's answers.
+
+PASSAGE, PASSAGES = 20, 5
+"""Words of a passage, and passages of a text: the first asks, the others answer."""
+RANKED = [f"{measure} by {by}" for by in ("words", "vectors") for measure in ("MAP", "MRR")]
+
+
+def _passages(texts: list[str]) -> tuple[list[str], list[str], NDArray[np.bool_]]:
+    """What is asked of each text, what may answer, and which answers are of the text."""
+    asked, answers, of = [], [], []
+    for text in texts:
+        words = text.lower().split()[: PASSAGE * PASSAGES]
+        first, *others = (" ".join(words[i : i + PASSAGE]) for i in range(0, len(words), PASSAGE))
+        if others:
+            of += [len(asked)] * len(others)
+            asked.append(first)
+            answers += others
+    return asked, answers, np.array(of) == np.arange(len(asked))[:, None]
+
+
+def _answered(m: Mechanism | None, e: Embedding, texts: list[str]) -> dict[str, list[float]]:
+    """How well the answers of each text are found by what `m` makes of its question."""
+    asked, answers, own = _passages(texts)
+    asked = asked if m is None else m.privatize(asked)
+    by_words = TfidfVectorizer(sublinear_tf=True).fit(answers)
+    found = []
+    for read in (lambda t: by_words.transform(t).toarray(), MeanVectors(e)):
+        found += measures.ranked(normalize(read(asked)) @ normalize(read(answers)).T, own)
+    return {key: values.tolist() for key, values in zip(RANKED, found, strict=True)}
+
+
+def figure_5_answers(run: Run) -> Table:
+    e = space(run.data, PAPERS)
+    texts = run.data.news("test").some(run.of(500, 100)).texts
+    table = Table(
+        f"WSDM'20 figure 5, finding answers: private questions to plain answers, {PAPERS}",
+        ["ε", "mean N_w", *(f"{key} [95%]" for key in RANKED)],
+        ylabel="mean over the questions",
+    )  # fmt: skip
+    epsilons = run.of([5.0, 10.0, 15.0, 20.0, 30.0], [5.0, 30.0])
+    lines: dict[str, list[Interval]] = {key: [] for key in RANKED}
+    for epsilon in (None, *epsilons):
+        m = None if epsilon is None else MultivariateLaplace(e, epsilon, seed=SEED)
+        found = run.step(partial(_answered, m, e, texts), "answers", epsilon or "plain", len(texts))
+        cells = []
+        for key in RANKED:
+            values = np.array(found[key])
+            cells.append(Interval(float(values.mean()),
+                                  *measures.resampled(values, np.ones(len(values)))))  # fmt: skip
+        same = 1.0 if m is None else run.step(partial(measures.unchanged, m), "N_w 300", epsilon)
+        table.add("none" if epsilon is None else f"{epsilon:g}", f"{same:.3f}", *map(str, cells))
+        if epsilon is not None:
+            for key, cell in zip(RANKED, cells, strict=True):
+                lines[key].append(cell)
+    for key, line in lines.items():
+        table.line(key, epsilons, line)
+    asked, answers, own = _passages(texts)
+    chance = measures.ranked(np.random.default_rng(SEED).random(own.shape), own)
+    table.notes += [
+        f"News stand for InsuranceQA: of {len(asked)} texts of "
+        f"Reuters C50 the first {PASSAGE} words ask, and the next {PASSAGES - 1} passages of "
+        f"{PASSAGE} words answer, among {len(answers):,} of all texts. Answers are ranked by the "
+        "cosine of TF-IDF of words or of mean vectors; nothing is learned. In any order the MAP is "
+        f"{chance[0].mean():.3f}, the MRR {chance[1].mean():.3f}. Intervals: bootstrap over the "
+        "questions, one draw each.",
+        f"*{PAPERS}*: {SUBSET}. The published curves are of another task; no numbers are read off "
+        "them here.",
+    ]
+    return table
+
+
 # Tables 3 and 4.
 
+AUDIT = ("AUC", "precision", "recall", "accuracy by user")
+"""As `UserAudit` has them."""
 AUC = {23.0: 0.36}
 AUC_SOURCE = (
     "WSDM'20 tables 3 and 4: an AUC of 0.36 at ε = 23, rising to 0.98; an LSTM, search logs, other "
@@ -294,8 +418,10 @@ def _audits(
     for trial in range(trials):
         rng = np.random.default_rng([SEED, trial])
         target, members = (rng.permutation(len(users)) % 2 == 0 for _ in range(2))
-        private = plain if mechanism is None else [
-            [mechanism.privatize_ids(run) for run in runs] for runs in plain]  # fmt: skip
+        # A model learns from its members alone.
+        private = [runs if mechanism is None or not member else
+                   [mechanism.privatize_ids(run) for run in runs]
+                   for runs, member in zip(plain, members, strict=True)]  # fmt: skip
         learn: Any = NextWord
         if epochs:
             learn = partial(networks.NextWordLstm, epochs=epochs, seed=trial)
@@ -314,9 +440,10 @@ def _first(runs: list[NDArray[np.uint32]], words: int) -> list[NDArray[np.uint32
     return found
 
 
-def tables_3_4(run: Run, lstm: bool) -> Table:
+def tables_3_4(run: Run, lstm: bool = False, name: str = STANDARD) -> Table:
     """The auditor of next-word models; authors stand for the paper's users."""
-    e, trials = run.data.glove(), run.of(3 if lstm else 5, 2 if lstm else 3)
+    wide = name == PAPERS
+    e, trials = space(run.data, name), run.of(3 if lstm or wide else 5, 2 if lstm else 3)
     users: dict[str, list[str]] = {}
     for part in (run.data.news("train"), run.data.mails("large", "train")):
         for text, author in zip(*part, strict=True):
@@ -328,28 +455,31 @@ def tables_3_4(run: Run, lstm: bool) -> Table:
     words, epochs = (run.of(500, 60), run.of(10, 1)) if lstm else (1_000_000, 0)
     model = "an LSTM" if lstm else "a model of word pairs"
     table = Table(
-        f"WSDM'20 tables 3 and 4: whose texts {model} learned from, {len(texts)} users",
-        ["ε", "AUC [95%]", "precision [95%]", "recall [95%]", "published AUC"],
+        f"WSDM'20 {f'table 4, {name}' if wide else 'tables 3 and 4'}: whose texts {model} learned "
+        f"from, {len(texts)} users",
+        ["ε", *(f"{key} [95%]" for key in AUDIT), "published AUC"],
         ylabel="AUC of the auditor",
-        picture_alone=True,
+        picture_alone=lstm,
     )  # fmt: skip
     if lstm and not networks.INSTALLED:
         table.notes.append(f"Not computed: {networks.MISSING}.")
         return table
     full = [2.0, 5.0, 8.0, 23.0] if lstm else [2.0, 5.0, 8.0, 12.0, 17.0, 23.0]
+    full = [5.0, 12.0, 23.0] if wide else full
     epsilons = run.of(full, [2.0] if lstm else [2.0, 23.0])
     line = []
     for epsilon in (*epsilons, None):
         m = None if epsilon is None else MultivariateLaplace(e, epsilon, seed=SEED)
         made = partial(_audits, m, e, texts, trials=trials, words=words, epochs=epochs)
-        found = run.step(made, "auditor", epsilon or "plain", trials, len(texts), words, epochs)
-        auc, precision, recall = (over_trials([f[i] for f in found], reused=1.0, within=(0.0, 1.0))
-                                  for i in range(3))  # fmt: skip
+        asked = (trials, len(texts), words, epochs)
+        found = run.step(made, "auditor", name, epsilon or "plain", *asked)
+        told = [over_trials([f[i] for f in found], reused=1.0, within=(0.0, 1.0))
+                for i in range(len(AUDIT))]  # fmt: skip
         claim = AUC.get(epsilon or 0.0)
-        table.add("plain text" if epsilon is None else f"{epsilon:g}", str(auc), str(precision),
-                  str(recall), "–" if claim is None else f"{claim:.2f}")  # fmt: skip
+        table.add("plain text" if epsilon is None else f"{epsilon:g}", *map(str, told),
+                  "–" if claim is None else f"{claim:.2f}")  # fmt: skip
         if epsilon is not None:
-            line.append(auc)
+            line.append(told[0])
     table.line("measured", epsilons, line)
     table.published("published", AUC)
     about = (
@@ -359,14 +489,16 @@ def tables_3_4(run: Run, lstm: bool) -> Table:
         if lstm
         else "The model counts word pairs; the paper's is an LSTM, which learns less by heart."
     )
-    if lstm:
-        table.notes.append(f"{trials} trials, with the texts and the auditor of the pairs. {about}")
+    if lstm or wide:
+        table.notes.append(f"{trials} trials, with the texts and the auditor of the pairs. {about}"
+                           + f" *{name}*: {SUBSET}. Published: {AUC_SOURCE}." * wide)  # fmt: skip
         return table
     table.notes += [
         f"Authors of Reuters C50 and of PAN11's large set with at least {least} texts, as many of "
         f"each, cut at 2,000 characters. {trials} trials: half of the users are the target's, half "
-        "the shadow's; half of each are members. Chance is 0.5 for AUC, precision and recall. "
-        "Intervals: Student's, widened because trials share users.",
+        "the shadow's; half of each are members. Chance is 0.5. *Accuracy*: the share of users of "
+        "whom the auditor says rightly whether they are members. Intervals: Student's, widened "
+        "because trials share users.",
         "The auditor (Song and Shmatikov 2019) reads the ranks of a user's next words, as they "
         f"were written, and learns from the shadow model by logistic regression. {about} An AUC "
         "below 0.5 is that of answers which are reversed: 0.36 is 0.64, read the other way.",
@@ -377,8 +509,11 @@ def tables_3_4(run: Run, lstm: bool) -> Table:
 
 TABLES: dict[str, Experiment] = {
     "fig2": figure_2,
+    "fig3-4": figures_3_4,
     "table1": table_1,
     "fig5": figure_5,
-    "tables3-4": partial(tables_3_4, lstm=False),
+    "fig5-answers": figure_5_answers,
+    "tables3-4": tables_3_4,
+    "table4": partial(tables_3_4, name=PAPERS),
     "tables3-4-lstm": partial(tables_3_4, lstm=True),
 }

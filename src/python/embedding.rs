@@ -224,6 +224,47 @@ impl PyEmbedding {
         })
     }
 
+    /// Two embeddings on the words that both have, so that they can be compared (WSDM'20).
+    ///
+    /// Parameters
+    /// ----------
+    /// a, b : Embedding
+    ///     The embeddings; their dimensions and metrics may differ.
+    ///
+    /// Returns
+    /// -------
+    /// a, b : Embedding
+    ///     The same words in the order of `a`, each with its own vectors and metric.
+    ///
+    /// Raises
+    /// ------
+    /// ParameterError
+    ///     They have no word in common.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import fastdx
+    /// >>> a = fastdx.Embedding(["cat", "dog", "cow"], [[0.0], [1.0], [3.0]])
+    /// >>> b = fastdx.Embedding(["cow", "hen", "cat"], [[0.0, 1.0], [1.0, 0.0], [0.0, 3.0]])
+    /// >>> both = fastdx.Embedding.common(a, b)
+    /// >>> both[0].words == both[1].words == ("cat", "cow")
+    /// True
+    /// >>> [e.distance("cat", "cow") for e in both]
+    /// [3.0, 2.0]
+    #[staticmethod]
+    fn common(py: Python<'_>, a: &Self, b: &Self) -> PyResult<(Self, Self)> {
+        let (a, b) = (&*a.inner, &*b.inner);
+        let both = |word: &&str| b.vocabulary().id(word).is_some();
+        let words: Vec<&str> = a.vocabulary().iter().filter(both).collect();
+        if words.is_empty() {
+            return Err(Error::parameter("b", "a word in common with a", "none").into());
+        }
+        let (a, b) = run(py, false, |_| {
+            Ok((a.of_words(&words)?, b.of_words(&words)?))
+        })?;
+        Ok((a.into(), b.into()))
+    }
+
     /// All words, in the order of their ids.
     #[getter]
     fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

@@ -210,9 +210,18 @@ impl Embedding {
     /// # Errors
     /// [`Error::Parameter`] for a `count` of 0.
     pub fn first(&self, count: usize) -> Result<Self> {
-        let count = count.min(self.len());
-        let vocabulary = Vocabulary::new(self.vocabulary.iter().take(count))?;
-        let vectors = self.vectors[..count * self.dim].to_vec();
+        let words: Vec<&str> = self.vocabulary.iter().take(count).collect();
+        self.of_words(&words)
+    }
+
+    /// Returns an embedding of some of the words, in the order given.
+    ///
+    /// # Errors
+    /// [`Error::UnknownWord`] for a word that is not there; the errors of [`Vocabulary::new`].
+    pub fn of_words(&self, words: &[&str]) -> Result<Self> {
+        let vocabulary = Vocabulary::new(words)?;
+        let ids: Result<Vec<u32>> = words.iter().map(|w| self.vocabulary.require(w)).collect();
+        let vectors = self.vectors_of(&ids?).concat();
         Self::new(vocabulary, vectors, self.dim, self.metric)
     }
 

@@ -227,9 +227,10 @@ def test_the_auditor_convicts_a_leak_and_is_at_chance_on_noise() -> None:
     target, members = (rng.permutation(400) % 2 == 0 for _ in range(2))
     plain, noise = users(400, 2), users(400, 3)
     leak = audit_users(plain, plain, members, target, 500)
-    assert leak.auc > 0.99 and leak.precision > 0.95 and leak.recall > 0.95
-    # The standard deviation of an AUC of about 100 against 100 is 0.041.
-    assert abs(audit_users(plain, noise, members, target, 500).auc - 0.5) < 5.5 * 0.041
+    assert leak.auc > 0.99 and min(leak.precision, leak.recall, leak.accuracy) > 0.95
+    # The standard deviation of an AUC of about 100 against 100 is 0.041, of the accuracy 0.035.
+    chance = audit_users(plain, noise, members, target, 500)
+    assert abs(chance.auc - 0.5) < 5.5 * 0.041 and abs(chance.accuracy - 0.5) < 5.5 * 0.035
     with pytest.raises(fastdx.ParameterError, match="shadow"):
         audit_users(plain, plain, target, target, 500)
     with pytest.raises(fastdx.ParameterError, match="private"):

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +20,12 @@ from experiments import (
     readable,
     reading,
     tables,
+    wsdm20,
 )
 from experiments.__main__ import PAPERS
+from sklearn.metrics import label_ranking_average_precision_score
 
-from fastdx import Embedding, Tem
+from fastdx import Embedding, MultivariateLaplace, Tem
 from fastdx.channel import Channel, NgramPrior
 from fastdx.lab.evaluation import audit_users, classify_nearest
 from helpers import ROOT
@@ -143,6 +146,82 @@ def test_attackers_of_bags_convict_and_are_at_chance() -> None:
     named = classify_nearest(post19.bags_of(E, LEAK.privatize(texts.texts)), attackers.known,
                              known.labels, E, 3)  # fmt: skip
     assert sum(a == b for a, b in zip(named, texts.labels, strict=True)) > 60
+
+
+def test_ranks_of_answers_are_those_of_scikit_learn() -> None:
+    rng = np.random.default_rng(1)
+    scores, relevant = rng.normal(size=(60, 30)), rng.random((60, 30)) < 0.2
+    relevant[:, 7] = True
+    precision, reciprocal = measures.ranked(scores, relevant)
+    assert precision.mean() == pytest.approx(
+        label_ranking_average_precision_score(relevant, scores)
+    )
+    best = np.where(relevant, scores, -np.inf).max(axis=1)
+    assert reciprocal == pytest.approx(1 / (1 + (scores > best[:, None]).sum(axis=1)))
+
+
+def test_answers_are_found_where_all_is_released_and_nowhere_else() -> None:
+    texts = [" ".join(WORDS[2 * i : 2 * i + 2] * 50) for i in range(50)]
+    plain, leak, noise = (wsdm20._answered(m, E, texts) for m in (None, LEAK, UNIFORM))
+    for key in wsdm20.RANKED:
+        assert plain[key] == leak[key] == pytest.approx([1.0] * 50), key
+        # 50 numbers from 0 to 1 of a mean below 0.1: by Hoeffding 0.48 has a probability of 1e-6.
+        assert np.mean(noise[key]) < 0.48, key
+
+
+def test_audits_learn_from_what_is_released() -> None:
+    rng = np.random.default_rng(4)
+    texts = [[" ".join(rng.choice(WORDS, 80))] for _ in range(80)]
+    audit = partial(wsdm20._audits, e=E, users=texts, trials=4, words=10**6, epochs=0)
+    plain, noise = (np.mean([[found.auc, found.accuracy] for found in audit(m)], axis=0)
+                    for m in (None, MultivariateLaplace(E, 1e-4, seed=1)))  # fmt: skip
+    # Of an AUC of 20 against 20 the standard deviation is 0.092, of the accuracy 0.079; 4 trials.
+    assert plain.min() > 0.9 and abs(noise - 0.5).max() < 5.2 * 0.046
+
+
+def test_few_authors_of_long_texts_are_found_and_lost() -> None:
+    mails, names = labelled(400, 8, 2), [f"kind {k}" for k in range(8)]
+    texts = icdm19._joined(mails, names)
+    assert len(texts.texts) == 80 and len(icdm19._joined(mails, names[:3]).texts) == 30
+    first = [t for t, name in zip(*mails, strict=True) if name == names[0]][: icdm19.JOINED]
+    assert texts.texts[0] == "\n".join(first) and texts.labels[:10] == [names[0]] * 10
+    attack = icdm19._Attacker(labelled(120, 8, 1), icdm19.PROFILE, 20, 1.0)
+    assert icdm19._named(None, attack, texts) > 70 and icdm19._named(LEAK, attack, texts) > 70
+    # 80 tries at 1/8, as above.
+    assert icdm19._named(UNIFORM, attack, texts) < 28
+
+
+def test_pairs_of_sentences_are_told_apart_by_their_words_alone() -> None:
+    known, asked = labelled(400, 4, 1), labelled(400, 4, 2)
+    pairs = icdm19._pairs(known.labels, 100, np.random.default_rng(1))
+    alike = [known.labels[i] == known.labels[j] for i, j in pairs]
+    assert alike == [True, False] * 50 and all(i != j for i, j in pairs)
+
+    def told(m: Tem) -> tuple[float, float]:
+        made = m.privatize(known.texts), m.privatize(asked.texts)
+        rng = np.random.default_rng(2)
+        return icdm19._alike(made, (known.labels, asked.labels), E, 1000, rng)
+
+    accuracy, pearson = told(LEAK)
+    assert accuracy > 0.65 and pearson > 0.35
+    # About 400 texts: five standard deviations.
+    accuracy, pearson = told(UNIFORM)
+    assert abs(accuracy - 0.5) < 0.13 and abs(pearson) < 0.25
+
+
+@pytest.mark.parametrize("installed", [False, *([True] if post19.FASTTEXT else [])])
+def test_fasttext_names_topics_of_bags_that_tell_them(
+    installed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(post19, "FASTTEXT", installed)
+    known, asked = labelled(400, 4, 1), labelled(200, 4, 2)
+    judge = post19.FastText(known.texts, known.labels)
+    bags = post19.bags_of(E, asked.texts)
+    plain, kept, noise = (post19._topics({"it": judge}, bags, asked.labels, E, epsilon)
+                          for epsilon in (None, 1e4, 1e-4))  # fmt: skip
+    assert plain == kept and plain["it"] > 160 and plain["stay"] == 1
+    # 200 tries at 1/4: 83 hits or more have a probability below 1e-6.
+    assert noise["it"] < 83 and noise["stay"] < 0.5
 
 
 def test_what_is_said_is_true_where_all_is_released() -> None:

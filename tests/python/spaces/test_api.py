@@ -76,6 +76,20 @@ def test_distances_and_nearest_words(metric: str) -> None:
         assert np.allclose(all_distances[row], d, rtol=1e-6, atol=1e-7)
 
 
+def test_the_common_words_of_two_embeddings_keep_their_own_vectors() -> None:
+    rng = np.random.default_rng(1)
+    a = Embedding([f"w{i}" for i in range(30)], rng.normal(size=(30, 3)))
+    b = Embedding([f"w{i}" for i in range(49, 9, -2)], rng.random((20, 5)) / 9, metric="poincare")
+    both = Embedding.common(a, b)
+    assert both[0].words == both[1].words == tuple(f"w{i}" for i in range(11, 30, 2))
+    for e, found in zip((a, b), both, strict=True):
+        assert found.metric == e.metric
+        assert np.array_equal(found.vectors, e.vectors[e.ids(found.words)])
+    assert Embedding.common(b, a)[0].words == both[0].words[::-1]
+    with pytest.raises(fastdx.ParameterError, match=r"^b must be a word in common with a"):
+        Embedding.common(a, Embedding(["x"], [[1.0]]))
+
+
 def test_the_default_embedding() -> None:
     e = Embedding.default()
     assert (len(e), e.dim, e.metric) == (20_000, 50, "euclidean")

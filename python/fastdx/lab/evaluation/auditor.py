@@ -38,6 +38,8 @@ class UserAudit(NamedTuple):
     """The share of true members among the users that the auditor calls members."""
     recall: float
     """The share of the true members that the auditor calls members."""
+    accuracy: float
+    """The share of the users of whom the auditor tells rightly whether they are members."""
 
 
 class Model(Protocol):
@@ -152,7 +154,7 @@ def audit_users(
     Returns
     -------
     UserAudit
-        AUC, precision and recall of the auditor's answers about the target's users.
+        AUC, precision, recall and accuracy of the auditor's answers about the target's users.
 
     Raises
     ------
@@ -188,4 +190,5 @@ def audit_users(
         float(roc_auc_score(hidden, judge.predict_proba(asked)[:, 1])),
         float(precision_score(hidden, said, zero_division=0.0)),
         float(recall_score(hidden, said)),
+        float((said == hidden).mean()),
     )
