@@ -2,7 +2,7 @@
 
     python benches/languages.py
 
-Texts have words by 1/(rank + 2.7). The first pass draws 300,000 words of which none was drawn
+Texts have words by 1/(rank + 2.7). The first pass draws 200,000 words of which none was drawn
 before; *again* is the sixth. Memory is what a process has grown by after the six: lists, rows and
 tables. In brackets: the speed as a part of the uniform Tem's at the same ε.
 """
@@ -18,7 +18,7 @@ from common import by_rank, embedding, processor_time, seconds
 
 from fastdx import Embedding, Tem
 
-WORDS = 300_000
+WORDS = 200_000
 EPSILON = 2.6
 
 
