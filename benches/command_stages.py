@@ -61,7 +61,7 @@ def main() -> None:
     tem = fastdx.Tem(epsilon=3.0, exclude="offensive")
 
     def draw() -> int:
-        drawing = Drawing(tem, None, whole=False)
+        drawing = Drawing(tem, whole=False)
         for batch in batches:
             batch.draw(drawing)
         return drawing.counts["words"]

@@ -134,7 +134,7 @@ def _table(title: str, found: list[tuple[str, dict[str, float]]]) -> Table:
 
 def frequencies(run: Run) -> Table:
     """Total variation from the words that were written."""
-    size, most = run.of(SIZE, 1000), run.of(20_000, 1500)
+    size, most = run.of(SIZE, 400), run.of(20_000, 500)
     found = []
     for policy in POLICIES:
         make = partial(_found, run.data, policy, builtin(size), most)
@@ -148,7 +148,7 @@ def _epsilon_of(kind: str, space: Embedding, bits: float) -> float:
 
 def elsewhere(run: Run) -> Table:
     """The same on an embedding of 300 dimensions, at given bits a word."""
-    size, most = run.of(SIZE, 1000), run.of(20_000, 1500)
+    size, most = run.of(SIZE, 400), run.of(20_000, 500)
     space, found = first(run.data.minilm(300, size), size), []
     for kind, bits in ELSEWHERE:
         find = partial(_epsilon_of, kind, space, bits)
@@ -190,7 +190,7 @@ def _groups(
 
 def reviews(run: Run, apart: float = 1.0) -> Table:
     """Two groups of reviews: which words differ."""
-    size, most = run.of(SIZE, 1000), run.of(20_000, 1500)
+    size, most = run.of(SIZE, 400), run.of(20_000, 500)
     table = Table(
         f"Good reviews less bad ones, shares of words in ten thousand, {size:,} words",
         ["word", "true", *(str(p) for p in _COMPARED)],

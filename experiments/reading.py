@@ -127,7 +127,7 @@ class _Measures:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.size, self.count = run.of(SIZE, 1000), run.of(SENTENCES, 30)
+        self.size, self.count = run.of(SIZE, 300), run.of(SENTENCES, 10)
         self.levels = run.of(LEVELS, LEVELS[1:])
 
     def of(self, name: str, own: bool, epsilon: float) -> list[dict[str, Any]]:

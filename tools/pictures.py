@@ -35,7 +35,7 @@ COLORS = {
 INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
 SHOWN = (
     "1,000,000 Zipf ids, first call", "1,000,000 Zipf ids, warm", "TEM, a word", "TEM, 200 words",
-    "Tem, 200 words", "MADLIB", "MultivariateLaplace", "SanText", "CusText", "lists of 256",
+    "Tem, 200 words", "MADLIB", "MultivariateLaplace", "SanText", "lists of 256",
     "load GloVe text",
 )  # fmt: skip
 """How the rows of docs/speed.md begin that are shown."""

@@ -36,13 +36,19 @@ def run(paper: str, folder: Path | None = None) -> tables.Run:
     return tables.Run(data.Sample(), paper, quick=True, folder=folder)
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Steps that several tables share are made once."""
+    return tmp_path_factory.mktemp("steps")
+
+
 @pytest.mark.parametrize(
     ("paper", "table"), [(name, t) for name, paper in PAPERS.items() for t in paper.TABLES]
 )
-def test_every_table_is_made(paper: str, table: str, tmp_path: Path) -> None:
+def test_every_table_is_made(paper: str, table: str, kept: Path, tmp_path: Path) -> None:
     if table == "tables3-4-lstm" and not networks.INSTALLED:
         pytest.skip(networks.MISSING)
-    done = run(paper)
+    done = run(paper, kept)
     made = PAPERS[paper].TABLES[table](done)
     assert made.rows and all(len(row) == len(made.header) for row in made.rows)
     text = made.markdown()
