@@ -2,9 +2,9 @@
 
     python benches/languages.py
 
-Texts have words by 1/(rank + 2.7). The first pass draws 200,000 words of which none was drawn
-before; *again* is the sixth. Memory is what a process has grown by after the six: lists, rows and
-tables. In brackets: the speed as a part of the uniform Tem's at the same ε.
+Texts have words by 1/(rank + 2.7). The first pass draws words of which none was drawn before;
+*again* is the sixth. Memory is what a process has grown by after the six: lists, rows and tables.
+In brackets: the speed as a part of the uniform Tem's at the same ε.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from common import by_rank, embedding, processor_time, seconds
 
 from fastdx import Embedding, Tem
 
-WORDS = 200_000
 EPSILON = 2.6
 
 
@@ -27,30 +26,40 @@ def resident() -> float:
     return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * 4096 / 1e6
 
 
-def measure(size: str, language: str) -> None:
+def measure(size: str, words: int, language: str) -> None:
     e = Embedding.default() if size == "built in" else embedding(*map(int, size.split("×")))
-    texts = by_rank(e.words, WORDS)
+    texts = by_rank(e.words, words)
     before = resident()
     tem = Tem(e, EPSILON, language=language, threads=1)
-    took = [processor_time(tem, texts) / WORDS for _ in range(6)]
+    took = [processor_time(tem, texts) / words for _ in range(6)]
     print(json.dumps([took[0], took[-1], resident() - before]))
 
 
 def main() -> None:
-    print("| space | base measure | first pass, a word | again, a word | memory |")
-    print("|---|---|---|---|---|")
+    print("| space | words a pass | base measure | first pass, a word | again, a word | memory |")
+    print("|---|---|---|---|---|---|")
     bases = ("uniform", "rank")
-    for size, languages in (("built in", (*bases, "frequency", "english")),
-                            ("100000×300", bases), ("400000×300", bases)):  # fmt: skip
+    for size, words, languages in (
+        ("built in", 200_000, (*bases, "frequency", "english")),
+        ("100000×300", 20_000, bases),
+        ("400000×300", 5_000, bases),
+    ):
         uniform: list[float] = []
         for language in languages:
-            row = subprocess.run([sys.executable, __file__, size, language], check=True,
+            row = subprocess.run([sys.executable, __file__, size, str(words), language], check=True,
                                  stdout=subprocess.PIPE)  # fmt: skip
             *took, memory = json.loads(row.stdout)
             uniform = uniform or took
             cells = (f"{seconds(t)} ({u / t:.2g} ×)" for t, u in zip(took, uniform, strict=True))
-            print(f"| {size} | {language} | {' | '.join(cells)} | {memory:.0f} MB |", flush=True)
+            print(
+                f"| {size} | {words:,} | {language} | {' | '.join(cells)} | {memory:.0f} MB |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
-    measure(*sys.argv[1:]) if sys.argv[1:] else main()
+    if sys.argv[1:]:
+        size, words, language = sys.argv[1:]
+        measure(size, int(words), language)
+    else:
+        main()
