@@ -3,8 +3,8 @@
     python examples/pictures.py docs/research
 
 It writes map.svg (the bound on the change by an output), law.svg (the outputs of a word), loss.svg
-(the changes by outputs, with the bound) and wall.svg (the bits that releases leave unknown). The
-colours are readable on light and dark pages.
+(the changes by outputs, with the bound), wall.svg (the bits that releases leave unknown) and
+disk.svg (a hierarchy in the Poincaré disk). The colours are readable on light and dark pages.
 """
 
 from __future__ import annotations
@@ -20,11 +20,25 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fastdx import Embedding, Tem
+from fastdx import Embedding, Tem, poincare
 from fastdx.channel import Channel
+from fastdx.lab import plots
 
 GREY, TEAL, ORANGE = "#808080", "#1a9e8f", "#d9822b"
 WORD, OTHER = "coffee", "tea"
+KINDS = {
+    "thing": ["animal", "plant", "artefact"],
+    "animal": ["mammal", "bird", "fish"],
+    "mammal": ["dog", "cat", "horse"],
+    "bird": ["owl", "duck"],
+    "fish": ["trout", "cod"],
+    "plant": ["tree", "flower"],
+    "tree": ["oak", "pine"],
+    "flower": ["rose", "lily"],
+    "artefact": ["vehicle", "tool"],
+    "vehicle": ["car", "boat"],
+    "tool": ["hammer", "saw"],
+}
 STYLE = {
     "svg.fonttype": "none",  # the page's letters: small files, and text that can be found
     "svg.hashsalt": "fastdx",  # the same file each time
@@ -118,6 +132,18 @@ def wall(axes: Axes, e: Embedding) -> None:
     axes.set_ylabel("bits of a word left open, at least")
 
 
+def hierarchy(axes: Axes) -> None:
+    """Draw a small hierarchy in the disk; it is trained on all pairs of a word and a kind of it."""
+    parents = {word: kind for kind, words in KINDS.items() for word in words}
+    pairs = []
+    for word in parents:
+        kind: str | None = word
+        while kind := parents.get(kind):  # type: ignore[arg-type]
+            pairs.append((word, kind))
+    trained = poincare.train(pairs, 2, epochs=60, negatives=5, seed=3, threads=1)
+    plots.disk(trained, parents.items(), KINDS, axes=axes).margins(0.15)
+
+
 def save(figure: Figure, path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path, transparent=True, metadata={"Date": None, "Creator": None})
@@ -142,6 +168,9 @@ def main() -> None:
         figure, axes = plt.subplots(figsize=(5.4, 4.6))
         wall(axes, e)
         save(figure, folder / "wall.svg")
+        figure, axes = plt.subplots(figsize=(5.4, 5.4))
+        hierarchy(axes)
+        save(figure, folder / "disk.svg")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import fastdx
 from fastdx import Embedding, MultivariateLaplace, Tem, calibration
 from fastdx.cli import main
 from fastdx.lab import attacks, comparison, plots, report
+from fastdx.lab.hyperbolic import distance
 from helpers.browser import BROWSER, dom
 from helpers.command import Command
 from helpers.laws import bits_of, law_of, zipf
@@ -180,3 +181,28 @@ def test_the_frontier_is_drawn() -> None:
     assert lines["k=5"].get_ydata().tolist() == [table["similarity"][2]]
     with pytest.raises(fastdx.ParameterError, match="judge"):
         plots.frontier(comparison.frontier(dict(pairs)))
+
+
+def test_the_disk_shows_edges_as_geodesics() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    words = ["thing", "animal", "plant", "oak"]
+    x = np.array([[0.0, 0.1], [0.7, 0.2], [-0.6, -0.3], [-0.5, -0.8]], np.float32)
+    space = Embedding(words, x, metric="poincare")
+    axes = plots.disk(space, [("animal", "thing"), ("oak", "animal")], ["oak"])
+    assert [label.get_text() for label in axes.texts] == ["oak"]
+
+    def excess(path: np.ndarray) -> float:
+        """How much longer the way by way of points of a path is than that between its ends."""
+        ends = (np.repeat(path[[end]], len(path), axis=0) for end in (0, -1))
+        by_way = sum(distance(end, path) for end in ends)
+        return float(np.max(by_way / distance(path[[0]], path[[-1]]) - 1))
+
+    for line, pair in zip(axes.lines[1:3], [(1, 0), (3, 1)], strict=True):
+        path = line.get_xydata()
+        assert np.allclose(path[[0, -1]], x[list(pair)], atol=1e-6) and abs(excess(path)) < 1e-6
+    liar = np.linspace(x[3], x[1], 50).astype(float)  # a straight line
+    assert excess(liar) > 0.01
+    for wrong in (small(), Embedding(words, np.pad(x, ((0, 0), (0, 1))), metric="poincare")):
+        with pytest.raises(fastdx.ParameterError, match="space"):
+            plots.disk(wrong)
