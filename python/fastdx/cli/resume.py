@@ -155,7 +155,9 @@ class Unfinished:
     @contextlib.contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """Yield the file, at its place; it gets its name if no exception is raised."""
-        made = os.open(self._part, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+        # A link in its place is not followed: its name can be known beforehand.
+        system = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+        made = os.open(self._part, os.O_RDWR | os.O_CREAT | system, 0o600)
         with open(made, "r+b") as self._out:  # noqa: PTH123 (a descriptor)
             self._out.truncate(self._bytes)
             self._out.seek(self._bytes)

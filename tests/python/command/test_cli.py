@@ -328,6 +328,10 @@ def test_a_stopped_run_goes_on_and_draws_no_text_twice(tmp_path: Path) -> None:
             "--mechanism", "laplace", "--allow-unchanged"]  # fmt: skip
     for more in (["--seed", "1"], ["--in-place"]):
         fails("--resume", *args, *more)
+    part.symlink_to(tmp_path / "elsewhere")  # by somebody who can write to the folder
+    fails(".out.csv.part", *args)
+    assert not (tmp_path / "elsewhere").exists()
+    part.unlink()
     main, side = pty.openpty()
     with subprocess.Popen([*FASTDX, *map(str, args)], stderr=side) as process:
         os.close(side)
