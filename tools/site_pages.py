@@ -12,6 +12,8 @@ import html
 import pkgutil
 import posixpath
 import re
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -195,9 +197,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     source = page.file.abs_src_path
     here = Path(source).resolve().relative_to(ROOT) if source else Path("docs") / page.file.src_uri
+    # A link's words may go on in the next line.
+    blocks = ((code, "\n".join(line for _, line in lines))
+              for code, lines in groupby(lines_of(markdown), key=itemgetter(0)))  # fmt: skip
     text = "\n".join(
-        line if in_code else LINK.sub(lambda m: linked(m, here, page.file.src_uri), line)
-        for in_code, line in lines_of(markdown)
+        block if code else LINK.sub(lambda m: linked(m, here, page.file.src_uri), block)
+        for code, block in blocks
     )
     text = PICTURE.sub(lambda m: pictured(m, here, page.file.src_uri), text)
     if page.file.src_uri.startswith("research/"):
