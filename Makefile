@@ -48,7 +48,7 @@ $(STAMP): $(VENV)/.made $(RUST_SOURCES) pyproject.toml
 	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile quick --locked --quiet
 	@touch $@
 
-# What is measured is what people install.
+# Benchmarks and figures use the build that people install.
 $(RELEASED): $(VENV)/.made $(RUST_SOURCES) pyproject.toml
 	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
 	@touch $(STAMP) $@

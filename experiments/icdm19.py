@@ -346,7 +346,7 @@ FEW = (3, 8, 14)
 JOINED = 5
 """Mails that make one text."""
 PROFILE = {"known": "mean", "weights": "log-idf"}
-"""What is chosen on the known mails of both sets."""
+"""The settings that are chosen on the known mails of both sets."""
 
 
 def _joined(mails: Labelled, authors: Sequence[str]) -> Labelled:

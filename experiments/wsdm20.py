@@ -329,7 +329,7 @@ RANKED = [f"{measure} by {by}" for by in ("words", "vectors") for measure in ("M
 
 
 def _passages(texts: list[str]) -> tuple[list[str], list[str], NDArray[np.bool_]]:
-    """What is asked of each text, what may answer, and which answers are of the text."""
+    """Questions, one a text; the candidate answers; and which of them are of which text."""
     asked, answers, of = [], [], []
     for text in texts:
         words = text.lower().split()[: PASSAGE * PASSAGES]

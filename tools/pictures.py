@@ -42,7 +42,7 @@ SHOWN = (
 
 
 class Picture(NamedTuple):
-    """What a picture shows, in words too, and how it is drawn."""
+    """The numbers of a picture, its description, and the function that draws it."""
 
     numbers: dict[str, Any]
     alt: str
@@ -79,7 +79,7 @@ def use() -> Picture:
 
 
 def law() -> Picture:
-    """What a word becomes at several ε."""
+    """The shares of the word itself, of common words and of all others, at several ε."""
     shares = {}
     for epsilon in EPSILONS:
         tem = Tem(epsilon=epsilon, language="rank", exclude="offensive")

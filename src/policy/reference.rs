@@ -150,7 +150,7 @@ pub struct IndexSource {
 
 /// The format of a file of edges.
 pub(super) const EDGES: &str = "edges";
-/// What is said of a part that is neither in a file nor in memory.
+/// The error for a part that is neither in a file nor in memory.
 pub(super) const FINGERPRINT_ALONE: &str = "given, because its fingerprint alone is known";
 
 impl IndexSource {

@@ -57,7 +57,8 @@ class Bar:
         now = time.monotonic()
         if self.active and now - self.shown > 0.1:
             self.shown = now
-            worked, seconds = self.done - self._skipped, now - self.start
+            # A coarse clock may stand still after `skip`.
+            worked, seconds = self.done - self._skipped, max(now - self.start, 1e-3)
             line = f"{self.done / 1e6:.0f} MB, {worked / 1e6 / seconds:.1f} MB/s"
             if self.total:
                 left = _left(seconds, worked, self.total - self._skipped)

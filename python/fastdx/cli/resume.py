@@ -141,8 +141,8 @@ class Finished:
 class Unfinished:
     """An output that an interruption leaves as a hidden file beside it, and its place in the input.
 
-    Another run reads the batches before that place again, but neither draws nor writes them: each
-    text of the output is drawn once. What was drawn behind the place is cut off unread.
+    Another run reads the batches before that place again, but neither draws nor writes them.
+    Whatever was written after the place is cut off, and its texts are drawn again.
     """
 
     def __init__(self, finished: Finished, name: str, output: str) -> None:

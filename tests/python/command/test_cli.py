@@ -284,7 +284,7 @@ def test_a_closed_pipe_is_no_error(given: tuple[str, ...], unbuffered: str, tmp_
 
 
 def shown_until(main: int, sign: bytes) -> bytes:
-    """What a terminal shows until a sign stands there, or until nobody writes to it."""
+    """Return the text of a terminal up to a sign, or until nobody writes to it."""
     shown, end = b"", time.monotonic() + 60
     while sign not in shown and time.monotonic() < end:
         try:

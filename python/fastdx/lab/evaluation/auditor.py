@@ -39,7 +39,7 @@ class UserAudit(NamedTuple):
     recall: float
     """The share of the true members that the auditor calls members."""
     accuracy: float
-    """The share of the users of whom the auditor tells rightly whether they are members."""
+    """The share of the users whose membership the auditor judges rightly."""
 
 
 class Model(Protocol):
