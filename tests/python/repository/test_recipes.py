@@ -19,9 +19,7 @@ from helpers.service import built
 RECIPES = sorted((ROOT / "docs" / "recipes").glob("*.md"))
 PAGES = [*RECIPES, ROOT / "docs" / "command.md"]
 EXTRAS = {
-    "dataframe": ["pandas", "pyarrow"],
     "presidio": ["presidio_analyzer", "presidio_anonymizer", "spacy"],
-    "spark": ["pyspark", "pyarrow", "pandas"],
     "tickets": ["sklearn", "pandas"],
 }
 DRAW = re.compile(r"\bone draw\b", re.I)
@@ -93,7 +91,6 @@ def test_a_recipe_runs_and_prints_what_it_shows(path: Path, tmp_path: Path) -> N
         **os.environ,
         "PATH": os.pathsep.join([*search, os.environ["PATH"]]),
         "PYTHONPATH": str(Path(fastdx.__file__).parents[1]),
-        "PYSPARK_PYTHON": sys.executable,
     }
     done = subprocess.run(["bash", "-c", shell(found, own)], cwd=work, env=environment,
                           capture_output=True, text=True, check=False, timeout=600)  # fmt: skip
