@@ -399,7 +399,7 @@ impl PyEmbedding {
     ///
     /// The graph lives in memory: files and pickles do not hold it. Approximate search behind a
     /// noise mechanism costs no privacy and changes its law: see `search_quality`. On every vocabulary measured so far the exact search was faster than
-    /// a graph of the same recall wherever words change (docs/research/search.md).
+    /// a graph of the same recall wherever words change (docs/research/speed.md).
     ///
     /// Parameters
     /// ----------
