@@ -15,8 +15,8 @@ from fastdx import Embedding, Tem, from_spec
 from fastdx._core import RECOMMENDED_EPSILON, spec_keys
 from fastdx._types import Unchanged
 from fastdx.cli import policies
-from fastdx.cli.messages import CommandError, step
-from fastdx.exceptions import ParameterError
+from fastdx.cli.messages import CommandError, step, tell, width
+from fastdx.exceptions import FormatError, ParameterError
 from fastdx.mechanisms import MECHANISMS, Mechanism
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -34,7 +34,7 @@ class _Help(argparse.HelpFormatter):
     """
 
     def __init__(self, prog: str, short: str = "") -> None:
-        super().__init__(prog, width=_width() - 2)
+        super().__init__(prog, width=width() - 2)
         self._short = short.split()
 
     def add_usage(
@@ -54,16 +54,6 @@ class _Help(argparse.HelpFormatter):
         """Add the help of an option, unless it is left to ``--help-all``."""
         if not self._short or not action.option_strings or action.dest in self._short:
             super().add_argument(action)
-
-
-def _width() -> int:
-    """Return the columns of the terminal, as `shutil.get_terminal_size` finds them."""
-    with contextlib.suppress(KeyError, ValueError):
-        if (columns := int(os.environ["COLUMNS"])) > 0:
-            return columns
-    with contextlib.suppress(AttributeError, ValueError, OSError):
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
-    return 80
 
 
 class _HelpAll(argparse._HelpAction):

@@ -1,5 +1,6 @@
 """The command, as a shell user meets it."""
 
+import argparse
 import csv
 import gzip
 import io
@@ -14,6 +15,9 @@ import stat
 import subprocess
 import threading
 import time
+import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +25,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastdx
+from fastdx import cli
 from fastdx.budget import Ledger
 from helpers import ROOT
 from helpers.command import FASTDX, MAIN, Command, fails, peak, run
@@ -316,6 +321,47 @@ def test_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
         assert process.wait() == 0
     os.close(main)
     assert b"MB/s" in shown and b"came back unchanged" in shown
+
+
+@pytest.mark.parametrize(("args", "line"), [
+    (("calibrate",), "choosing ε"),
+    (("compare", "--mechanisms", "all"), "tem, "),
+    (("evaluate", "{texts}", "--no-network"), "words by themselves"),
+])  # fmt: skip
+def test_long_work_shows_its_steps_and_stops(
+    args: tuple[str, ...], line: str, tmp_path: Path
+) -> None:
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text('{"text": "coffee and tea for the two of us"}\n' * 60)
+    command = [*FASTDX, *(arg.format(texts=texts) for arg in args), "-o", str(tmp_path / "page")]
+    main, side = pty.openpty()
+    with subprocess.Popen(command, stderr=side, stdout=subprocess.DEVNULL) as process:
+        os.close(side)
+        assert line.encode() in shown_until(main, line.encode())
+        process.send_signal(signal.SIGINT)
+        shown = shown_until(main, b"never")
+        assert process.wait(60) == 130
+    os.close(main)
+    assert shown.rstrip().endswith(b"fastdx: interrupted") and b"Traceback" not in shown
+    assert list(tmp_path.iterdir()) == [texts]
+
+
+class _Finalised:
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("swallow", [_Finalised, partial(warnings.warn, "interrupted by user")])
+def test_an_interruption_that_others_swallow_is_raised_again(swallow: Callable[[], object]) -> None:
+    def work(_: object) -> None:
+        swallow()
+        time.sleep(10)
+        pytest.fail("not interrupted")
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with pytest.raises(KeyboardInterrupt):
+        cli._run(argparse.Namespace(run=work, command="try"))
+    signal.signal(signal.SIGINT, before)
 
 
 def test_a_stopped_run_goes_on_and_draws_no_text_twice(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import re
 import resource
 import shlex
 import signal
@@ -593,7 +594,11 @@ class TestWhatStays:
             deadline = time.monotonic() + 30
             while "12,345 words" not in shown.getvalue() and time.monotonic() < deadline:
                 time.sleep(0.01)
-        assert "thinking, 12,345 words" in shown.getvalue()
+            progress("trial 2", 0.5)
+            while "left" not in shown.getvalue() and time.monotonic() < deadline:
+                time.sleep(0.01)
+        lines = r"thinking, 12,345 words.*trial 2, \d+ s, 0 min \d+ s left"
+        assert re.search(lines, shown.getvalue())
         assert shown.getvalue().endswith("\r\x1b[K")
         shown = Terminal()
         monkeypatch.setattr("sys.stderr", shown)
