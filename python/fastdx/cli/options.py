@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
-import sys
-from collections.abc import Callable, Sequence
+import json
+import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -124,15 +123,14 @@ def _language(given: str) -> str | dict[str, str]:
 
 def _figures(option: str, given: str) -> dict[str, Any]:
     """Return the Spec's table for ``--numbers`` or ``--dates``."""
-    # The value of a key may be a comma: decimal=,
-    first, *rest = given.replace("decimal=','", "decimal=COMMA").replace(
-        "decimal=,", "decimal=COMMA").split(",")  # fmt: skip
+    # The value of a key may be a comma: decimal=, or decimal=','
+    first, *rest = re.split("(?<!=)(?<!='),", given)
     table: dict[str, Any] = {"epsilon": _number(first)}
     for part in rest:
         key, equals, value = part.partition("=")
         if not equals:
             raise CommandError(f"--{option} must be EPS or EPS,KEY=VALUE,…")
-        table[key.strip()] = "," if value == "COMMA" else _number(value)
+        table[key.strip()] = _number(value.strip("'"))
     return table
 
 
@@ -156,8 +154,8 @@ READING: tuple[Option, ...] = (
 
 GROUPS: dict[str, tuple[Option, ...]] = {
     "policy": (
-        Option("epsilon", "ε per unit of distance; without it the recommended policy for the "
-               "built-in English words is used", type=float),
+        Option("epsilon", "ε per unit of distance (default on the built-in words: "
+               f"{RECOMMENDED_EPSILON:g}, as recommended)", type=float),
         Option("certified", "--epsilon is the certified ε, which needs less noise; takes a while",
                   action="store_true"),
         Option("gamma", "distance beyond which all words are alike", type=float),
@@ -320,9 +318,11 @@ class MechanismOptions(NamedTuple):
         return cls(spec, quiet, None, recommended)
 
     @property
-    def policy(self) -> str | None:
-        """Which parts are as recommended and which are not, if the recommended policy is meant."""
-        return _recommended(self.spec) if self.recommended else None
+    def policy(self) -> str:
+        """A phrase about the policy: what of it is as recommended, or else its Spec."""
+        if self.recommended:
+            return _recommended(self.spec)
+        return f"the Spec of {self.file or 'the options'}: {json.dumps(self.spec)}"
 
     def make(self, *, pieces: bool = False) -> Mechanism:
         """Make the mechanism; `pieces` says that each of its calls gets the pieces of one text."""
@@ -333,8 +333,8 @@ class MechanismOptions(NamedTuple):
         with step(doing, quiet=self.quiet) as progress:
             make = made if self.file is None else from_spec
             mechanism = make(spec, progress=progress)
-        if self.policy is not None and not self.quiet:
-            print(f"fastdx: {self.policy}", file=sys.stderr)
+        if self.recommended:
+            tell(self.policy, quiet=self.quiet)
         return mechanism
 
 
@@ -393,14 +393,16 @@ def refuse_unchanged(mechanism: Mechanism, *, allowed: bool) -> None:
 
 
 def load(args: argparse.Namespace, path: str) -> Embedding:
-    """Load an embedding as the options say."""
-    return Embedding.load(
-        path,
-        format=args.embedding_format,
-        limit=args.limit,
-        metric=args.metric,
-        vocabulary=args.vocabulary,
-    )
+    """Load an embedding as the options say; for another file, say what it seems to be."""
+    try:
+        return Embedding.load(path, format=args.embedding_format, limit=args.limit,
+                              metric=args.metric, vocabulary=args.vocabulary)  # fmt: skip
+    except FormatError as e:
+        from fastdx.cli.formats import Opener, format_of
+
+        seems = format_of(path, Opener()).name
+        raise CommandError(f"{e}; the command reads an embedding or an index file here, and this "
+                           f"seems to be {seems}") from None  # fmt: skip
 
 
 def attacked_texts(path: str) -> tuple[list[str], list[str]]:
@@ -409,17 +411,6 @@ def attacked_texts(path: str) -> tuple[list[str], list[str]]:
     if len(lines) < 2:
         raise CommandError(f"{path}: --texts needs at least two lines, one text each")
     return lines[::2], lines[1::2]
-
-
-def known_words(name: str, words: Sequence[str], space: Any) -> list[str]:
-    """Return the words of a file that the vocabulary has, and say how many it has not."""
-    known = [word for word in words if word in space]
-    if not known:
-        raise CommandError(f"{name}: no word of it is in the vocabulary")
-    if len(known) < len(words):
-        print(f"{name}: {len(words) - len(known):,} of {len(words):,} words are not in the "
-              "vocabulary and left out", file=sys.stderr)  # fmt: skip
-    return known
 
 
 def shown_lists(tem: Tem) -> str:

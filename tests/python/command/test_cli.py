@@ -270,6 +270,9 @@ def test_convert_and_info(tmp_path: Path) -> None:
     assert e.words == ("cat", "dog") and e.vectors.tolist() == [[1, 2], [3, 4]]
     done = run("convert", glove, "-o", tmp_path / "m", "--metric", "manhattan", "--limit", "1")
     assert "1 words × 2, manhattan" in done.stderr
+    (tmp_path / "p.csv").write_text("id,text\n1,the coffee was cold\n")
+    said = "reads an embedding or an index file here, and this seems to be csv"
+    assert "coffee" not in fails(said, "info", tmp_path / "p.csv")
 
 
 @pytest.mark.parametrize("given", [("privatize", "--epsilon", "5", "-q"), ("--help",)])
@@ -346,12 +349,10 @@ def test_long_work_shows_its_steps_and_stops(
     assert list(tmp_path.iterdir()) == [texts]
 
 
-class _Finalised:
-    def __del__(self) -> None:
-        signal.raise_signal(signal.SIGINT)
-
-
-@pytest.mark.parametrize("swallow", [_Finalised, partial(warnings.warn, "interrupted by user")])
+@pytest.mark.parametrize("swallow", [
+    type("Finalised", (), {"__del__": lambda _: signal.raise_signal(signal.SIGINT)}),
+    partial(warnings.warn, "interrupted by user"),
+])  # fmt: skip
 def test_an_interruption_that_others_swallow_is_raised_again(swallow: Callable[[], object]) -> None:
     def work(_: object) -> None:
         swallow()
