@@ -105,16 +105,13 @@ class _Ended(BaseException):
 
 @contextmanager
 def _ending_signals() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into an exception, unless the process ignores or handles them.
-
-    Where a finaliser or a callback swallows such an exception, or that of Ctrl-C, it is raised
-    again.
-    """
+    """Turn SIGTERM and SIGHUP into an exception, unless the process ignores or handles them."""
 
     def end(number: int, _: FrameType | None) -> None:
         raise _Ended(number)
 
     def again(swallowed: Any) -> None:
+        # A finaliser or a callback, as JAX has, may swallow the exception of a signal.
         if isinstance(swallowed.exc_value, (KeyboardInterrupt, _Ended)):
             number = getattr(swallowed.exc_value, "number", signal.SIGINT)
             repeated.append(Timer(0.1, os.kill, [os.getpid(), number]))
