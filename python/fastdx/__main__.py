@@ -12,12 +12,16 @@ from fastdx._core import prepare_recommended
 def command() -> int:
     """Run the command with the arguments of the process; return its exit code."""
     given = sys.argv[1:]
-    if given[:1] == ["privatize"] and not _own_policy(given):
-        # A thread makes the words and their search, while the modules of the command are imported.
-        prepare_recommended()
-    from fastdx.cli import main
+    try:
+        if given[:1] == ["privatize"] and not _own_policy(given):
+            # A thread makes the words and their search, while the command's modules are imported.
+            prepare_recommended()
+        from fastdx.cli import main
 
-    code = main(given)
+        code = main(given)
+    except KeyboardInterrupt:  # also while modules are imported
+        print("fastdx: interrupted", file=sys.stderr)
+        code = 130
     # The operating system takes everything back. Without this, the interpreter would look through
     # all objects for cycles first.
     gc.freeze()

@@ -183,12 +183,22 @@ class Ledger:
         with self._connect() as db:
             return self._budget(db) or 0.0
 
+    def __repr__(self) -> str:
+        said = "cannot be read"
+        with suppress(FileError), self._connect() as db:
+            count = "SELECT COUNT(DISTINCT account), COUNT(*) FROM charges"
+            accounts, charges = db.execute(count).fetchone()
+            said = f"budget={self._budget(db):g}, {accounts} accounts, {charges} charges"
+        return f"Ledger({self.path!r}, {said})"
+
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
-        # One connection per call, so threads share none and a fork inherits none.
+        # One connection per call, so threads share none and a fork inherits none. A ledger that was
+        # removed is not made again, without its charges.
+        uri = f"{Path(self.path).as_uri()}?mode=rw"
         try:
             with closing(
-                sqlite3.connect(self.path, timeout=self.timeout, isolation_level=None)
+                sqlite3.connect(uri, timeout=self.timeout, isolation_level=None, uri=True)
             ) as db:
                 db.execute("PRAGMA synchronous=FULL")
                 yield db

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::defaults::{MIXING, TUNING, builtin_index, index_cover, index_exclusion};
+use super::defaults::{MIXING, TUNING, builtin_index, builtin_of, index_cover, index_exclusion};
 use super::reference::{EDGES, FINGERPRINT_ALONE};
-use super::{Built, Builtin, CoverSource, Exclude, IndexSource, Kind, Public, Reference, Spec};
+use super::{Built, CoverSource, Exclude, IndexSource, Kind, Public, Reference, Spec};
 use crate::cover::{Balance, Build, Cover};
 use crate::distance::search::{HnswParameters, Search};
 use crate::guarantee::Certificate;
@@ -89,10 +89,9 @@ impl Spaces {
                 self.open_file(path, &source, spec.verify != Some(false), control)?
             }
             (None, _, None) => {
-                let mut known = Builtin::ALL.into_iter().flat_map(builtin_index);
-                let meant = |index: &Index| Some(index.space().fingerprint()) == source.fingerprint;
                 let missing = || Error::parameter("space", FINGERPRINT_ALONE, "none");
-                known.find(meant).ok_or_else(missing)?
+                let known = source.fingerprint.and_then(builtin_of);
+                builtin_index(known.ok_or_else(missing)?)?
             }
         };
         if let Some(meant) = source.fingerprint {

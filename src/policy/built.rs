@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::defaults::{MIXING, TUNING, builtin_index, index_cover};
-use super::{Builtin, CoverSource, Exclude, IndexSource, Kind, Language, Public, Reference, Spec};
+use super::defaults::{MIXING, TUNING, builtin_of, index_cover};
+use super::{CoverSource, Exclude, IndexSource, Kind, Language, Public, Reference, Spec};
 use crate::cover::Cover;
 use crate::distance::search::Search;
 use crate::mechanism::Mechanism;
@@ -14,7 +14,6 @@ use crate::mechanism::tem::Truncation;
 use crate::support::error::Result;
 use crate::text::TextPrivatizer;
 use crate::words::index::Index;
-use crate::words::space::WordMetric;
 
 /// A built mechanism with its handling of text.
 #[derive(Clone)]
@@ -46,7 +45,7 @@ impl Built {
         let source = spec.index.get_or_insert_with(IndexSource::default);
         source.fingerprint = Some(print);
         if source.file.is_none() && source.builtin.is_none() {
-            source.builtin = builtin_of(&self.index);
+            source.builtin = builtin_of(print);
         }
         if !matches!(spec.exclude, Exclude::Offensive | Exclude::None) {
             spec.exclude = Exclude::of_ids(space.vocabulary(), &self.exclude);
@@ -181,19 +180,4 @@ impl Built {
     pub fn given(&self) -> &Spec {
         &self.spec
     }
-}
-
-/// The built-in embedding that an index is, if it is one.
-fn builtin_of(index: &Index) -> Option<Builtin> {
-    let Index::Embedding(embedding) = index else {
-        return None;
-    };
-    Builtin::ALL.into_iter().find(|&builtin| {
-        let Ok(Index::Embedding(known)) = builtin_index(builtin) else {
-            return false;
-        };
-        (known.len(), known.dim(), known.metric())
-            == (embedding.len(), embedding.dim(), embedding.metric())
-            && known.fingerprint() == embedding.fingerprint()
-    })
 }

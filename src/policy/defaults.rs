@@ -22,6 +22,13 @@ pub(super) fn builtin_index(builtin: Builtin) -> Result<Index> {
     Ok(Index::Embedding(Arc::new(embedding)))
 }
 
+/// The built-in embedding with a fingerprint, if there is one.
+pub(super) fn builtin_of(fingerprint: u64) -> Option<Builtin> {
+    Builtin::ALL.into_iter().find(|&builtin| {
+        builtin_index(builtin).is_ok_and(|index| index.space().fingerprint() == fingerprint)
+    })
+}
+
 /// The cover in an index file, unless all that it says is which words are never released.
 pub(super) fn index_cover(index: &Index) -> Option<Arc<Cover>> {
     stored(index).filter(|cover| !only_excludes(cover)).cloned()

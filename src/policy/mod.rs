@@ -37,6 +37,7 @@ pub use build::{Parts, Spaces};
 pub(crate) use build::{certified_law, fingerprint_of_rows};
 pub use built::Built;
 pub use card::{CARD, TOKENIZER};
+use defaults::builtin_of;
 pub use exclusion::{Exclude, exclusion};
 pub use keys::{KEYS, Key, Spec, Type};
 pub use language::{Language, Public};
@@ -147,7 +148,7 @@ impl Spec {
         if let Some(said) = said {
             let expected = format!(
                 "given with {said}: the recommended policy is a Tem with language=\"rank\" on the \
-                 built-in English words"
+                 built-in English words (fastdx calibrate finds the ε of another one)"
             );
             return Err(Error::parameter("epsilon", expected, "none"));
         }
@@ -280,12 +281,13 @@ impl Spec {
     }
 
     /// Returns the description without the paths of files that have fingerprints. Two descriptions
-    /// denote the same mechanism if these are equal.
+    /// denote the same mechanism if these are equal. A file of built-in words counts as built in.
     pub fn without_files(mut self) -> Self {
         if let Some(index) = &mut self.index
-            && index.fingerprint.is_some()
+            && let Some(fingerprint) = index.fingerprint
         {
             index.file = None;
+            index.builtin = index.builtin.or_else(|| builtin_of(fingerprint));
             (index.format, index.limit, index.vocabulary) = (None, None, None);
         }
         for reference in self.references() {

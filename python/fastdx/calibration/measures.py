@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -136,19 +136,18 @@ def statistics_at(
     *,
     eta: float = 0.05,
     progress: Callable[[int], object] | None = None,
-) -> list[Table]:
-    """Return `statistics` at several ε, without inputs and `near`; distances are computed once."""
+) -> Iterator[Table]:
+    """Yield `statistics` at several ε, without inputs and `near`; distances are computed once."""
     ids = measured_ids(mechanism, words)
     names = names_of(mechanism, ids)
     if not mechanism.has_law:
-        return [
-            statistics(mechanism.with_epsilon(epsilon), names, draws, eta=eta, inputs=False,
-                       progress=progress)
-            for epsilon in epsilons
-        ]  # fmt: skip
-    found = closed_forms(mechanism, ids, eta, 0, draws, epsilons, progress)
+        for epsilon in epsilons:
+            yield statistics(mechanism.with_epsilon(epsilon), names, draws, eta=eta, inputs=False,
+                             progress=progress)  # fmt: skip
+        return
     column = np.array(names, dtype=object)
-    return [_exact(column, len(mechanism.space), each) for each in found]
+    for found in closed_forms(mechanism, ids, eta, 0, draws, epsilons, progress):
+        yield _exact(column, len(mechanism.space), found)
 
 
 def _draws_for(half_width: float, confidence: float) -> int:

@@ -20,11 +20,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from threading import Timer
 from types import FrameType
 from typing import Any
 
 from fastdx import FastdxError, FastdxWarning, __version__
-from fastdx.cli.messages import CommandError
+from fastdx.cli.messages import CommandError, tell
 from fastdx.cli.options import Parser
 
 GROUPS = {
@@ -78,17 +79,16 @@ def overview() -> str:
 def parser(asked: str | None = None) -> Parser:
     """Return the parser of all commands.
 
-    If `asked` names a command, only its module is imported.
+    If an argument `asked` is given, only the module of the command that it names is imported.
     """
     made = Parser(
         prog="fastdx", description="Metric differential privacy for text.", examples=EXAMPLES
     )
     made.add_argument("--version", action="version", version=f"fastdx {__version__}")
-    modules = list(dict.fromkeys(COMMANDS.values()))
-    every = None
-    if asked in COMMANDS:
+    modules, every = list(dict.fromkeys(COMMANDS.values())), None
+    if asked is not None:
         # The usage line names all commands, although the parser has only one.
-        modules, every = [COMMANDS[asked]], f"{{{','.join(COMMANDS)}}}"
+        modules, every = [COMMANDS[c] for c in COMMANDS if c == asked], f"{{{','.join(COMMANDS)}}}"
     commands = made.add_subparsers(dest="command", required=True, metavar=every, action=_Commands)
     for module in modules:
         import_module(f"fastdx.cli.{module}").add(commands)
@@ -110,6 +110,17 @@ def _ending_signals() -> Iterator[None]:
     def end(number: int, _: FrameType | None) -> None:
         raise _Ended(number)
 
+    def again(swallowed: Any) -> None:
+        # A finaliser or a callback, as JAX has, may swallow the exception of a signal.
+        if isinstance(swallowed.exc_value, (KeyboardInterrupt, _Ended)):
+            number = getattr(swallowed.exc_value, "number", signal.SIGINT)
+            repeated.append(Timer(0.1, os.kill, [os.getpid(), number]))
+            repeated[-1].start()
+        else:
+            hook(swallowed)
+
+    repeated: list[Timer] = []
+    hook, sys.unraisablehook = sys.unraisablehook, again
     names = ("SIGTERM", "SIGHUP")
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     try:
@@ -122,6 +133,9 @@ def _ending_signals() -> Iterator[None]:
     try:
         yield
     finally:
+        sys.unraisablehook = hook
+        for timer in repeated:
+            timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -130,8 +144,8 @@ OUTPUTS = ("output", "report_file")
 """Options that name a file that is written. All other names of files are inputs."""
 
 
-def _refuse_own_input(args: argparse.Namespace) -> None:
-    """Refuse an output that is also an input: by the same path, another one, or a link."""
+def _check_outputs(args: argparse.Namespace) -> None:
+    """Refuse an output in no folder, and one that is also an input: by its path, or by a link."""
     values = vars(args)
     given = [
         Path(name)
@@ -140,15 +154,14 @@ def _refuse_own_input(args: argparse.Namespace) -> None:
         for name in (value if isinstance(value, list) else [value])
         if isinstance(name, str) and Path(name).is_file()
     ]
-    for option in OUTPUTS:
-        name = values.get(option)
+    for option, name in ((option, values.get(option)) for option in OUTPUTS):
         if not isinstance(name, str):
             continue
-        # evaluate writes a JSON file beside its page.
-        written = [p for p in (Path(name), Path(name).with_suffix(".json")) if p.is_file()]
-        if values["command"] != "evaluate":
-            written = [p for p in written if p == Path(name)]
-        replaced = any(p.samefile(other) for p in written for other in given)
+        written = [Path(name)]
+        written[0].absolute().parent.stat()
+        if values["command"] == "evaluate":  # it writes a JSON file beside its page
+            written.append(written[0].with_suffix(".json"))
+        replaced = any(p.samefile(other) for p in written if p.is_file() for other in given)
         if replaced and not values.get("in_place"):
             more = "; --in-place replaces it" if "in_place" in values else ""
             raise CommandError(f"{name} is an input, too, and would be replaced: "
@@ -156,7 +169,9 @@ def _refuse_own_input(args: argparse.Namespace) -> None:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"fastdx: warning: {message}", file=sys.stderr)
+    if "interrupted by user" in str(message):  # scikit-learn goes on after Ctrl-C
+        raise KeyboardInterrupt
+    tell(f"warning: {message}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -178,12 +193,9 @@ def _run(args: argparse.Namespace) -> int:
         with _ending_signals(), warnings.catch_warnings():
             warnings.showwarning = _show_warning
             warnings.simplefilter("default", FastdxWarning)
-            _refuse_own_input(args)
+            _check_outputs(args)
             args.run(args)
             sys.stdout.flush()
-    except KeyboardInterrupt:
-        print("fastdx: interrupted", file=sys.stderr)
-        return 130
     except _Ended as e:
         print(f"fastdx: ended by {signal.Signals(e.number).name}", file=sys.stderr)
         return 128 + e.number

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from typing import Any
 
 from fastdx.calibration.choice import MOST_UNCHANGED
 from fastdx.calibration.measures import SAMPLE
 from fastdx.channel import NgramPrior
-from fastdx.cli.messages import CommandError, tell
+from fastdx.cli.messages import CommandError, step
 from fastdx.cli.options import (
     COVER,
     LAW,
@@ -87,32 +86,28 @@ def add(commands: Commands) -> None:
 
 
 def _calibrate(args: argparse.Namespace) -> None:
-    # The search replaces this ε, but some noise mechanisms need one above a bound.
-    spec = {"mechanism": args.mechanism or "tem", **spec_of(args)}
-    if args.mechanism is None and "index" not in spec:
-        spec = RECOMMENDED | spec
-    mechanism = made({**spec, "epsilon": ANY})
-    space = mechanism.space
-    sample = args.sample
-    if sample is None:
-        sample = 1000 if mechanism.has_law else SAMPLE
     if (args.max_named is None) != (args.texts is None):
         raise CommandError("--max-named and --texts go together")
-    attacked: dict[str, Any] = {}
-    if args.texts is not None:
-        known, texts = attacked_texts(args.texts)
-        attacked = {"texts": texts, "model": NgramPrior.train(space, known)}
-    words = list(space.words)
-    if 0 < sample < len(words):
-        step = len(words) / sample
-        words = [words[int(i * step)] for i in range(sample)]
-
-    choice = report.write(
-        args.output, mechanism, max_unchanged=args.max_unchanged, min_outputs=args.min_outputs,
-        words=words, examples=args.example, sentence=args.sentence, draws=args.draws,
-        progress=partial(tell, quiet=args.quiet),
-        max_reidentified=args.max_reidentified, max_posterior=args.max_posterior,
-        prior="rank" if args.by_rank else None, max_bits=args.max_bits,
-        max_named=args.max_named, min_deniable=args.min_deniable, **attacked,
-    )  # fmt: skip
+    # The search replaces this ε, but some noise mechanisms need one above a bound.
+    spec = {"mechanism": args.mechanism or "tem", **spec_of(args), "epsilon": ANY}
+    if args.mechanism is None and "index" not in spec:
+        spec = RECOMMENDED | spec
+    with step("making the mechanism", quiet=args.quiet) as progress:
+        mechanism = made(spec)
+        words = list(mechanism.space.words)
+        usual = 1000 if mechanism.has_law else SAMPLE
+        sample = usual if args.sample is None else args.sample
+        if 0 < sample < len(words):
+            words = [words[i * len(words) // sample] for i in range(sample)]
+        attacked: dict[str, Any] = {}
+        if args.texts is not None:
+            known, texts = attacked_texts(args.texts)
+            attacked = {"texts": texts, "model": NgramPrior.train(mechanism.space, known)}
+        choice = report.write(
+            args.output, mechanism, max_unchanged=args.max_unchanged, min_outputs=args.min_outputs,
+            words=words, examples=args.example, sentence=args.sentence, draws=args.draws,
+            max_reidentified=args.max_reidentified, max_posterior=args.max_posterior,
+            prior="rank" if args.by_rank else None, max_bits=args.max_bits, progress=progress,
+            max_named=args.max_named, min_deniable=args.min_deniable, **attacked,
+        )  # fmt: skip
     print(choice)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fastdx import Embedding, Tem
 from fastdx._shared.replace import open_output
 from fastdx.channel import NgramPrior
-from fastdx.cli.messages import CommandError, tell
+from fastdx.cli.messages import CommandError, step, tell
 from fastdx.cli.options import (
     Commands,
     attacked_texts,
@@ -108,11 +107,8 @@ def _read(args: argparse.Namespace) -> None:
     args.sentences = lines_of(args.sentences) if args.sentences else SENTENCES
     args.judge = Embedding.load(args.judge) if args.judge else None
     args.texts = attacked_texts(args.texts) if args.texts else None
-    if args.exclude not in ("none", "offensive"):
-        args.exclude = Path(args.exclude)
-    elif args.exclude == "none":
-        args.exclude = None
-    args.tell = partial(tell, quiet=args.quiet)
+    words = {"none": None, "offensive": "offensive"}
+    args.exclude = words.get(args.exclude, Path(args.exclude))
 
 
 def _compare(args: argparse.Namespace) -> None:
@@ -120,9 +116,10 @@ def _compare(args: argparse.Namespace) -> None:
         for name in family_names():
             print(f"{name:22}{description(name)}")
         return
-    _read(args)
-    e = load(args, args.embedding) if args.embedding else Embedding.default()
-    page = "\n".join(_page(args, args.mechanisms, e)) + "\n"
+    with step("reading the words", quiet=args.quiet) as args.progress:
+        _read(args)
+        e = load(args, args.embedding) if args.embedding else Embedding.default()
+        page = "\n".join(_page(args, args.mechanisms, e)) + "\n"
     with open_output(args.output, []) as out:
         out.write(page.encode())
 
@@ -153,33 +150,28 @@ def _page(options: argparse.Namespace, names: list[str] | str, e: Embedding) -> 
     """Yield the lines of the page."""
     judge = options.judge
     few, which = _few(options, e)
-    options.tell(which)
     lost: list[tuple[str, str]] = []
 
     def left_out(name: str, why: str) -> None:
-        options.tell(f"left out: {name}: {why}")
+        tell(f"left out: {name}: {why}", quiet=options.quiet)
         lost.append((name, why))
 
     made = families(few, names, left_out=left_out)
     yield f"# {len(made)} mechanisms compared on {len(few):,} words\n"
     yield f"{which}; {few.metric} metric, {few.dim} dimensions.\n"
-    if options.bits is not None:
-        yield (
-            "Each mechanism has the largest ε at which a release tells no more than "
-            f"{options.bits:g} bits about a word. The row says so if there is no such ε, or if the "
-            "law cannot be computed.\n"
-        )
-    elif options.named is None:
+    if options.bits is None and options.named is None:
         yield (
             f"Each mechanism has ε = {options.epsilon:.4g} in its own unit. Equal numbers in "
             "different units are not equal protection: compare *bits a word*, *named* and the "
             "computed columns.\n"
         )
     else:
-        yield (
-            "Each mechanism has the largest ε at which the attacker names no more than "
-            f"{options.named:.1%} of the words. The row says so if there is no such ε.\n"
+        bound = (
+            f"a release tells no more than {options.bits:g} bits about a word"
+            if options.named is None
+            else f"the attacker names no more than {options.named:.1%} of the words"
         )
+        yield f"Each mechanism has the largest ε at which {bound}. The row says if it has none.\n"
     by = "another embedding"
     if judge is None:
         by = "the mechanisms' own embedding, which flatters those that use its distances (--judge)"
@@ -212,7 +204,7 @@ def _page(options: argparse.Namespace, names: list[str] | str, e: Embedding) -> 
     if options.texts is not None:
         known, attacked = options.texts
         at |= {"texts": attacked, "model": NgramPrior.train(few, known)}
-    for line in compare(made, judge=judge or few, progress=options.tell, **at):
+    for line in compare(made, judge=judge or few, progress=options.progress, **at):
         yield "| " + " | ".join(line.cells()) + " |"
         if line.made is not None:
             drawing[line.name] = drawn(line.made)

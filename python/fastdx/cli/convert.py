@@ -29,7 +29,7 @@ def add(commands: Commands) -> None:
 
     p = commands.add_parser(
         "info",
-        description="Print the words, dimension, metric and lists of an embedding file.",
+        description="Print the words, dimension, metric and lists of an embedding or index file.",
         examples="  fastdx info glove.fdx",
     )
     p.add_argument("input", metavar="FILE")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from fastdx.channel import Channel
 from fastdx.cli.drawing import texts_of
 from fastdx.cli.formats import FORMATS, Opener
-from fastdx.cli.messages import Bar, CommandError, step
-from fastdx.cli.options import Commands, known_words, lines_of, load, show_text, words_options
+from fastdx.cli.messages import CommandError, step, tell
+from fastdx.cli.options import Commands, lines_of, load, show_text, words_options
 from fastdx.counts import Estimator, Share
 from fastdx.exceptions import ParameterError
 
@@ -50,10 +50,10 @@ def add(commands: Commands) -> None:
 
 
 def _counts(args: argparse.Namespace) -> None:
-    lexicons = {name: _lexicon(name) for name in args.lexicon}
     channel = _channel(args)
+    lexicons = {name: _lexicon(name, channel.mechanism.space) for name in args.lexicon}
     estimator = Estimator(channel)
-    opener = Opener(Bar(None, quiet=True))
+    opener = Opener()
     for name in args.files:
         try:
             for _, texts in texts_of(name, args.format, args.column, opener):
@@ -62,8 +62,7 @@ def _counts(args: argparse.Namespace) -> None:
         except ParameterError as e:
             raise CommandError(f"{name}: {e}") from None
     found: list[tuple[str, Share]] = []
-    for name, words in lexicons.items():
-        known = known_words(name, words, channel.mechanism.space)
+    for name, known in lexicons.items():
         with step("choosing scores"):
             found.append((name, estimator.share(known, args.confidence)))
             if args.each:
@@ -73,22 +72,26 @@ def _counts(args: argparse.Namespace) -> None:
 
 def _channel(args: argparse.Namespace) -> Channel:
     """Make the channel from the card that is named, or from that of the first file."""
-    card = Path(args.card if args.card is not None else args.files[0])
-    if args.card is None and args.files[0] == "-":
+    card = args.card or args.files[0]
+    if card == "-":
         raise CommandError("standard input needs --card FILE")
     space = None
     if args.embedding:
         with step("loading the words"):
             space = load(args, args.embedding)
-    return Channel.load(card, space)
+    return Channel.load(Path(card), space)
 
 
-def _lexicon(name: str) -> list[str]:
-    """Read a file with one word per line."""
+def _lexicon(name: str, space: Any) -> list[str]:
+    """Return the words of a file that the vocabulary has, and say how many it has not."""
     words = list(dict.fromkeys(lines_of(name)))
-    if not words:
-        raise CommandError(f"{name}: the file has no words")
-    return words
+    known = [word for word in words if word in space]
+    if not known:
+        raise CommandError(f"{name}: no word of it is in the vocabulary")
+    if len(known) < len(words):
+        tell(f"{name}: {len(words) - len(known):,} of {len(words):,} words are not in the "
+             "vocabulary and left out")  # fmt: skip
+    return known
 
 
 def _show(
@@ -108,5 +111,5 @@ def _show(
     print(f"{estimator.documents:,} documents, {estimator.words:,} words; intervals of "
           f"{args.confidence:.0%} with the bias")  # fmt: skip
     if any(s.bias > abs(s.value) for _, s in found):
-        print("fastdx: a bias exceeds its share: under this mechanism no number of documents is "
-              "enough (fastdx.counts.plan)", file=sys.stderr)  # fmt: skip
+        tell("a bias exceeds its share: under this mechanism no number of documents is enough "
+             "(fastdx.counts.plan)")  # fmt: skip

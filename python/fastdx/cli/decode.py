@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastdx import Embedding, WordGraph
 from fastdx._core import open_space
 from fastdx._shared.replace import open_output
 from fastdx.cli.drawing import texts_of
 from fastdx.cli.formats import Opener, format_named
-from fastdx.cli.messages import Bar, CommandError, step, tell
+from fastdx.cli.messages import CommandError, step, tell
 from fastdx.cli.options import (
     Commands,
     MechanismOptions,
@@ -36,8 +35,8 @@ OUTPUTS = ("text", "jsonl", "html")
 VIEWS = ("likely", "certain", "marginals", "sample")
 
 EXAMPLES = """
-  fastdx decode private.txt --epsilon 2.66
-  fastdx decode private.txt --channel private.channel.json --prior english.ngrams --view certain
+  fastdx decode private.txt
+  fastdx decode private.txt --channel private.txt --prior english.ngrams --view certain
   fastdx decode private.jsonl --column text --channel card.json --to html -o read.html
 """
 
@@ -54,8 +53,8 @@ def add(commands: Commands) -> None:
     )
     p.add_argument("files", nargs="*", metavar="FILE", help="released texts: one text per file, or "
                    "records with --column; by default standard input")  # fmt: skip
-    p.add_argument("--channel", metavar="CARD", help="a channel card (see Channel.card); it "
-                   "replaces all options of the mechanism except --embedding")  # fmt: skip
+    p.add_argument("--channel", metavar="CARD", help="a channel card, or a release beside it; "
+                   "it replaces all options of the mechanism except --embedding")  # fmt: skip
     p.add_argument("--prior", metavar="FILE", help="a model that NgramPrior.save wrote; by default "
                    "bigrams of English if they are built in, else frequencies by rank")  # fmt: skip
     p.add_argument("--view", choices=VIEWS, default="likely", help="likely: the likeliest text; "
@@ -99,14 +98,11 @@ def _decode(args: argparse.Namespace) -> None:
         # The statement of the last text, with the mean over all texts.
         mean = right / total if total else float("nan")
         guarantee = str(replace(posterior.guarantee, right=mean))
-    lines = "".join(f"{part}\n" for part in parts)
-    out = page(parts, guarantee) if args.to == "html" else lines
-    if args.output is None:
-        sys.stdout.write(out)
-    else:
-        with open_output(args.output, args.files) as file:
-            file.write(out.encode("utf-8"))
-    if args.to != "html" and guarantee:
+    html = args.to == "html"
+    out = page(parts, guarantee) if html else "".join(f"{part}\n" for part in parts)
+    with open_output(args.output, args.files) as file:
+        file.write(out.encode())
+    if guarantee and not html:
         print(guarantee, file=sys.stderr)
 
 
@@ -133,10 +129,8 @@ def _channel(args: argparse.Namespace) -> Channel:
         mechanism = MechanismOptions.of(args).make()
         return Channel.of(mechanism)
     refuse_beside(args, "--channel", "--embedding")
-    space: Embedding | WordGraph | None = None
-    if args.embedding is not None:
-        space = open_space(args.embedding, True, False)
-    return Channel.load(Path(args.channel).read_text("utf-8"), space)
+    space = None if args.embedding is None else open_space(args.embedding, True, False)
+    return Channel.load(Path(args.channel), space)
 
 
 def _prior(args: argparse.Namespace, channel: Channel) -> NgramPrior:
@@ -154,7 +148,7 @@ def _prior(args: argparse.Namespace, channel: Channel) -> NgramPrior:
 
 def _texts(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """Yield each text with its place."""
-    opener = Opener(Bar(None, quiet=True))
+    opener = Opener()
     for name in args.files or ["-"]:
         format = None if format_named(name) else "text" if args.column is None else "jsonl"
         batches = texts_of(name, format, args.column, opener)

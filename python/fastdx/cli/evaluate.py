@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from functools import partial
 
 import numpy as np
 
-from fastdx._shared import LEAST_TEXTS
 from fastdx.cli import labelled, policies
 from fastdx.cli.formats import FORMATS
-from fastdx.cli.messages import CommandError, tell
+from fastdx.cli.messages import CommandError, step
 from fastdx.cli.options import (
     Commands,
     MechanismOptions,
@@ -103,10 +101,10 @@ def _judged(args: argparse.Namespace) -> Mechanism | dict[str, Mechanism]:
 def _evaluate(args: argparse.Namespace) -> None:
     if args.sample < 0:
         raise CommandError(f"--sample must be at least 0, got {args.sample}")
+    if args.output.lower().endswith(".json"):
+        raise CommandError("--output must name the page: the JSON file is written beside it")
     rows, left_out = labelled.read(args)
     rows = _drawn(rows, args.sample, args.split_seed)
-    if len(rows) < LEAST_TEXTS:
-        raise CommandError(f"an evaluation needs at least {LEAST_TEXTS} texts, got {len(rows)}")
     try:
         from fastdx.lab.evaluation import evaluate
     except ImportError:
@@ -117,13 +115,13 @@ def _evaluate(args: argparse.Namespace) -> None:
     def column(name: str | None) -> list[str] | None:
         return None if name is None else [row[name] for row in rows]
 
-    found = evaluate(
-        judged, [row[args.text_column] for row in rows], labels=column(args.label_column),
-        authors=column(args.author_column), trials=args.trials, attacked=args.attacked,
-        seed=args.split_seed, network=not args.no_network,
-        progress=partial(tell, quiet=args.quiet),
-        command=shlex.join(["fastdx", *sys.argv[1:]]),
-    )  # fmt: skip
+    with step(quiet=args.quiet) as progress:
+        found = evaluate(
+            judged, [row[args.text_column] for row in rows], labels=column(args.label_column),
+            authors=column(args.author_column), trials=args.trials, attacked=args.attacked,
+            seed=args.split_seed, network=not args.no_network, progress=progress,
+            command=shlex.join(["fastdx", *sys.argv[1:]]),
+        )  # fmt: skip
     if left_out:
         found.notes.append(f"{left_out:,} records without text, label or author were left out.")
     if not isinstance(judged, Mechanism):

@@ -10,12 +10,12 @@ from typing import Any
 from fastdx.cli.formats import Choice, Opener, format_of
 from fastdx.cli.formats.base import column_of
 from fastdx.cli.formats.delimited import Delimited, TabSeparated
-from fastdx.cli.formats.opening import cut
+from fastdx.cli.formats.opening import Lines
 from fastdx.cli.formats.parquet import opened
-from fastdx.cli.messages import Bar, CommandError
+from fastdx.cli.messages import CommandError
 
 LONGEST_BYTES = 64 << 20
-"""The most bytes of a line. The whole file is in memory."""
+"""The most bytes of a line of CSV. The whole file is in memory."""
 
 
 def read(args: argparse.Namespace) -> tuple[list[dict[str, str]], int]:
@@ -24,7 +24,7 @@ def read(args: argparse.Namespace) -> tuple[list[dict[str, str]], int]:
     columns = [name for name in names if name is not None]
     if len(set(columns)) < len(columns):
         raise CommandError("--text-column, --label-column and --author-column must differ")
-    opener = Opener(Bar(None, True), args.encoding)
+    opener = Opener(encoding=args.encoding)
     rows, left_out = [], 0
     for name in args.files:
         # The name or the content of each file decides, if no format is given.
@@ -76,28 +76,19 @@ def _records(
                     yield f"{name}, line {line}", dict(zip(header, row, strict=True))
         return
     with opener.open(name) as source:
-        blocks = cut(source, name, 1 << 20, longest=LONGEST_BYTES, hint="")
-        if kind == "jsonl":
-            for block in blocks:
-                yield from _json_lines(name, block.text(name), block.line)
-            return
-        text = "".join(block.text(name) for block in blocks)
+        text = Lines(source.read(), 1, 0).text(name)
     # A .json file may also hold one object per line.
-    if text.lstrip().startswith("{"):
-        yield from _json_lines(name, text, 1)
+    if kind == "jsonl" or text.lstrip().startswith("{"):
+        for number, written in enumerate(text.split("\n"), 1):
+            if written.strip():
+                at = f"{name}, line {number}"
+                yield _object(at, _parsed(at, written))
         return
     every = _parsed(name, text)
     if not isinstance(every, list):
         raise CommandError(f"{name}: not an array of JSON objects")
     for number, record in enumerate(every, 1):
         yield _object(f"{name}, record {number}", record)
-
-
-def _json_lines(name: str, text: str, first: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(text.split("\n"), first):
-        if line.strip():
-            at = f"{name}, line {number}"
-            yield _object(at, _parsed(at, line))
 
 
 def _parsed(at: str, text: str) -> Any:

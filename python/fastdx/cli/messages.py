@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeAlias
 
 
@@ -21,24 +22,38 @@ class CommandError(Exception):
         self.shown = shown
 
 
-def tell(line: str, *, quiet: bool = False) -> None:
-    """Print a line on the standard error, unless quiet."""
-    if not quiet:
-        print(f"fastdx: {line}", file=sys.stderr)
-
-
 Progress: TypeAlias = Callable[[int], object]
 """A function that is called with the number of bytes of input just read."""
 
 
+CLEAR = "\r\x1b[K"
+"""Removes the line of a terminal."""
+
+
+def tell(line: str, *, quiet: bool = False) -> None:
+    """Print a line on the standard error, unless quiet; it replaces a line of progress."""
+    if not quiet:
+        print(f"{CLEAR if sys.stderr.isatty() else ''}fastdx: {line}", file=sys.stderr)
+
+
+def width() -> int:
+    """Return the columns of the terminal, as `shutil.get_terminal_size` finds them."""
+    with suppress(KeyError, ValueError):
+        if (columns := int(os.environ["COLUMNS"])) > 0:
+            return columns
+    with suppress(AttributeError, ValueError, OSError):
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    return 80
+
+
 def _line(text: str) -> None:
     """Show a line in place of the previous one."""
-    print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+    print(f"{CLEAR}{text}", end="", file=sys.stderr, flush=True)
 
 
-def _left(seconds: float, done: int, total: int) -> str:
-    """Return how long the rest takes, if it goes on as what is done."""
-    left = round(seconds * max(total - done, 0) / done) if done else 0
+def _left(seconds: float) -> str:
+    """Return a phrase about the time left."""
+    left = round(max(seconds, 0))
     return f", {left // 60} min {left % 60} s left"
 
 
@@ -60,8 +75,8 @@ class Bar:
             # A coarse clock may stand still after `skip`.
             worked, seconds = self.done - self._skipped, max(now - self.start, 1e-3)
             line = f"{self.done / 1e6:.0f} MB, {worked / 1e6 / seconds:.1f} MB/s"
-            if self.total:
-                left = _left(seconds, worked, self.total - self._skipped)
+            if self.total and worked:
+                left = _left(seconds * (self.total - self.done) / worked)
                 line = f"{self.done / self.total:4.0%} {line}{left}"
             _line(line)
 
@@ -84,17 +99,24 @@ LATE_SECONDS = 0.5
 
 @contextmanager
 def step(
-    what: str, total: int | None = None, *, quiet: bool = False
-) -> Iterator[Callable[[int], None]]:
+    what: str = "", total: int | None = None, *, quiet: bool = False
+) -> Iterator[Callable[..., None]]:
     """Show that a step runs, if it takes long; on a terminal only.
 
-    Yields a function that a step may call with the number of words done, of `total` ones.
+    Yields a function that takes the number of words done, of `total` ones; or the line of the next
+    step and the share of the work before it, None if what comes next is not known.
     """
-    done = 0
+    start = begun = time.monotonic()
+    line, whole = what, 0.0
 
-    def progress(count: int) -> None:
-        nonlocal done
-        done = count
+    def progress(done: int | str, before: float | None = None) -> None:
+        nonlocal line, whole, begun
+        if isinstance(done, str):
+            line, share = done, before or 0.0
+            begun = time.monotonic() if before is None else begun
+        else:
+            line, share = f"{what}, {done:,} words", done / total if total else 0.0
+        whole = (time.monotonic() - begun) / share if share else 0.0
 
     if quiet or not sys.stderr.isatty():
         yield progress
@@ -102,14 +124,13 @@ def step(
     ended = threading.Event()
 
     def show() -> None:
-        start, frame = time.monotonic(), 0
-        pause = LATE_SECONDS
+        frame, pause = 0, LATE_SECONDS
         while not ended.wait(pause):
             pause, frame = 0.1, frame + 1
-            count = f", {done:,} words" if done else ""
-            seconds = time.monotonic() - start
-            left = _left(seconds, done, total) if total else ""
-            _line(f"{FRAMES[frame % len(FRAMES)]} {what}{count}, {seconds:.0f} s{left}")
+            now = time.monotonic()
+            time_said = f", {now - start:.0f} s{_left(begun + whole - now) if whole else ''}"
+            shown = line[: width() - len(time_said) - 3]
+            _line(f"{FRAMES[frame % len(FRAMES)]} {shown}{time_said}")
         if pause != LATE_SECONDS:
             _line("")
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
-import sys
-from collections.abc import Callable, Sequence
+import json
+import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -15,8 +14,8 @@ from fastdx import Embedding, Tem, from_spec
 from fastdx._core import RECOMMENDED_EPSILON, spec_keys
 from fastdx._types import Unchanged
 from fastdx.cli import policies
-from fastdx.cli.messages import CommandError, step
-from fastdx.exceptions import ParameterError
+from fastdx.cli.messages import CommandError, step, tell, width
+from fastdx.exceptions import FormatError, ParameterError
 from fastdx.mechanisms import MECHANISMS, Mechanism
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -34,7 +33,7 @@ class _Help(argparse.HelpFormatter):
     """
 
     def __init__(self, prog: str, short: str = "") -> None:
-        super().__init__(prog, width=_width() - 2)
+        super().__init__(prog, width=width() - 2)
         self._short = short.split()
 
     def add_usage(
@@ -54,16 +53,6 @@ class _Help(argparse.HelpFormatter):
         """Add the help of an option, unless it is left to ``--help-all``."""
         if not self._short or not action.option_strings or action.dest in self._short:
             super().add_argument(action)
-
-
-def _width() -> int:
-    """Return the columns of the terminal, as `shutil.get_terminal_size` finds them."""
-    with contextlib.suppress(KeyError, ValueError):
-        if (columns := int(os.environ["COLUMNS"])) > 0:
-            return columns
-    with contextlib.suppress(AttributeError, ValueError, OSError):
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
-    return 80
 
 
 class _HelpAll(argparse._HelpAction):
@@ -134,15 +123,14 @@ def _language(given: str) -> str | dict[str, str]:
 
 def _figures(option: str, given: str) -> dict[str, Any]:
     """Return the Spec's table for ``--numbers`` or ``--dates``."""
-    # The value of a key may be a comma: decimal=,
-    first, *rest = given.replace("decimal=','", "decimal=COMMA").replace(
-        "decimal=,", "decimal=COMMA").split(",")  # fmt: skip
+    # The value of a key may be a comma: decimal=, or decimal=','
+    first, *rest = re.split("(?<!=)(?<!='),", given)
     table: dict[str, Any] = {"epsilon": _number(first)}
     for part in rest:
         key, equals, value = part.partition("=")
         if not equals:
             raise CommandError(f"--{option} must be EPS or EPS,KEY=VALUE,…")
-        table[key.strip()] = "," if value == "COMMA" else _number(value)
+        table[key.strip()] = _number(value.strip("'"))
     return table
 
 
@@ -166,8 +154,8 @@ READING: tuple[Option, ...] = (
 
 GROUPS: dict[str, tuple[Option, ...]] = {
     "policy": (
-        Option("epsilon", "ε per unit of distance; without it the recommended policy for the "
-               "built-in English words is used", type=float),
+        Option("epsilon", "ε per unit of distance (default on the built-in words: "
+               f"{RECOMMENDED_EPSILON:g}, as recommended)", type=float),
         Option("certified", "--epsilon is the certified ε, which needs less noise; takes a while",
                   action="store_true"),
         Option("gamma", "distance beyond which all words are alike", type=float),
@@ -330,9 +318,11 @@ class MechanismOptions(NamedTuple):
         return cls(spec, quiet, None, recommended)
 
     @property
-    def policy(self) -> str | None:
-        """Which parts are as recommended and which are not, if the recommended policy is meant."""
-        return _recommended(self.spec) if self.recommended else None
+    def policy(self) -> str:
+        """A phrase about the policy: what of it is as recommended, or else its Spec."""
+        if self.recommended:
+            return _recommended(self.spec)
+        return f"the Spec of {self.file or 'the options'}: {json.dumps(self.spec)}"
 
     def make(self, *, pieces: bool = False) -> Mechanism:
         """Make the mechanism; `pieces` says that each of its calls gets the pieces of one text."""
@@ -343,8 +333,8 @@ class MechanismOptions(NamedTuple):
         with step(doing, quiet=self.quiet) as progress:
             make = made if self.file is None else from_spec
             mechanism = make(spec, progress=progress)
-        if self.policy is not None and not self.quiet:
-            print(f"fastdx: {self.policy}", file=sys.stderr)
+        if self.recommended:
+            tell(self.policy, quiet=self.quiet)
         return mechanism
 
 
@@ -403,14 +393,16 @@ def refuse_unchanged(mechanism: Mechanism, *, allowed: bool) -> None:
 
 
 def load(args: argparse.Namespace, path: str) -> Embedding:
-    """Load an embedding as the options say."""
-    return Embedding.load(
-        path,
-        format=args.embedding_format,
-        limit=args.limit,
-        metric=args.metric,
-        vocabulary=args.vocabulary,
-    )
+    """Load an embedding as the options say; for another file, say what it seems to be."""
+    try:
+        return Embedding.load(path, format=args.embedding_format, limit=args.limit,
+                              metric=args.metric, vocabulary=args.vocabulary)  # fmt: skip
+    except FormatError as e:
+        from fastdx.cli.formats import Opener, format_of
+
+        seems = format_of(path, Opener()).name
+        raise CommandError(f"{e}; the command reads an embedding or an index file here, and this "
+                           f"seems to be {seems}") from None  # fmt: skip
 
 
 def attacked_texts(path: str) -> tuple[list[str], list[str]]:
@@ -419,17 +411,6 @@ def attacked_texts(path: str) -> tuple[list[str], list[str]]:
     if len(lines) < 2:
         raise CommandError(f"{path}: --texts needs at least two lines, one text each")
     return lines[::2], lines[1::2]
-
-
-def known_words(name: str, words: Sequence[str], space: Any) -> list[str]:
-    """Return the words of a file that the vocabulary has, and say how many it has not."""
-    known = [word for word in words if word in space]
-    if not known:
-        raise CommandError(f"{name}: no word of it is in the vocabulary")
-    if len(known) < len(words):
-        print(f"{name}: {len(words) - len(known):,} of {len(words):,} words are not in the "
-              "vocabulary and left out", file=sys.stderr)  # fmt: skip
-    return known
 
 
 def shown_lists(tem: Tem) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fastdx import Embedding, WordGraph, from_spec
-from fastdx._core import open_space, read_policies, read_spec
+from fastdx import from_spec
+from fastdx._core import read_policies, read_spec
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import FastdxError
 from fastdx.mechanisms import Mechanism
@@ -56,23 +56,12 @@ def mechanisms(path: str, only: Iterable[str] = ()) -> dict[str, Mechanism]:
 
     Paths in the file are relative to its folder. Errors name the file, the policy and the key.
     """
-    from fastdx.engines._recipe import is_index  # which imports much
-
     _, named = _read(path)
-    # Policies on one index file share its memory.
-    spaces: dict[tuple[str, bool], Embedding | WordGraph] = {}
     made = {}
     for name in dict.fromkeys(only) or named:
         spec = _of(path, named, name).spec
-        index = spec.get("index", {})
         try:
-            space = None
-            if is_index(index):
-                key = (index["file"], spec.get("verify", True))
-                if key not in spaces:
-                    spaces[key] = open_space(*key, False)
-                space = spaces[key]
-            made[name] = from_spec(spec, space)
+            made[name] = from_spec(spec)
         except (FastdxError, OSError) as e:
             raise CommandError(f"{path}: policies.{name}: {e}") from None
     return made

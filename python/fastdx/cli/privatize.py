@@ -328,8 +328,6 @@ def _naming(output: str | None) -> Iterator[None]:
     """Add the output's name to errors of writing it."""
     try:
         yield
-    except BrokenPipeError:
-        raise
     except OSError as e:
         if e.errno is not None and e.filename is None:
             e.filename = output

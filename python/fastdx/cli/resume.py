@@ -30,14 +30,10 @@ class Hashed(io.RawIOBase):
 
     def __init__(self, out: BinaryIO) -> None:
         """Start with the bytes that the file has."""
-        from hashlib import sha256
-
         self._out = out
-        self._hash = sha256()
-        if out.tell():
+        if out.readable():
             out.seek(0)
-            while block := out.read(1 << 20):
-                self._hash.update(block)
+        self._hash = hash_of(out if out.readable() else io.BytesIO())
 
     def write(self, data: Any) -> int:
         """Write bytes and add them to the hash."""
@@ -52,18 +48,17 @@ class Hashed(io.RawIOBase):
     @property
     def sha256(self) -> str:
         """The hash of all bytes written, in hexadecimal."""
-        return self._hash.hexdigest()
+        return str(self._hash.hexdigest())
 
 
-def hash_of_file(path: str) -> str:
-    """Return the SHA-256 of a file."""
+def hash_of(file: Any) -> Any:
+    """Return the SHA-256 of a file, to which more can be added."""
     from hashlib import sha256
 
     digest = sha256()
-    with Path(path).open("rb") as f:
-        while block := f.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return digest
 
 
 class Finished:
@@ -102,7 +97,9 @@ class Finished:
         if not Path(output).exists():
             return False
         entry = self._entries.get(self._key(output), {})
-        self._check(entry, name, output, intact=entry.get("sha256") == hash_of_file(output))
+        with Path(output).open("rb") as file:
+            found = hash_of(file).hexdigest()
+        self._check(entry, name, output, intact=entry.get("sha256") == found)
         return True
 
     def _check(self, entry: dict[str, Any], name: str, output: str, *, intact: bool) -> None:

@@ -41,7 +41,7 @@ class Totals:
         self.charged: dict[str, float] = {}
 
 
-def report(args: argparse.Namespace, policy: str | None, word: Mechanism, total: Totals) -> None:
+def report(args: argparse.Namespace, policy: str, word: Mechanism, total: Totals) -> None:
     """Print or write counts, warnings about unprotected parts, and the guarantee."""
     warned = list(_warnings(word, total, show_text=args.show_text))
     if args.report:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from math import ceil, exp
 
 from fastdx import Tem
@@ -84,7 +83,7 @@ def _named(tem: Tem, words: list[str], released: str) -> None:
     """Print what a reader names who knows the mechanism and which words follow each other."""
     from fastdx.channel import Channel, NgramPrior
 
-    with step("reading the release as an attacker", quiet=not sys.stderr.isatty()):
+    with step("reading the release as an attacker"):
         found = Channel.of(tem).decode(released, NgramPrior.english())
         named = [found.top(i, 1)[0][0] for i in range(len(found))]
     if len(named) != len(words):

@@ -49,7 +49,7 @@ def write(
     sentence: str | None = None,
     draws: int = 1000,
     points: int = 13,
-    progress: Callable[[str], object] | None = None,
+    progress: Callable[[str, float | None], object] | None = None,
     **promise: Any,
 ) -> calibration.Choice:
     """Choose ε, measure the mechanism at several ε around it, and write the page.
@@ -75,7 +75,7 @@ def write(
     points : int, optional
         The number of ε on the slider, at least 3.
     progress : callable, optional
-        Called with a line about each step.
+        Called with a line about each step, and the share of the work before it, if that is known.
     **promise
         The promise, as for `calibration.choose_epsilon`: ``max_unchanged``, ``min_outputs``,
         ``max_reidentified``, ``max_posterior``, ``max_bits``, ``max_named``, ``texts``, ``model``.
@@ -86,8 +86,8 @@ def write(
         The chosen ε and the reason.
     """
     at_least("points", points, 3)
-    tell = progress or (lambda line: None)
-    tell("choosing ε")
+    tell = progress or (lambda line, share: None)
+    tell("choosing ε", None)
     names = None if words is None else list(words)
     choice = calibration.choose_epsilon(mechanism, words=names, draws=draws, prior=prior, **promise)
     epsilons = _grid(mechanism, choice.epsilon, points)
@@ -100,11 +100,13 @@ def write(
     written = _written(mechanism, sentence)
     attacked = {round(i) for i in np.linspace(0, len(epsilons) - 1, ATTACKED)}
     attacked.add(epsilons.index(choice.epsilon))
-    tell(f"measuring {len(epsilons)} ε from {epsilons[0]:.4g} to {epsilons[-1]:.4g}")
+    tell(f"measuring {len(epsilons)} ε from {epsilons[0]:.4g} to {epsilons[-1]:.4g}", None)
     steps = []
     tables = statistics_at(mechanism, epsilons, names, draws)
-    for number, (epsilon, table) in enumerate(zip(epsilons, tables, strict=True)):
-        at = mechanism.with_epsilon(epsilon)
+    long = attacked if mechanism.has_law else range(len(epsilons))
+    for number, epsilon in enumerate(epsilons):
+        tell(f"measuring ε = {epsilon:.4g}", sum(i < number for i in long) / len(long))
+        at, table = mechanism.with_epsilon(epsilon), next(tables)
         steps.append(
             {
                 "epsilon": epsilon,
@@ -123,7 +125,6 @@ def write(
                 "released": [at.privatize_tokens(written) for _ in range(RELEASES)],
             }
         )
-    tell("distances")
     most = len(mechanism.space) - 1
     ks = [k for k in (1, 5, 20, 100, 500) if k <= most]
     neighbours = neighbour_distances(mechanism, ks) if ks else np.zeros((1, 0))

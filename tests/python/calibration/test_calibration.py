@@ -265,6 +265,16 @@ class TestLedger:
         with pytest.raises(fastdx.FileError, match="nowhere"):
             Ledger(tmp_path / "nowhere" / "l.sqlite", 1.0)
 
+    def test_what_it_says_of_itself(self, tmp_path: Path) -> None:
+        ledger = Ledger(tmp_path / "l.sqlite", 30.0)
+        ledger.charge_all({"ann": 1.0, "bob": 2.0})
+        ledger.charge("ann", 3.0)
+        path = str(tmp_path / "l.sqlite")
+        assert repr(ledger) == f"Ledger({path!r}, budget=30, 2 accounts, 3 charges)"
+        for file in tmp_path.iterdir():
+            file.unlink()
+        assert repr(ledger) == f"Ledger({path!r}, cannot be read)" and not [*tmp_path.iterdir()]
+
     def test_bad_charges(self, tmp_path: Path) -> None:
         ledger = Ledger(tmp_path / "l.sqlite", 1.0)
         for amount in (-1.0, float("nan"), "1"):

@@ -114,6 +114,7 @@ def test_a_saved_policy_is_told_without_its_file(tmp_path: Path) -> None:
     Tem.recommended().save(tmp_path / "english.index")
     saved = Tem.load(tmp_path / "english.index", Tem.recommended().epsilon, language="rank")
     assert (saved.spec["cover"], saved.spec["exclude"]) == ("none", "offensive")
+    assert saved == Tem.recommended() and hash(saved) == hash(Tem.recommended())
     assert Channel.load(Channel.of(saved).card()).mechanism == Tem.recommended()
     made = Tem(E, 3.0, exclude=["w1"])
     made.save(tmp_path / "own.index")

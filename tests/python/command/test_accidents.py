@@ -116,6 +116,8 @@ def test_texts_of_another_language_warn_once() -> None:
             "at least 40 texts, got 2",
         ),
         (["convert", "{pointer}", "-o", "{page}"], "git lfs pull"),
+        (["evaluate", "{csv}", "-o", "{page}.json"], "--output must name the page"),
+        (["calibrate", "-o", "{page}/page.html"], "p.html: No such file or directory"),
     ],
 )
 def test_messages_of_the_command(

@@ -1,5 +1,6 @@
 """The command, as a shell user meets it."""
 
+import argparse
 import csv
 import gzip
 import io
@@ -14,6 +15,9 @@ import stat
 import subprocess
 import threading
 import time
+import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +25,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastdx
+from fastdx import cli
 from fastdx.budget import Ledger
 from helpers import ROOT
 from helpers.command import FASTDX, MAIN, Command, fails, peak, run
@@ -132,8 +137,8 @@ class TestRecommended:
         (["--embedding", "x.fdx"], "an index"), (["--mechanism", "laplace"], "this mechanism"),
     ])  # fmt: skip
     def test_it_has_no_other_mechanism_and_words(self, more: list[str], name: str) -> None:
-        done = run("privatize", *more, stdin="coffee", code=1)
-        assert f"--epsilon must be given with {name}: the recommended" in done.stderr
+        told = run("privatize", *more, stdin="coffee", code=1).stderr
+        assert f"--epsilon must be given with {name}: the rec" in told and "calibrate" in told
 
 
 def test_text_is_kept_byte_for_byte_between_words(tmp_path: Path, sure: list[str]) -> None:
@@ -265,6 +270,9 @@ def test_convert_and_info(tmp_path: Path) -> None:
     assert e.words == ("cat", "dog") and e.vectors.tolist() == [[1, 2], [3, 4]]
     done = run("convert", glove, "-o", tmp_path / "m", "--metric", "manhattan", "--limit", "1")
     assert "1 words × 2, manhattan" in done.stderr
+    (tmp_path / "p.csv").write_text("id,text\n1,the coffee was cold\n")
+    said = "reads an embedding or an index file here, and this seems to be csv"
+    assert "coffee" not in fails(said, "info", tmp_path / "p.csv")
 
 
 @pytest.mark.parametrize("given", [("privatize", "--epsilon", "5", "-q"), ("--help",)])
@@ -316,6 +324,45 @@ def test_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
         assert process.wait() == 0
     os.close(main)
     assert b"MB/s" in shown and b"came back unchanged" in shown
+
+
+@pytest.mark.parametrize(("args", "line"), [
+    (("calibrate",), "choosing ε"),
+    (("compare", "--mechanisms", "all"), "tem, "),
+    (("evaluate", "{texts}", "--no-network"), "words by themselves"),
+])  # fmt: skip
+def test_long_work_shows_its_steps_and_stops(
+    args: tuple[str, ...], line: str, tmp_path: Path
+) -> None:
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text('{"text": "coffee and tea for the two of us"}\n' * 60)
+    command = [*FASTDX, *(arg.format(texts=texts) for arg in args), "-o", str(tmp_path / "page")]
+    main, side = pty.openpty()
+    with subprocess.Popen(command, stderr=side, stdout=subprocess.DEVNULL) as process:
+        os.close(side)
+        assert line.encode() in shown_until(main, line.encode())
+        process.send_signal(signal.SIGINT)
+        shown = shown_until(main, b"never")
+        assert process.wait(60) == 130
+    os.close(main)
+    assert shown.rstrip().endswith(b"fastdx: interrupted") and b"Traceback" not in shown
+    assert list(tmp_path.iterdir()) == [texts]
+
+
+@pytest.mark.parametrize("swallow", [
+    type("Finalised", (), {"__del__": lambda _: signal.raise_signal(signal.SIGINT)}),
+    partial(warnings.warn, "interrupted by user"),
+])  # fmt: skip
+def test_an_interruption_that_others_swallow_is_raised_again(swallow: Callable[[], object]) -> None:
+    def work(_: object) -> None:
+        swallow()
+        time.sleep(10)
+        pytest.fail("not interrupted")
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with pytest.raises(KeyboardInterrupt):
+        cli._run(argparse.Namespace(run=work, command="try"))
+    signal.signal(signal.SIGINT, before)
 
 
 def test_a_stopped_run_goes_on_and_draws_no_text_twice(tmp_path: Path) -> None:

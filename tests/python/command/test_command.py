@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import re
 import resource
 import shlex
 import signal
@@ -262,6 +263,7 @@ class TestReport:
         report = json.loads(done.stderr)
         assert report["counts"]["words"] == 8 and len(report["files"]) == 5
         assert report["guarantee"]["epsilon"] == 3.0
+        assert report["policy"].startswith('the Spec of the options: {"mechanism": "laplace", ')
         assert any("RELEASED AS THEY ARE" in w for w in report["warnings"])
         path = tmp_path / "report.json"
         args = ("privatize", *sure, "--report", "json", "--report-file", path, "-q")
@@ -296,6 +298,7 @@ class TestMechanisms:
             asked = options("privatize", "--policy", given)
             assert {key: asked.spec[key] for key in expected} == expected
             assert asked.allow_unchanged == (given == f"{several}:most")
+            assert given == "recommended" or asked.policy.startswith(f"the Spec of {given}: {{")
         assert len(set(command("privatize", "--policy", spec, stdin=text).out.split())) == 2
         command("privatize", "--policy", f"{several}:most", stdin=text)
         assert made("privatize", "--policy", "recommended", "--oov", "mask").oov == "mask"
@@ -593,7 +596,11 @@ class TestWhatStays:
             deadline = time.monotonic() + 30
             while "12,345 words" not in shown.getvalue() and time.monotonic() < deadline:
                 time.sleep(0.01)
-        assert "thinking, 12,345 words" in shown.getvalue()
+            progress("trial 2", 0.5)
+            while "left" not in shown.getvalue() and time.monotonic() < deadline:
+                time.sleep(0.01)
+        lines = r"thinking, 12,345 words.*trial 2, \d+ s, 0 min \d+ s left"
+        assert re.search(lines, shown.getvalue())
         assert shown.getvalue().endswith("\r\x1b[K")
         shown = Terminal()
         monkeypatch.setattr("sys.stderr", shown)

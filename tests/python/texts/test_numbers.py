@@ -36,6 +36,7 @@ from fastdx.numbers import Date, Number
 from helpers import ROOT
 from helpers.command import fails, run
 from helpers.draws import ALARM, assert_follows
+from helpers.policies import options
 from helpers.registry import KINDS, space
 from helpers.spaces import line
 
@@ -679,6 +680,9 @@ def test_the_command_and_frames(tmp_path: Path) -> None:
     for row in out[1:]:
         amounts, days = Number(20).find(row[1]), Date(1).find(row[1])
         assert len(amounts) == 1 and len(days) == 1 and abs(math.log(amounts[0] / 10)) < 3
+    for comma in ("decimal=,", "decimal=','"):
+        told = options("privatize", "--numbers", f"20,{comma},unit=1").spec["numbers"]
+        assert told == {"epsilon": 20.0, "decimal": ",", "unit": 1.0}
     for wrong in (
         ["--numbers", "x"],
         ["--numbers", "-5"],

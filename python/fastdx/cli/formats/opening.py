@@ -112,7 +112,7 @@ class _Utf8(_Around):
 class Opener:
     """Opens files ('-' is standard input), decompresses them, and converts them to UTF-8."""
 
-    def __init__(self, progress: Progress, encoding: str | None = None) -> None:
+    def __init__(self, progress: Progress = lambda _: None, encoding: str | None = None) -> None:
         self.progress = progress
         self.encoding = None
         if encoding is not None:
@@ -206,18 +206,16 @@ def between_words(data: bytes) -> int:
     return max(data.rfind(end) for end in (b" ", b"\n", b"\t")) + 1
 
 
-def cut(  # noqa: PLR0917 (how a file is cut)
+def cut(
     source: BinaryIO,
     name: str,
     size: int,
     end_of: Callable[[bytes], int] = line_end,
     longest: int = LONGEST_BYTES,
-    hint: str = HINT,
 ) -> Iterator[Lines]:
     """Yield a file in blocks of about `size` bytes that end where `end_of` says.
 
-    The last block may end in any way. More than `longest` bytes without an end are refused; `hint`
-    tells the user what to do.
+    The last block may end in any way. More than `longest` bytes without an end are refused.
     """
     parts: list[bytes] = []
     waiting, offset, line = 0, 0, 1
@@ -229,7 +227,7 @@ def cut(  # noqa: PLR0917 (how a file is cut)
             if waiting > longest:
                 what = "a line end" if end_of is line_end else "white space"
                 raise CommandError(
-                    f"{name}, line {line}: more than {longest} bytes without {what}{hint}"
+                    f"{name}, line {line}: more than {longest} bytes without {what}{HINT}"
                 )
             continue
         made = [Lines(b"".join([*parts, data[:end]]), line, offset)]

@@ -270,7 +270,7 @@ def compare(
     judge: Embedding | None = None,
     prior: Prior = "rank",
     draws: int = 20_000,
-    progress: Callable[[str], object] | None = None,
+    progress: Callable[[str, float | None], object] | None = None,
 ) -> Iterator[Comparison]:
     """Compare mechanisms at one ε in their own units, at equal success of one guess, or equal bits.
 
@@ -294,7 +294,7 @@ def compare(
     texts, model, judge, prior, draws : optional
         As for `frontier`; by default words are written by 'rank'.
     progress : callable, optional
-        Called with the name of each mechanism before the work on it.
+        Called with the name of each mechanism, and the share of the work before it.
 
     Yields
     ------
@@ -329,9 +329,9 @@ def compare(
             return reidentification(at, prior).success[1]
         return Channel.of(at).bits(prior)
 
-    for name, family in made.items():
+    for at_row, (name, family) in enumerate(made.items()):
         if progress is not None:
-            progress(name)
+            progress(name, at_row / len(made))
         at = epsilon
         try:
             if most is not None:

@@ -14,7 +14,6 @@ import sklearn
 from numpy.typing import NDArray
 
 from fastdx._core import __version__
-from fastdx._shared import LEAST_TEXTS
 from fastdx._shared.intervals import Interval, of_share, over_trials
 from fastdx.channel import Bits, Channel, NgramPrior
 from fastdx.channel.receiver import entropy
@@ -35,6 +34,7 @@ from fastdx.lab.evaluation.trial import USERS, Subject, Texts, Trial, splits
 from fastdx.mechanisms import Mechanism
 
 Values = dict[str, list[float]]
+LEAST_TEXTS = 40
 
 
 def evaluate(
@@ -48,7 +48,7 @@ def evaluate(
     seed: int = 0,
     network: bool = True,
     command: str | None = None,
-    progress: Callable[[str], object] | None = None,
+    progress: Callable[[str, float | None], object] | None = None,
 ) -> Evaluation:
     """Attack your own texts, and learn from them, with and without privacy.
 
@@ -83,7 +83,7 @@ def evaluate(
     command : str, optional
         A command line to store in the result.
     progress : callable, optional
-        Called with a line about each step.
+        Called with a line about each step, and the share of the work before it, if that is known.
 
     Returns
     -------
@@ -110,11 +110,11 @@ def evaluate(
     >>> weak.name, weak.private.mean > strong.private.mean
     ('word named from one output, by the best attacker', True)
     """
-    tell = progress or (lambda line: None)
+    tell = progress or (lambda line, share: None)
     start = time.perf_counter()
     named = _named(mechanism)
     if isinstance(texts, str) or len(texts) < LEAST_TEXTS:
-        raise ParameterError(f"texts must be a sequence of at least {LEAST_TEXTS}")
+        raise ParameterError(f"texts must be at least {LEAST_TEXTS} texts, got {len(texts)}")
     if trials < 2 or attacked < 1:
         raise ParameterError("trials must be at least 2, and attacked at least 1")
     for name, given in (("labels", labels), ("authors", authors)):
@@ -127,26 +127,25 @@ def evaluate(
     known_bits: dict[str, tuple[Bits | None, float]] = {}
     subjects = []
     for name, one in named.items():
-        tell(f"{name}: words by themselves")
+        tell(f"{name}: words by themselves", None)
         subject, measure, bits = _word(name, one, texts)
         subjects.append(subject)
         known_bits[name] = bits
-        tell(f"{name}: repeated words")
+        tell(f"{name}: repeated words", None)
         found[name] = [measure, *_repeated(subject, attacked * trials, seed)]
     rng = np.random.default_rng(seed)
     groups = labels if labels is not None else authors
     parts = splits(groups or [0] * len(texts), trials, rng)
+    tell(f"{trials} trials", None)
     values: dict[str | None, Values] = defaultdict(lambda: defaultdict(list))
     for number, four in enumerate(parts, 1):
         trial = Trial(every, four, [seed, number], attacked)
-        for who in (None, *subjects):
+        for at, who in enumerate((None, *subjects)):
             called = "plain text" if who is None else who.name
-
-            def say(line: str, prefix: str = f"trial {number} of {trials}: {called}") -> None:
-                tell(f"{prefix}: {line}")
-
+            before = (number - 1 + max(at - 1, 0) / len(subjects)) / trials
+            tell(f"trial {number} of {trials}: {called}", before)
             own = (who or subjects[0]).mechanism
-            for key, value in trial.measure(who, own, say, network=network).items():
+            for key, value in trial.measure(who, own, network=network).items():
                 values[None if who is None else who.name][key].append(value)
     for name in named:
         found[name] += _measures(name, values[name], values[None], every)

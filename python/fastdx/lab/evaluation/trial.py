@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,27 +82,17 @@ class Trial:
     def _rng(self, use: int) -> np.random.Generator:
         return np.random.default_rng([*self.seed, use])
 
-    def measure(
-        self,
-        subject: Subject | None,
-        vocabulary: Mechanism,
-        tell: Callable[[str], object],
-        *,
-        network: bool,
-    ) -> Values:
+    def measure(self, subject: Subject | None, vocabulary: Mechanism, *, network: bool) -> Values:
         """Run all attacks and tasks that have data, on plain text if `subject` is None."""
         texts = list(self.every.texts)
         values: Values = {}
         if subject is not None:
-            tell("sentences")
             values |= self._sentences(subject, network=network)
             texts = subject.mechanism.privatize(texts)
         if self.every.authors is not None:
-            tell("authors")
             values |= self._authors(self.every.authors, texts)
             values |= self._users(self.every.authors, texts, vocabulary)
         if self.every.labels is not None:
-            tell("labels and membership")
             values |= self._learning(self.every.labels, texts)
         return values
 
