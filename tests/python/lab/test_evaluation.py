@@ -150,6 +150,8 @@ def test_every_attribution_finds_what_is_there_and_nothing_else(known: str, weig
 
     # 80 tries at 1/8: 28 hits or more have a probability below 1e-6.
     assert right(LEAK) > 50 and right(UNIFORM) < 28
+    assert attack.attribute(learned).shares.mean() > 0.9
+    assert attack.attribute(learned[:1], threshold=1.1).authors == [None]
 
 
 def test_settings_are_chosen_on_known_texts() -> None:
