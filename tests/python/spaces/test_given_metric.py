@@ -25,7 +25,7 @@ from fastdx import (
 from fastdx.channel import Channel
 from fastdx.lab import audit
 from helpers.bounds import assert_bound
-from helpers.draws import assert_follows
+from helpers.draws import assert_draws
 from helpers.laws import Numbers, distances_of, law_of, ratios_of
 
 WORDS = ["tea", "coffee", "cup", "law", "court", "judge", "red"]
@@ -94,7 +94,7 @@ def test_the_law_is_that_of_the_paper(gamma: float) -> None:
         law = closed_form(METRIC, 2.0, gamma, **known)
         np.testing.assert_allclose(law_of(tem), law, rtol=1e-9)
         for i, word in enumerate(WORDS[:3]):
-            assert_follows(np.bincount(tem.sample(word, 40_000), minlength=7), law[i])
+            assert_draws(tem, word, law[i], 40_000)
 
 
 def assert_exact_bound(tem: Mechanism, guarantee: Any = None) -> None:
