@@ -80,13 +80,6 @@ def test_every_column_is_that_of_the_law_that_is_drawn(mechanism: fastdx.Mechani
         y = int(output.argmax())
         posterior = channel.posterior(mechanism.space.words[y], prior)
         np.testing.assert_allclose(posterior, pi * law[:, y] / output[y], rtol=1e-10, atol=1e-15)
-        estimated = channel.bits(prior, sample=40)
-        assert estimated.low <= bits <= estimated.high
-        assert estimated.sampled == 40
-        assert " to " in str(estimated)
-        # Nearly all words are summed over, not drawn.
-        nearly = channel.bits(prior, sample=2000)
-        assert nearly.low - 1e-9 <= bits <= nearly.high + 1e-9
     assert abs(channel.capacity - np.log2(law.max(axis=0).sum())) < 1e-9
 
 
@@ -371,27 +364,14 @@ def test_bags_tell_at_most_the_bits_of_their_words() -> None:
 
 
 class TestNgramPrior:
-    def test_distributions_sum_to_one_and_use_the_history(self) -> None:
-        for order in (1, 2, 3):
-            prior = NgramPrior.train(E, texts(300, WORDS), order)
-            assert prior.order == order
-            for history in ([], ["w1"], ["w1", "w3"], ["w5", "nobody", "w1", "w3"]):
-                p = prior.next(history)
-                assert p.shape == (60,)
-                assert p.min() > 0
-                assert abs(p.sum() - 1) < 1e-12
-                assert 0 < prior.unknown_next(history) < 0.1
-            if order > 1:
-                # w1 is followed by w3 or w4 for seven in ten, as far as so few texts tell.
-                assert 0.3 < prior.next(["w1"])[3:5].sum() < 0.95
-        assert abs(prior.frequencies.sum() - 1) < 1e-12
-
-    def test_longer_histories_predict_better(self) -> None:
-        unseen = texts(200, WORDS, seed=9)
-        priors = [NgramPrior.train(E, texts(3000, WORDS), order) for order in (1, 2)]
-        one, two = (prior.perplexity(unseen) for prior in priors)
-        assert two < 0.6 * one
-        assert one < 70
+    def test_the_history_counts(self) -> None:
+        prior = NgramPrior.train(E, texts(300, WORDS), 2)
+        for history in ([], ["w1"], ["w5", "nobody", "w1", "w3"]):
+            p = prior.next(history)
+            assert p.shape == (60,) and p.min() > 0 and abs(p.sum() - 1) < 1e-12
+            assert 0 < prior.unknown_next(history) < 0.1
+        # w1 is followed by w3 or w4 for seven in ten, as far as so few texts tell.
+        assert 0.3 < prior.next(["w1"])[3:5].sum() < 0.95
 
     def test_without_texts_it_is_the_frequencies_of_ranks(self) -> None:
         for prior in (NgramPrior.train(E, [], 2), NgramPrior.of_frequencies(E)):
@@ -411,14 +391,9 @@ class TestNgramPrior:
         assert list(tmp_path.iterdir()) == [path]
         with pytest.raises(fastdx.ParameterError, match="space"):
             NgramPrior.load(TINY, path)
-        data = bytearray(path.read_bytes())
-        data[len(data) // 2] ^= 1
-        (tmp_path / "damaged").write_bytes(data)
-        Cover.nearest(E, 2).save(tmp_path / "cover")
         (tmp_path / "text").write_text("no model")
-        for name in ("damaged", "cover", "text"):
-            with pytest.raises(fastdx.CorruptFileError):
-                NgramPrior.load(E, tmp_path / name)
+        with pytest.raises(fastdx.CorruptFileError):
+            NgramPrior.load(E, tmp_path / "text")
         with pytest.raises(FileNotFoundError):
             NgramPrior.load(E, tmp_path / "nothing")
 

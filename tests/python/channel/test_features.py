@@ -203,12 +203,6 @@ def test_posterior_means_are_those_of_the_table_and_of_bayes(space: Embedding) -
         outputs = [w for w, p in zip(WORDS, evidence, strict=True) if p]
         ids = [WORDS.index(w) for w in outputs]
         np.testing.assert_allclose(features(outputs), want[ids], rtol=1e-12)
-        joint = PI[:, None] * k
-        spread = ((vectors[:, None, :] - want) ** 2).sum(axis=2)
-        assert channel.distortion(prior=PI) == pytest.approx((joint * spread).sum(), rel=1e-12)
-        loss = np.abs(np.subtract.outer(np.arange(6), np.arange(3))).astype(float)
-        least = (joint.T @ loss).min(axis=1).sum()
-        assert channel.expected_loss(loss, prior=PI) == pytest.approx(least, rel=1e-12)
 
 
 def test_many_texts_at_once_are_what_each_is(space: Embedding) -> None:
