@@ -61,16 +61,6 @@ def test_another_or_a_damaged_file_is_refused(
         Recipe.of(1.0, index=damaged)
 
 
-def test_every_mechanism_works_on_an_index(tmp_path: Path, small: fastdx.Embedding) -> None:
-    path = tmp_path / "small.index"
-    small.save(path)
-    for name, kind in fastdx.mechanisms.MECHANISMS.items():
-        if kind.default_space == "english":
-            more = {"cover": 5} if name == "response" else {}
-            made = Recipe.of(5.0, name, path, **more).mechanism()
-            assert made.name == name and set(made.space.words) == set(small.words)
-
-
 def test_batches(swap: dict[str, Any]) -> None:
     private = PrivateColumns(iter("ab"), Recipe.of(**swap))
     batch = {"a": np.array(["tea", None], dtype=object), "b": ["king", "queen"], "n": [1, 2]}

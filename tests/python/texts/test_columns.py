@@ -184,11 +184,9 @@ class Producer:
     """Somebody else's column."""
 
     def __init__(self, column: Any) -> None:
-        """Hold it."""
         self.column = column
 
     def __arrow_c_stream__(self, schema: object = None) -> object:
-        """Hand it out."""
         return self.column.__arrow_c_stream__(schema)
 
 
@@ -411,21 +409,10 @@ def test_spans_in_every_unit(unit: str) -> None:
     assert joined.text == "☕😀 Dear [MASK]-[MASK], tea!" and len(joined.spans) == 1
     end = unit_of(ANNA, unit)
     assert SWAP.privatize_spans(ANNA, [(tea, end)], unit=unit).text.endswith("coffee!")
-    for wrong, why in [
-        ((tea, end + 1), f"ends at {end}"),
-        ((0, 10**30), f"ends at {end}"),
-        ((-1, 3), "from 0 on"),
-        ((-(10**30), 3), "from 0 on"),
-        ((5, 3), "later end, got 5 to 3"),
-        ((5, 5), "later end, got 5 to 5"),
-    ]:
+    # All that is wrong, and how it is said: src/text/places.rs.
+    for wrong, why in [((0, 10**30), f"ends at {end}"), ((-(10**30), 3), "from 0 on")]:
         with pytest.raises(fastdx.ParameterError, match=f"{why}.* at position 1 of the list"):
             SWAP.privatize_spans(ANNA, [(start, start + 1), wrong], unit=unit)
-    within = {"codepoint": [], "utf16": [2], "byte": [1, 2, 4, 6]}[unit]
-    for position in within:
-        for span in ((position, end), (0, position)):
-            with pytest.raises(fastdx.ParameterError, match=f"{position} lies within one"):
-                SWAP.privatize_spans(ANNA, [span], unit=unit)
 
 
 def test_units_are_named() -> None:

@@ -225,7 +225,8 @@ def test_parts_counted_elsewhere_are_merged() -> None:
 
 
 def test_columns_and_frames_are_read() -> None:
-    pandas, polars, arrow = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
+    libraries = ("pandas", "polars", "pyarrow", "duckdb")
+    pandas, polars, arrow, duckdb = map(pytest.importorskip, libraries)
     channel = Channel.of(Tem(E, 4.0))
     data = {"id": [1, 2, 3], "text": ["w1 w2", None, "w3"]}
     for frame in (pandas.DataFrame(data), polars.DataFrame(data), arrow.table(data)):
@@ -237,6 +238,10 @@ def test_columns_and_frames_are_read() -> None:
             Estimator(channel).add(frame, "no")
     assert Estimator(channel).add("w1 w2").documents == 1
     assert Estimator(channel).add(np.array(["w1 w2", "w4"])).documents == 2
+    relation = duckdb.connect().sql("SELECT 1 AS id, 'w1 w2' AS text UNION ALL SELECT 2, NULL")
+    assert repr(Estimator(channel).add(relation, "text")) == "Estimator(1 documents, 2 words)"
+    with pytest.raises(fastdx.InputTypeError, match="column"):
+        Estimator(channel).add(relation)
 
 
 def test_a_list_within_is_one_document() -> None:
@@ -257,16 +262,6 @@ def test_a_list_within_is_one_document() -> None:
         assert repr(Estimator(channel).add(frame, "text")) == "Estimator(2 documents, 3 words)"
     gone = pandas.Series(["w1", pandas.NA, "w2"], dtype="string")
     assert Estimator(channel).add(gone).documents == 2
-
-
-def test_relations_of_duckdb_are_read() -> None:
-    duckdb = pytest.importorskip("duckdb")
-    pytest.importorskip("pyarrow")
-    rows = duckdb.connect().sql("SELECT 1 AS id, 'w1 w2' AS text UNION ALL SELECT 2, NULL")
-    channel = Channel.of(Tem(E, 4.0))
-    assert repr(Estimator(channel).add(rows, "text")) == "Estimator(1 documents, 2 words)"
-    with pytest.raises(fastdx.InputTypeError, match="column"):
-        Estimator(channel).add(rows)
 
 
 def test_what_cannot_be_counted_is_refused() -> None:
