@@ -16,14 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastdx
-from fastdx import (
-    BagOfWords,
-    Embedding,
-    HyperbolicLaplace,
-    MultivariateLaplace,
-    Tem,
-    WordGraph,
-)
+from fastdx import BagOfWords, Embedding, HyperbolicLaplace, MultivariateLaplace, Tem, WordGraph
 from fastdx._shared.rounded import up
 from fastdx.budget import BudgetExceededError, Ledger
 from helpers.bounds import allowed
@@ -288,11 +281,6 @@ class TestSeeds:
 
 
 class TestSentence:
-    def test_it_names_what_is_between_words(self) -> None:
-        shown = str(Tem(HYPHENS, 1.0).guarantee)
-        for named in ("symbols", "invisible marks", "white space", "punctuation"):
-            assert named in shown
-
     def test_it_prints_the_price_of_the_vocabulary_bit(self) -> None:
         for epsilon in (1.0, 3.0, 30.0):
             tem = Tem(epsilon=epsilon)

@@ -20,7 +20,7 @@ from fastdx.lab.comparison import frontier
 from fastdx.mechanisms import MECHANISMS
 from helpers.command import Command, fails
 from helpers.draws import assert_follows
-from helpers.laws import behind, bits_of, distances_of, law_of, loss_of
+from helpers.laws import bits_of, distances_of, law_of, loss_of
 from helpers.registry import made, space
 from helpers.spaces import normal
 
@@ -155,19 +155,6 @@ def test_receivers_know_it() -> None:
     private = tem.privatize(["w0 w5", "w9 w17"] * 3000)
     found = Estimator(channel).add(private).share(["w0"])
     assert found.low < 0.25 < found.high and found.high - found.low < 0.4
-
-
-def test_whole_texts_are_decoded_by_it() -> None:
-    e = normal(5, 2, 3)
-    q = np.array([100.0, 1.0, 30.0, 3.0, 10.0])
-    prior = NgramPrior.train(e, ["w0 w1 w2 w3 w4", "w2 w2 w0", "w4 w1 w0 w1"], order=2)
-    channel = Channel.of(Tem(e, 1.5, language=q, oov="mask"))
-    likelihoods = np.array([channel.likelihood(y) for y in ("w3", "w0", "w2")])
-    expected = behind(prior, likelihoods)
-    expected /= expected.sum(axis=1, keepdims=True)
-    found = channel.decode("w3 w0 w2", prior)
-    got = [found.marginals(i)[:5] for i in range(3)]
-    np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
 def test_epsilon_is_chosen_for_it() -> None:

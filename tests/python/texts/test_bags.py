@@ -24,10 +24,6 @@ from helpers.spaces import line
 
 ENGLISH = Embedding.default()
 
-# Within this γ, Tem at ε = 80 changes a word with a probability below 1e-13. Beyond the default
-# one, one draw in 1,000 falls.
-SURE = ["--allow-unchanged", "--gamma", "20"]
-
 
 def test_bags_in_every_form() -> None:
     e = line(0, 1, 3)

@@ -19,7 +19,6 @@ from fastdx.channel import NgramPrior
 from fastdx.mechanisms import improbable, rare
 from helpers.swapped import SWAPPED, TEXTS, WANTED
 
-ENGLISH = Embedding.default()
 E = Embedding(["tea", "coffee", "king", "queen"], [[0.0], [0.1], [5.0], [5.2]])
 # Every output is another word than its input, so that what is released raw is seen.
 COVER = Cover.from_sets(E, {word: [other] for word, other in SWAPPED.items()})
@@ -558,18 +557,6 @@ def test_the_choice_of_places_leaks_and_no_bound_says_otherwise() -> None:
         assert "nothing bounds how much" in str(told) and "RELEASED AS IT IS" in str(told)
     # Spans that are given are public: the same two texts have a bound, because their spans agree.
     assert tem.privatize_spans(odd, [(4, 8)]).guarantee.bound(usual, odd) < 10
-
-
-def test_guarantees_in_plain_words() -> None:
-    small = Embedding(ENGLISH.words[:300], ENGLISH.vectors[:300])
-    tem = Tem.certified(small, 2.0, cover=10)
-    plain = tem.guarantee.describe("user")
-    factor = float(plain.split("more than ")[1].split(" times")[0])
-    assert math.exp(tem.epsilon) < factor < math.exp(tem.epsilon) + 0.001 and "0.1" in plain
-    void = Tem(small, 2.0, seed=1).guarantee
-    assert void.describe("user").startswith("NOTHING IS PROTECTED")
-    with pytest.raises(fastdx.ParameterError, match="audience"):
-        void.describe("all")
 
 
 def test_what_is_no_utf8_is_refused() -> None:
