@@ -23,6 +23,7 @@ from fastdx.budget import BudgetExceededError, Ledger
 from fastdx.calibration.measures import statistics_at
 from fastdx.calibration.search import narrowed
 from helpers.draws import ALARM
+from helpers.errors import refused
 from helpers.laws import law_of
 from helpers.spaces import normal
 
@@ -172,25 +173,21 @@ class TestSearch:
 
 
 def test_impossible_promises_are_refused() -> None:
-    m = Tem(normal(50, 3, 1), 1.0)
-    with pytest.raises(fastdx.ParameterError, match="promise"):
-        calibration.choose_epsilon(m, min_outputs=51)
-    for wrong in (
-        {"max_unchanged": 0.0},
-        {"quantile": "best"},
-        {"quantile": 2.0},
-        {"tolerance": 0.0},
-    ):
-        with pytest.raises(fastdx.ParameterError, match=next(iter(wrong))):
-            calibration.choose_epsilon(m, **wrong)  # type: ignore[arg-type]
-    with pytest.raises(fastdx.ParameterError, match="eta"):
-        calibration.statistics(m, eta=1.0)
-    with pytest.raises(fastdx.ParameterError, match="words"):
-        calibration.statistics(m, [])
-    with pytest.raises(fastdx.ParameterError, match="draws"):
-        calibration.statistics(MultivariateLaplace(normal(50, 3, 1), 1.0), ["w1"], draws=10**15)
-    with pytest.raises(fastdx.InputTypeError, match="mechanism"):
-        calibration.statistics("tem")  # type: ignore[arg-type]
+    e = normal(50, 3, 1)
+    m, noise, choose = Tem(e, 1.0), MultivariateLaplace(e, 1.0), calibration.choose_epsilon
+    refused(
+        (fastdx.ParameterError, "promise", lambda: choose(m, min_outputs=51)),
+        (fastdx.ParameterError, "max_unchanged", lambda: choose(m, max_unchanged=0.0)),
+        (fastdx.ParameterError, "quantile",
+         lambda: choose(m, quantile="best")),  # type: ignore[arg-type]
+        (fastdx.ParameterError, "quantile", lambda: choose(m, quantile=2.0)),
+        (fastdx.ParameterError, "tolerance", lambda: choose(m, tolerance=0.0)),
+        (fastdx.ParameterError, "eta", lambda: calibration.statistics(m, eta=1.0)),
+        (fastdx.ParameterError, "words", lambda: calibration.statistics(m, [])),
+        (fastdx.ParameterError, "draws", lambda: calibration.statistics(noise, ["w1"], 10**15)),
+        (fastdx.InputTypeError, "mechanism",
+         lambda: calibration.statistics("tem")),  # type: ignore[arg-type]
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["plain", "cover", "remap", "response", "laplace"])
@@ -247,17 +244,16 @@ class TestLedger:
 
     def test_bad_charges(self, tmp_path: Path) -> None:
         ledger = Ledger(tmp_path / "l.sqlite", 1.0)
-        for amount in (-1.0, float("nan"), "1"):
-            with pytest.raises(fastdx.ParameterError, match="amount"):
-                ledger.charge("a", amount)  # type: ignore[arg-type]
-        with pytest.raises(BudgetExceededError):
-            ledger.charge("a", float("inf"))
-        with pytest.raises(fastdx.InputTypeError, match="account"):
-            ledger.charge("", 1.0)
-        with pytest.raises(fastdx.ParameterError, match="budget"):
-            Ledger(tmp_path / "m.sqlite", -1.0)
-        with pytest.raises(fastdx.FileError, match="nowhere"):
-            Ledger(tmp_path / "nowhere" / "l.sqlite", 1.0)
+        refused(
+            (fastdx.ParameterError, "amount", lambda: ledger.charge("a", -1.0)),
+            (fastdx.ParameterError, "amount", lambda: ledger.charge("a", float("nan"))),
+            (fastdx.ParameterError, "amount",
+             lambda: ledger.charge("a", "1")),  # type: ignore[arg-type]
+            (BudgetExceededError, "", lambda: ledger.charge("a", float("inf"))),
+            (fastdx.InputTypeError, "account", lambda: ledger.charge("", 1.0)),
+            (fastdx.ParameterError, "budget", lambda: Ledger(tmp_path / "m.sqlite", -1.0)),
+            (fastdx.FileError, "nowhere", lambda: Ledger(tmp_path / "nowhere" / "l", 1.0)),
+        )  # fmt: skip
 
     def test_threads_and_processes_never_pass_the_budget(self, tmp_path: Path) -> None:
         path = tmp_path / "l.sqlite"

@@ -363,14 +363,9 @@ class TestForgery:
 
         def forge(kind: int, section: memoryview) -> None:
             if kind == 9:
-                entries = section.cast("Q")
-                # The first word's nearest neighbours all at distance 0.
-                bits = 6
-                for i in range(10):
-                    entries[i] &= (1 << bits) - 1
-                entries[:10] = (
-                    memoryview(np.sort(np.array(entries[:10], np.uint64))).cast("B").cast("Q")
-                )
+                # The first word's nearest neighbours all at distance 0: their ids have six bits.
+                entries = np.frombuffer(section, np.uint64)
+                entries[:10] = np.sort(entries[:10] & 63)
 
         self.reseal(path, forge)
         Tem.load(path, 1.0)  # the checksums are right

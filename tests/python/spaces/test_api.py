@@ -86,13 +86,6 @@ def test_the_common_words_of_two_embeddings_keep_their_own_vectors() -> None:
         Embedding.common(a, Embedding(["x"], [[1.0]]))
 
 
-def test_the_default_embedding() -> None:
-    e = Embedding.default()
-    assert (len(e), e.dim, e.metric) == (20_000, 50, "euclidean")
-    assert e.distance("coffee", "tea") < e.distance("coffee", "parliament")
-    assert Tem(epsilon=3.0).embedding.words == e.words
-
-
 @pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", ">u4", ">i8"])
 def test_ids_of_any_whole_dtype(small: Embedding, mechanism: type, dtype: str) -> None:
     # Not Tem with γ from β, which changes a word with probability β at every ε.

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from fastdx.channel import Channel
 from fastdx.lab import audit
 from helpers.bounds import assert_bound
 from helpers.draws import assert_draws
+from helpers.errors import refused
 from helpers.laws import Numbers, distances_of, law_of, ratios_of
 
 WORDS = ["tea", "coffee", "cup", "law", "court", "judge", "red"]
@@ -218,10 +220,10 @@ def test_the_bound_holds_also_where_a_sample_found_nothing() -> None:
     some = [(a, b) for a in (0, 1, 2, 3, 50) for b in (0, 1, 2, 200)]
     for a, b in some:
         assert np.abs(np.log(law[a] / law[b])).max() <= bound([words[a]], [words[b]]) + 1e-9
-    for refused in (lambda: audit.certify(tem), lambda: Tem.certified(graph, 1.0),
-                    lambda: tem.guarantee.in_metric(table)):  # fmt: skip
+    for call in (lambda: audit.certify(tem), lambda: Tem.certified(graph, 1.0),
+                 lambda: tem.guarantee.in_metric(table)):  # fmt: skip
         with pytest.raises(fastdx.ParameterError, match="checked for all triples"):
-            refused()
+            call()
     copy = pickle.loads(pickle.dumps(graph))
     assert Tem(copy, 1.0).guarantee.exceptions == tem.guarantee.exceptions
     assert "random pairs" in tem.describe("reviewer")
@@ -231,22 +233,20 @@ def test_the_bound_holds_also_where_a_sample_found_nothing() -> None:
 
 
 def test_wrong_arguments(tmp_path: Path) -> None:
-    with pytest.raises(fastdx.ShapeError, match=r"distances has shape \(2, 2\), expected \(7, 7\)"):
-        WordGraph.from_distances(WORDS, np.zeros((2, 2)))
-    with pytest.raises(fastdx.DuplicateWordError, match="tea"):
-        WordGraph.from_distances(["tea", "tea"], np.zeros((2, 2)))
-    with pytest.raises(fastdx.ParameterError, match="words must be between 1"):
-        WordGraph.from_distances([], np.zeros((0, 0)))
-    with pytest.raises(fastdx.InputTypeError, match="must return a number, not for words 1 and 0"):
-        WordGraph.from_distances(WORDS, lambda a, b: "near")  # type: ignore[arg-type,return-value]
-    many = [f"w{i}" for i in range(20_001)]
-    with pytest.raises(fastdx.ParameterError, match="distances must be a matrix or a space"):
-        WordGraph.from_distances(many, lambda a, b: 1.0)
-    with pytest.raises(ZeroDivisionError):
-        WordGraph.from_distances(WORDS, lambda a, b: 1 / 0)
-    for save in (GRAPH.save, Tem(GRAPH, 1.0).save):
-        with pytest.raises(fastdx.ParameterError, match="keep the words and the table"):
-            save(tmp_path / "graph")
+    made, many = WordGraph.from_distances, [f"w{i}" for i in range(20_001)]
+    refused(
+        (fastdx.ShapeError, r"distances has shape \(2, 2\), expected \(7, 7\)",
+         lambda: made(WORDS, np.zeros((2, 2)))),
+        (fastdx.DuplicateWordError, "tea", lambda: made(["tea", "tea"], np.zeros((2, 2)))),
+        (fastdx.ParameterError, "words must be between 1", lambda: made([], np.zeros((0, 0)))),
+        (fastdx.InputTypeError, "must return a number, not for words 1 and 0",
+         lambda: made(WORDS, lambda a, b: "near")),  # type: ignore[arg-type,return-value]
+        (fastdx.ParameterError, "distances must be a matrix or a space",
+         lambda: made(many, lambda a, b: 1.0)),
+        (ZeroDivisionError, "", lambda: made(WORDS, lambda a, b: 1 / 0)),
+        *((fastdx.ParameterError, "keep the words and the table", partial(save, tmp_path / "graph"))
+          for save in (GRAPH.save, Tem(GRAPH, 1.0).save)),
+    )  # fmt: skip
     assert not list(tmp_path.iterdir())
 
 

@@ -213,10 +213,7 @@ def test_tem_takes_every_epsilon_on_the_ball(tree: Embedding) -> None:
 
 
 def test_the_embedded_nouns() -> None:
-    nouns = Embedding.default("nouns")
-    assert (len(nouns), nouns.dim, nouns.metric) == (10_498, 10, "poincare")
-    tem = Tem(nouns, 1.0)
-    law = tem.probabilities("dog")
-    assert law[nouns.ids(["animal"])[0]] > law[nouns.ids(["furniture"])[0]]
+    # What they are like: tests/it/files.rs.
+    assert Embedding.default("nouns").metric == "poincare"
     with pytest.raises(fastdx.ParameterError, match="'nouns'"):
         Embedding.default("verbs")

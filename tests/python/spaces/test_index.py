@@ -39,8 +39,6 @@ def test_lists_by_gamma(small: Embedding, tmp_path: Path) -> None:
         tem.build_lists(3, lists="gamma")
     with pytest.raises(fastdx.ParameterError, match="'nearest' or 'gamma'"):
         tem.build_lists(lists="all")
-    with pytest.raises(fastdx.TooLargeError, match=r"predicted .* need 20000 bytes"):
-        Tem(small, 1e-3).build_lists(lists="gamma", memory=19_999)
 
 
 def test_bad_lists(small: Embedding, tmp_path: Path) -> None:

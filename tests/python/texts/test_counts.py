@@ -15,6 +15,7 @@ from fastdx.counts import Estimator, plan
 from fastdx.counts.comparison import discovered
 from fastdx.counts.estimator import indicator
 from fastdx.lab import laws
+from helpers.errors import refused
 from helpers.laws import law_of as rows_of
 
 RNG = np.random.default_rng(7)
@@ -266,32 +267,27 @@ def test_a_list_within_is_one_document() -> None:
 
 def test_what_cannot_be_counted_is_refused() -> None:
     channel = Channel.of(Tem(E, 4.0))
-    with pytest.raises(fastdx.ParameterError, match=r"texts.*at 1") as refused:
+    with pytest.raises(fastdx.ParameterError, match=r"texts.*at 1") as told:
         Estimator(channel).add(["w1", "secret"])
-    assert "secret" not in str(refused.value)
-    with pytest.raises(fastdx.InputTypeError, match=r"texts\[1\]"):
-        Estimator(channel).add(["w1", 5])
-    with pytest.raises(fastdx.ParameterError, match="consistent='call'"):
-        Estimator(Channel.of(Tem(E, 4.0, consistent="call")))
-    with pytest.raises(fastdx.ParameterError, match="prior"):
-        Estimator(channel, [1.0])
-    with pytest.raises(fastdx.InputTypeError, match="channel"):
-        Estimator(E)  # type: ignore[arg-type]
-    one = Estimator(channel).add("w1 w2")
-    with pytest.raises(fastdx.ParameterError, match="documents"):
-        one.share("w1")
-    with pytest.raises(fastdx.ParameterError, match="documents"):
-        one.distribution()
+    assert "secret" not in str(told.value)
+    one, two = Estimator(channel).add("w1 w2"), Estimator(channel).add(["w1 w2", "w3"])
     assert one.distribution(3).rounds == 3
-    two = one.add("w3")
-    with pytest.raises(fastdx.UnknownWordError):
-        two.share("nothing")
-    with pytest.raises(fastdx.ParameterError, match="words"):
-        two.share([])
-    wrong: Any
-    for key, wrong in (("apart", 0), ("rate", 1), ("method", "none"), ("confidence", 1)):
-        with pytest.raises(fastdx.ParameterError, match=key):
-            two.compare(two, ["w1"], **{key: wrong})
+    same = Channel.of(Tem(E, 4.0, consistent="call"))
+    refused(
+        (fastdx.InputTypeError, r"texts\[1\]", lambda: Estimator(channel).add(["w1", 5])),
+        (fastdx.ParameterError, "consistent='call'", lambda: Estimator(same)),
+        (fastdx.ParameterError, "prior", lambda: Estimator(channel, [1.0])),
+        (fastdx.InputTypeError, "channel", lambda: Estimator(E)),  # type: ignore[arg-type]
+        (fastdx.ParameterError, "documents", lambda: one.share("w1")),
+        (fastdx.ParameterError, "documents", one.distribution),
+        (fastdx.UnknownWordError, "", lambda: two.share("nothing")),
+        (fastdx.ParameterError, "words", lambda: two.share([])),
+        (fastdx.ParameterError, "apart", lambda: two.compare(two, ["w1"], apart=0)),
+        (fastdx.ParameterError, "rate", lambda: two.compare(two, ["w1"], rate=1)),
+        (fastdx.ParameterError, "confidence", lambda: two.compare(two, ["w1"], confidence=1)),
+        (fastdx.ParameterError, "method",
+         lambda: two.compare(two, ["w1"], method="none")),  # type: ignore[arg-type]
+    )  # fmt: skip
 
 
 def test_words_that_differ_are_found_and_others_are_not() -> None:
