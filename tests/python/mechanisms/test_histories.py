@@ -20,7 +20,7 @@ from fastdx.engines._recipe import Recipe
 from fastdx.lab import audit
 from fastdx.lab.attacks import LikelyInputs, reidentification
 from helpers.draws import ALARM, as_users_draw, assert_follows, p_value
-from helpers.laws import distances_of, ratios_of
+from helpers.laws import distances_of, ratios_of, tem_law
 from helpers.spaces import normal
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastdx.UnchangedWarning")
@@ -65,10 +65,7 @@ def tem_of(language: Any, **more: Any) -> Tem:
 
 def formula(word: str, history: list[str]) -> Numbers:
     """Pr[y|w,h] ∝ P(y|h)·exp(-(ε/2)·min(d(w,y), γ)), by numpy."""
-    law = PRIOR.next(history) * np.exp(
-        -EPSILON / 2 * np.minimum(distances_of(E)[WORDS.index(word)], GAMMA)
-    )
-    return np.asarray(law / law.sum())
+    return tem_law(distances_of(E)[WORDS.index(word)], EPSILON, GAMMA, PRIOR.next(history))
 
 
 def whole(texts: list[tuple[str, ...]], law: Callable[..., Numbers], *, lie: bool) -> Numbers:

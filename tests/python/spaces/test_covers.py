@@ -28,21 +28,12 @@ from fastdx.cli import main
 from fastdx.lab import audit
 from helpers.command import Command
 from helpers.draws import assert_draws
-from helpers.laws import law_of
+from helpers.laws import distances_to_sets, law_of, tem_law
 from helpers.spaces import line, numbered
 
 RNG = np.random.default_rng(5)
 E = numbered(RNG.normal(size=(200, 4)))
 ENGLISH = Embedding.default()
-
-
-def law(cover: Cover, e: Embedding, word: str, epsilon: float, gamma: float) -> np.ndarray:
-    """The law with sets, written down once more."""
-    d, weights = e.distances(word), np.zeros(len(e))
-    for i, y in enumerate(e.words):
-        if held := cover.sets(y):
-            weights[i] = np.exp(-epsilon / 2 * min(d[e.ids(held)].min(), gamma))
-    return weights / weights.sum()
 
 
 def test_sets_and_outputs_are_each_others() -> None:
@@ -63,7 +54,7 @@ def test_tem_on_a_cover(certified: bool, tmp_path: Path) -> None:
     tem = (Tem.certified if certified else Tem)(E, 3.0, cover=cover)
     assert (tem.nominal > 3.0) == certified and tem.cover == cover
     assert cover.excluded == ["w3", "w4"] == tem.excluded
-    expected = law(cover, E, "w0", tem.nominal, tem.gamma)
+    expected = tem_law(distances_to_sets(cover), tem.nominal, tem.gamma)[0]
     np.testing.assert_allclose(tem.probabilities("w0"), expected, rtol=1e-6, atol=1e-12)
     assert expected.max() <= cover.floor
     assert_draws(tem, "w0", expected)
@@ -369,5 +360,4 @@ def test_covers_from_approximate_lists() -> None:
     assert all(w in cover.outputs(w) for w in E.words[3:])
     # The law is that of the sets, whatever they are.
     tem = Tem(graph, 3.0, cover=cover, gamma=np.inf)
-    for word in E.words[:3]:
-        assert tem.probabilities(word) == pytest.approx(law(cover, E, word, 3.0, np.inf))
+    np.testing.assert_allclose(law_of(tem), tem_law(distances_to_sets(cover), 3.0, np.inf))

@@ -28,7 +28,7 @@ from fastdx.lab import audit
 from helpers.bounds import assert_bound
 from helpers.draws import assert_draws
 from helpers.errors import refused
-from helpers.laws import Numbers, distances_of, law_of, ratios_of
+from helpers.laws import Numbers, distances_of, distances_to_sets, law_of, ratios_of, tem_law
 
 WORDS = ["tea", "coffee", "cup", "law", "court", "judge", "red"]
 
@@ -48,20 +48,6 @@ def random_metric(seed: int, words: int = len(WORDS)) -> Numbers:
 
 METRIC = random_metric(4)
 GRAPH = WordGraph.from_distances(WORDS, METRIC)
-
-
-def closed_form(table: Numbers, epsilon: float, gamma: float, *, cover: Cover | None = None,
-                base: Any = 1.0) -> Numbers:  # fmt: skip
-    """Tem's law as the paper writes it, with ⊥ shared by the words beyond γ."""
-    scores = table
-    if cover is not None:
-        scores = np.full_like(table, np.inf)
-        for x, word in enumerate(WORDS):
-            for y in map(WORDS.index, cover.outputs(word)):
-                scores[:, y] = np.minimum(scores[:, y], table[:, x])
-    weights = base * np.exp(-epsilon / 2 * np.minimum(scores, gamma)) * np.isfinite(scores)
-    law: Numbers = weights / weights.sum(axis=1, keepdims=True)
-    return law
 
 
 def test_a_graph_has_the_distances_that_were_given() -> None:
@@ -90,10 +76,11 @@ def test_a_graph_has_the_distances_that_were_given() -> None:
 def test_the_law_is_that_of_the_paper(gamma: float) -> None:
     base = np.array([9.0, 1.0, 1.0, 4.0, 1.0, 2.0, 1.0])
     cover = Cover.nearest(GRAPH, 2, exclude=["law"])
-    for options, known in (({}, {}), ({"language": base}, {"base": base}),
-                           ({"cover": cover}, {"cover": cover})):  # fmt: skip
-        tem = Tem(GRAPH, 2.0, gamma=gamma, **options)
-        law = closed_form(METRIC, 2.0, gamma, **known)
+    for tem, law in (
+        (Tem(GRAPH, 2.0, gamma=gamma), tem_law(METRIC, 2.0, gamma)),
+        (Tem(GRAPH, 2.0, gamma=gamma, language=base), tem_law(METRIC, 2.0, gamma, base)),
+        (Tem(GRAPH, 2.0, gamma=gamma, cover=cover), tem_law(distances_to_sets(cover), 2.0, gamma)),
+    ):
         np.testing.assert_allclose(law_of(tem), law, rtol=1e-9)
         for i, word in enumerate(WORDS[:3]):
             assert_draws(tem, word, law[i], 40_000)

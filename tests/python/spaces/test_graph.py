@@ -9,6 +9,7 @@ import pytest
 import fastdx
 from fastdx import Tem, WordGraph
 from helpers.draws import assert_draws
+from helpers.laws import tem_law
 from helpers.spaces import line
 
 EDGES = [("dog", "animal"), ("cat", "animal"), ("oak", "plant"), ("plant", "thing"),
@@ -71,10 +72,8 @@ def test_tem_has_its_whole_api(tmp_path: Path) -> None:
     graph = WordGraph(EDGES)
     tem = Tem(graph, 1.5, gamma=3.0, seed=1)
     assert "8 words, 6 edges, shortest-path" in repr(tem)
-    # The law, written down: exp(-(ε/2)·min(d, γ)).
-    weights = np.exp(-0.75 * np.minimum(graph.distances("dog"), 3.0))
     law = tem.probabilities("dog")
-    np.testing.assert_allclose(law, weights / weights.sum(), rtol=1e-9)
+    np.testing.assert_allclose(law, tem_law(graph.distances("dog"), 1.5, 3.0), rtol=1e-9)
     assert_draws(tem, "dog", law, 1_000_000)
     assert tem.guarantee.metric == "shortest-path"
     bound = Tem(graph, 1.5, gamma=3.0).guarantee.bound("dog", "cat")
