@@ -6,6 +6,7 @@ from pathlib import Path
 from threading import Thread
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
@@ -97,9 +98,8 @@ def test_noise_mechanisms_are_counted_with_bounds() -> None:
 
 
 def test_tables_convert() -> None:
-    pyarrow = pytest.importorskip("pyarrow")
     table = calibration.statistics(Tem(normal(300, 6, 1), 2.0), ["w1", "w2"])
-    assert pyarrow.Table.from_pylist(list(table)).column("word").to_pylist() == ["w1", "w2"]
+    assert pa.Table.from_pylist(list(table)).column("word").to_pylist() == ["w1", "w2"]
     assert "w1" in str(table) and "2 rows" in repr(table)
     with pytest.raises(fastdx.ParameterError, match="N_x"):
         _ = table["N_x"]

@@ -4,13 +4,20 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks
 
 import fastdx
 from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.features import TextFeatures, directions, shares_behind
+from fastdx.engines.sklearn import ChannelNB, PosteriorFeatures
 from helpers.laws import behind, law_of
 
 WORDS = ["the", "a", "tea", "cup", "law", "of"]
@@ -230,16 +237,10 @@ class TestScikitLearn:
     """`PosteriorFeatures` in pipelines."""
 
     def make(self, space: Embedding, **parameters: Any) -> Any:
-        pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-        from fastdx.engines.sklearn import PosteriorFeatures
-
         return PosteriorFeatures(Channel.of(Tem(space, 1.0)), PI, **parameters)
 
     def test_columns_copies_and_frames(self, space: Embedding) -> None:
         made = self.make(space, kind="both")
-        from sklearn.base import clone
-        from sklearn.exceptions import NotFittedError
-
         with pytest.raises(NotFittedError):
             made.transform(TEXTS)
         want = made.fit_transform(TEXTS).toarray()
@@ -248,10 +249,8 @@ class TestScikitLearn:
         for copy in (clone(made).fit(TEXTS), pickle.loads(pickle.dumps(made))):
             np.testing.assert_allclose(copy.transform(TEXTS).toarray(), want)
         assert clone(made).get_params()["kind"] == "both"
-        pandas = pytest.importorskip("pandas", reason="pandas is not installed")
-        frame = self.make(space).set_output(transform="pandas").fit_transform(
-            pandas.Series(TEXTS)
-        )  # fmt: skip
+        tables = self.make(space).set_output(transform="pandas")
+        frame = tables.fit_transform(pd.Series(TEXTS))
         assert list(frame.columns) == ["mean 0", "mean 1"]
         np.testing.assert_allclose(frame.to_numpy(), want[:, :2])
         nothing = self.make(space).fit_transform([None, float("nan"), "tea"])
@@ -261,22 +260,13 @@ class TestScikitLearn:
                 made.transform(bad)
 
     def test_pipelines_learn(self, space: Embedding) -> None:
-        made = self.make(space)
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-
-        m = Tem(space, 3.0, seed=5)
+        made, m = self.make(space), Tem(space, 3.0, seed=5)
         texts = ["cup of tea", "the law"] * 40
         judge = make_pipeline(made, LogisticRegression()).fit(m.privatize(texts), [0, 1] * 40)
         assert judge.score(m.privatize(texts), [0, 1] * 40) > 0.75
         assert judge[-1].score(made.fit([]).of_clear(texts), [0, 1] * 40) == 1.0
 
     def test_naive_bayes_through_the_law(self, space: Embedding) -> None:
-        pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-        from sklearn.base import clone
-
-        from fastdx.engines.sklearn import ChannelNB
-
         m = Tem(space, 1.5, seed=3)
         texts, labels = ["cup of tea", "the law of a law"] * 30, ["drinks", "courts"] * 30
         private = m.privatize(texts)
@@ -306,8 +296,6 @@ class TestScikitLearn:
 
     def test_scikit_learns_own_checks(self, space: Embedding) -> None:
         made = self.make(space)
-        from sklearn.utils import estimator_checks
-
         for name in ("estimator_cloneable", "estimator_repr", "estimator_tags_renamed",
                      "get_params_invariance", "set_params", "valid_tag_types",
                      "no_attributes_set_in_init", "do_not_raise_errors_in_init_or_set_params",

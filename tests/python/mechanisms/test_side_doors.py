@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -348,8 +349,7 @@ class TestTemporaryFiles:
 
 
 def test_parquet_metadata_is_dropped_and_named(tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"t": ["tea", "coffee"], "n": [1, 2]}, index=[5, 7])
+    frame = pd.DataFrame({"t": ["tea", "coffee"], "n": [1, 2]}, index=[5, 7])
     table = pa.Table.from_pandas(frame)
     noted = pa.field("x", pa.int64(), metadata={"comment": SECRET})
     struct = pa.struct([noted])
@@ -367,17 +367,16 @@ def test_parquet_metadata_is_dropped_and_named(tmp_path: Path) -> None:
     assert SECRET.encode() not in raw and coded not in raw
     assert not pq.read_schema(out).field("s").type.field(0).metadata
     assert pq.read_table(out)["l"].to_pylist() == [[{"x": 2}]] * 2
-    assert pandas.read_parquet(out).index.tolist() == [5, 7]
+    assert pd.read_parquet(out).index.tolist() == [5, 7]
 
 
 def test_attrs_of_pandas_are_dropped_and_named(tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
     kinds = {
         "t": ["tea", "coffee"],
-        "c": pandas.Categorical(["x", "y"], ordered=True),
-        "d": pandas.to_datetime(["2020-01-01", "2021-01-01"]).tz_localize("Europe/Paris"),
+        "c": pd.Categorical(["x", "y"], ordered=True),
+        "d": pd.to_datetime(["2020-01-01", "2021-01-01"]).tz_localize("Europe/Paris"),
     }
-    frame = pandas.DataFrame(kinds, index=pandas.Index(["a", "b"], name="key"))
+    frame = pd.DataFrame(kinds, index=pd.Index(["a", "b"], name="key"))
     frame.attrs = {"note": SECRET}
     source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
     frame.to_parquet(source)
@@ -386,9 +385,9 @@ def test_attrs_of_pandas_are_dropped_and_named(tmp_path: Path) -> None:
     assert "metadata dropped from the schema: pandas: attributes" in done.stderr
     raw = out.read_bytes()
     assert SECRET.encode() not in raw and base64.b64encode(SECRET.encode())[:8] not in raw
-    back = pandas.read_parquet(out)
+    back = pd.read_parquet(out)
     assert back.attrs == {} and back.index.name == "key"
-    pandas.testing.assert_frame_equal(back.drop(columns="t"), frame.drop(columns="t"))
+    pd.testing.assert_frame_equal(back.drop(columns="t"), frame.drop(columns="t"))
     # Whatever else stands there.
     table = pq.read_table(source)
     noted = json.loads(table.schema.metadata[b"pandas"])
@@ -404,8 +403,7 @@ def test_attrs_of_pandas_are_dropped_and_named(tmp_path: Path) -> None:
 
 def test_frames_come_back_without_attrs_and_metadata() -> None:
     tem = fastdx.Tem(epsilon=5.0)
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"t": ["tea"], "n": [1]})
+    frame = pd.DataFrame({"t": ["tea"], "n": [1]})
     frame.attrs = {"note": SECRET}
     assert tem.privatize_frame(frame, "t").attrs == {} and frame.attrs == {"note": SECRET}
     noted = {"metadata": {"note": SECRET, "ARROW:extension:name": "x"}}

@@ -4,7 +4,11 @@ import math
 import pickle
 from typing import Any
 
+import duckdb
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import stats
 
@@ -226,11 +230,9 @@ def test_parts_counted_elsewhere_are_merged() -> None:
 
 
 def test_columns_and_frames_are_read() -> None:
-    libraries = ("pandas", "polars", "pyarrow", "duckdb")
-    pandas, polars, arrow, duckdb = map(pytest.importorskip, libraries)
     channel = Channel.of(Tem(E, 4.0))
     data = {"id": [1, 2, 3], "text": ["w1 w2", None, "w3"]}
-    for frame in (pandas.DataFrame(data), polars.DataFrame(data), arrow.table(data)):
+    for frame in (pd.DataFrame(data), pl.DataFrame(data), pa.table(data)):
         assert Estimator(channel).add(frame, "text").words == 3
         assert Estimator(channel).add(frame["text"]).documents == 2
         with pytest.raises(fastdx.InputTypeError, match="column"):
@@ -257,11 +259,10 @@ def test_a_list_within_is_one_document() -> None:
     assert found._lengths[0].tolist() == [4, 0, 3, 1]
     with pytest.raises(fastdx.InputTypeError, match=r"texts\[1\]\[0\]"):
         Estimator(channel).add(["w1", [5]])
-    pandas, polars, arrow = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
     lists = {"text": [["w1", "w2"], None, ["w3"]]}
-    for frame in (pandas.DataFrame(lists), polars.DataFrame(lists), arrow.table(lists)):
+    for frame in (pd.DataFrame(lists), pl.DataFrame(lists), pa.table(lists)):
         assert repr(Estimator(channel).add(frame, "text")) == "Estimator(2 documents, 3 words)"
-    gone = pandas.Series(["w1", pandas.NA, "w2"], dtype="string")
+    gone = pd.Series(["w1", pd.NA, "w2"], dtype="string")
     assert Estimator(channel).add(gone).documents == 2
 
 
