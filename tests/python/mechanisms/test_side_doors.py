@@ -36,8 +36,8 @@ class TestControlCharacters:
             for text in (f"x{chr(code)}y", chr(code), f"cat {chr(code)}{chr(code)} dog"):
                 assert chr(code) not in tem.privatize(text), hex(code)
 
-    @pytest.mark.parametrize("name", ["Чехов", "习近平", "Ünal", "Παῦλος"])
     # Other code pages: src/text/decoding.rs.
+    @pytest.mark.parametrize("name", ["Чехов", "习近平", "Ünal", "Παῦλος"])
     def test_utf8_read_as_latin_1_is_replaced_and_said(self, name: str) -> None:
         mojibake = name.encode().decode("latin-1")
         tem = Tem(SMALL, 1.0)
