@@ -263,7 +263,7 @@ class TestCommand:
         assert out == f"{want.text()}\n" and err.strip() == str(want.guarantee)
         args = ["decode", str(tmp_path / "a.jsonl"), "--column", "t", *files, "--view", "certain"]
         assert main([*args, "--to", "jsonl", "-o", str(tmp_path / "out")]) == 0
-        records = [json.loads(line) for line in (tmp_path / "out").read_text().splitnouns()]
+        records = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
         views = [channel.decode(t, prior).text("certain") for t in ("flu in", "restaurants")]
         assert [r["reconstructed"] for r in records] == [v.text for v in views]
         assert [len(r["words"]) for r in records] == [2, 1]
