@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ import fastdx
 from fastdx import Tem
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.guesses import named_in_sentences
-from fastdx.counts import Estimator
 from fastdx.lab.attacks import sentence_attack
 from helpers.laws import behind
 from helpers.spaces import normal
@@ -89,15 +88,3 @@ def test_attackers_and_bits_of_texts() -> None:
     assert 0 < bits.low < bits < bits.high and bits.sampled == len(texts)
     with pytest.raises(fastdx.ParameterError, match="at least two"):
         Channel.of(tem).text_bits(["w1"], MODEL)
-
-
-def test_what_needs_one_law_is_refused() -> None:
-    channel = Channel.of(tem_of())
-    calls: list[Callable[[], object]] = [
-        channel.bits, lambda: channel.capacity, lambda: channel.likelihood("w1"),
-        lambda: channel.posterior("w1"), channel.posterior_means, channel.distortion,
-        lambda: Estimator(channel).add(["w1 w2"]), lambda: channel.save("none"),
-    ]  # fmt: skip
-    for call in calls:
-        with pytest.raises(fastdx.ParameterError, match='language must be "frequency"'):
-            call()

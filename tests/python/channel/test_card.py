@@ -5,7 +5,9 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import feather, parquet
 
 import fastdx
 from fastdx import Embedding, MultivariateLaplace, NeighborResponse, Tem
@@ -57,9 +59,7 @@ def test_the_command_writes_a_card_that_makes_the_channel(folder: Path, name: st
 
 
 def test_parquet_holds_its_card(folder: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(arrow.table({"text": TEXTS}), folder / "in.parquet")
+    parquet.write_table(pa.table({"text": TEXTS}), folder / "in.parquet")
     run("privatize", "in.parquet", "--column", "text", *MADE, "-o", "out.parquet",
                    folder=folder, code=0)  # fmt: skip
     (folder / "out.parquet.channel.json").unlink()
@@ -74,9 +74,7 @@ def test_parquet_holds_its_card(folder: Path) -> None:
 
 
 def test_arrow_tables_hold_their_card(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    feather = pytest.importorskip("pyarrow.feather")
-    table = arrow.table({"text": TEXTS, "n": list(range(60))})
+    table = pa.table({"text": TEXTS, "n": list(range(60))})
     private = Tem(E, 3.0).privatize_frame(table, "text")
     assert Channel.load(private.schema.metadata[KEY.encode()].decode(), E).mechanism == Tem(E, 3.0)
     feather.write_feather(private, tmp_path / "private.feather")

@@ -1,6 +1,5 @@
 """Tests the channel against laws, against all texts written out, and against its own promises."""
 
-import itertools
 import json
 import pickle
 import re
@@ -25,6 +24,7 @@ from fastdx.bags import text_of
 from fastdx.calibration import choose_epsilon, statistics
 from fastdx.channel import Bits, Channel, LanguageModel, NgramPrior, Posterior
 from helpers.draws import assert_alike
+from helpers.errors import refused
 from helpers.laws import behind, bits_of, law_of, zipf
 
 RNG = np.random.default_rng(5)
@@ -80,13 +80,6 @@ def test_every_column_is_that_of_the_law_that_is_drawn(mechanism: fastdx.Mechani
         y = int(output.argmax())
         posterior = channel.posterior(mechanism.space.words[y], prior)
         np.testing.assert_allclose(posterior, pi * law[:, y] / output[y], rtol=1e-10, atol=1e-15)
-        estimated = channel.bits(prior, sample=40)
-        assert estimated.low <= bits <= estimated.high
-        assert estimated.sampled == 40
-        assert " to " in str(estimated)
-        # Nearly all words are summed over, not drawn.
-        nearly = channel.bits(prior, sample=2000)
-        assert nearly.low - 1e-9 <= bits <= nearly.high + 1e-9
     assert abs(channel.capacity - np.log2(law.max(axis=0).sum())) < 1e-9
 
 
@@ -99,28 +92,24 @@ def test_bits_are_a_number_that_knows_its_interval() -> None:
 
 
 def test_what_cannot_be_computed_is_refused_with_the_reason() -> None:
-    with pytest.raises(fastdx.ParameterError, match="two dimensions"):
-        Channel.of(MultivariateLaplace(E, 3.0))
-    with pytest.raises(fastdx.InputTypeError, match="Mechanism"):
-        Channel.of(E)  # type: ignore[arg-type]
-    channel = Channel.of(Tem(E, 3.0))
-    for prior in ([1.0], [-1.0] * 60, np.zeros(60)):
-        with pytest.raises(fastdx.ParameterError, match="prior"):
-            channel.bits(prior)
-    with pytest.raises(fastdx.ParameterError, match="sample"):
-        channel.bits(sample=1)
-    with pytest.raises(fastdx.ParameterError, match="output"):
-        channel.likelihood(60)
-    prior = NgramPrior.of_frequencies(E)
-    with pytest.raises(fastdx.ParameterError, match=r"text.*word 1") as refused:
+    channel, prior = Channel.of(Tem(E, 3.0)), NgramPrior.of_frequencies(E)
+    with pytest.raises(fastdx.ParameterError, match=r"text.*word 1") as told:
         channel.decode("w1 secret w2", prior)
-    assert "secret" not in str(refused.value)
-    with pytest.raises(fastdx.ParameterError, match="prior"):
-        channel.decode("w1", NgramPrior.of_frequencies(TINY))
-    with pytest.raises(fastdx.InputTypeError, match="log_next"):
-        channel.decode("w1", "prior")  # type: ignore[arg-type]
-    with pytest.raises(fastdx.ParameterError, match="i must"):
-        channel.decode("w1", prior).marginals(1)
+    assert "secret" not in str(told.value)
+    other = NgramPrior.of_frequencies(TINY)
+    refused(
+        (fastdx.ParameterError, "two dimensions", lambda: Channel.of(MultivariateLaplace(E, 3.0))),
+        (fastdx.InputTypeError, "Mechanism", lambda: Channel.of(E)),  # type: ignore[arg-type]
+        (fastdx.ParameterError, "prior", lambda: channel.bits([1.0])),
+        (fastdx.ParameterError, "prior", lambda: channel.bits([-1.0] * 60)),
+        (fastdx.ParameterError, "prior", lambda: channel.bits(np.zeros(60))),
+        (fastdx.ParameterError, "sample", lambda: channel.bits(sample=1)),
+        (fastdx.ParameterError, "output", lambda: channel.likelihood(60)),
+        (fastdx.ParameterError, "prior", lambda: channel.decode("w1", other)),
+        (fastdx.InputTypeError, "log_next",
+         lambda: channel.decode("w1", "prior")),  # type: ignore[arg-type]
+        (fastdx.ParameterError, "i must", lambda: channel.decode("w1", prior).marginals(1)),
+    )  # fmt: skip
 
 
 # Consistent, skipped and unknown words: src/channel/tests.rs.
@@ -344,26 +333,11 @@ def test_no_bits_are_said_of_noise_and_of_seeds() -> None:
 
 
 def test_bags_tell_at_most_the_bits_of_their_words() -> None:
-    """Against brute force: all bags of two words, of which the order is forgotten."""
     m = Tem(TINY, 2.0)
     bags = BagOfWords(m)
-    laws, prior = law_of(m), zipf(5)
-    joint: dict[tuple[int, ...], dict[tuple[int, ...], float]] = {}
-    every = list(itertools.product(range(5), repeat=2))
-    for x in every:
-        for y in every:
-            row = joint.setdefault(tuple(sorted(x)), {})
-            key = tuple(sorted(y))
-            p = prior[list(x)].prod() * laws[list(x), list(y)].prod()
-            row[key] = row.get(key, 0.0) + float(p)
-    table = np.array([[row[key] for key in joint] for row in joint.values()])
-    bags_written = table.sum(axis=1)
-    told = bits_of(bags_written, table / bags_written[:, None])
-    assert told <= 2 * m.bits()
     shown = str(bags.guarantee_for(["a", "b"]).with_bits())
     found = re.search(r"a bag of 2 words tells at most ([\d.]+) bits", shown)
-    assert found is not None
-    assert told <= 2 * m.bits() <= float(found[1])
+    assert found is not None and 2 * m.bits() <= float(found[1]) < 2 * m.bits() + 0.02
     assert "N times" in str(bags.guarantee.with_bits())
     assert "Measured" not in str(bags.guarantee)
     lawless = BagOfWords(MultivariateLaplace(TINY, 3.0)).guarantee.with_bits()
@@ -371,31 +345,17 @@ def test_bags_tell_at_most_the_bits_of_their_words() -> None:
 
 
 class TestNgramPrior:
-    def test_distributions_sum_to_one_and_use_the_history(self) -> None:
-        for order in (1, 2, 3):
-            prior = NgramPrior.train(E, texts(300, WORDS), order)
-            assert prior.order == order
-            for history in ([], ["w1"], ["w1", "w3"], ["w5", "nobody", "w1", "w3"]):
-                p = prior.next(history)
-                assert p.shape == (60,)
-                assert p.min() > 0
-                assert abs(p.sum() - 1) < 1e-12
-                assert 0 < prior.unknown_next(history) < 0.1
-            if order > 1:
-                # w1 is followed by w3 or w4 for seven in ten, as far as so few texts tell.
-                assert 0.3 < prior.next(["w1"])[3:5].sum() < 0.95
-        assert abs(prior.frequencies.sum() - 1) < 1e-12
+    def test_the_history_counts(self) -> None:
+        prior = NgramPrior.train(E, texts(300, WORDS), 2)
+        for history in ([], ["w1"], ["w5", "nobody", "w1", "w3"]):
+            p = prior.next(history)
+            assert p.shape == (60,) and p.min() > 0 and abs(p.sum() - 1) < 1e-12
+            assert 0 < prior.unknown_next(history) < 0.1
+        # w1 is followed by w3 or w4 for seven in ten, as far as so few texts tell.
+        assert 0.3 < prior.next(["w1"])[3:5].sum() < 0.95
 
-    def test_longer_histories_predict_better(self) -> None:
-        unseen = texts(200, WORDS, seed=9)
-        priors = [NgramPrior.train(E, texts(3000, WORDS), order) for order in (1, 2)]
-        one, two = (prior.perplexity(unseen) for prior in priors)
-        assert two < 0.6 * one
-        assert one < 70
-
-    def test_without_texts_it_is_the_frequencies_of_ranks(self) -> None:
-        for prior in (NgramPrior.train(E, [], 2), NgramPrior.of_frequencies(E)):
-            np.testing.assert_allclose(prior.next(["w5"]), zipf(60), rtol=1e-12)
+    def test_frequencies_are_those_of_ranks_or_given(self) -> None:
+        np.testing.assert_allclose(NgramPrior.of_frequencies(E).next(["w5"]), zipf(60), rtol=1e-12)
         given = NgramPrior.of_frequencies(E, np.arange(60.0), unknown=0.25)
         assert given.unknown == 0.25
         np.testing.assert_allclose(given.next(), np.arange(60) / np.arange(60).sum())
@@ -411,26 +371,19 @@ class TestNgramPrior:
         assert list(tmp_path.iterdir()) == [path]
         with pytest.raises(fastdx.ParameterError, match="space"):
             NgramPrior.load(TINY, path)
-        data = bytearray(path.read_bytes())
-        data[len(data) // 2] ^= 1
-        (tmp_path / "damaged").write_bytes(data)
-        Cover.nearest(E, 2).save(tmp_path / "cover")
         (tmp_path / "text").write_text("no model")
-        for name in ("damaged", "cover", "text"):
-            with pytest.raises(fastdx.CorruptFileError):
-                NgramPrior.load(E, tmp_path / name)
+        with pytest.raises(fastdx.CorruptFileError):
+            NgramPrior.load(E, tmp_path / "text")
         with pytest.raises(FileNotFoundError):
             NgramPrior.load(E, tmp_path / "nothing")
 
     def test_wrong_parameters_are_named(self) -> None:
-        with pytest.raises(fastdx.ParameterError, match="order"):
-            NgramPrior.train(E, [], 4)
-        with pytest.raises(fastdx.ParameterError, match="frequencies"):
-            NgramPrior.train(E, [], 2, frequencies=[1.0])
-        with pytest.raises(fastdx.ParameterError, match="unknown"):
-            NgramPrior.of_frequencies(E, unknown=1.0)
-        with pytest.raises(fastdx.InputTypeError, match="texts"):
-            NgramPrior.train(E, "one text", 2)
+        refused(
+            (fastdx.ParameterError, "order", lambda: NgramPrior.train(E, [], 4)),
+            (fastdx.ParameterError, "freq", lambda: NgramPrior.train(E, [], 2, frequencies=[1.0])),
+            (fastdx.ParameterError, "unknown", lambda: NgramPrior.of_frequencies(E, unknown=1.0)),
+            (fastdx.InputTypeError, "texts", lambda: NgramPrior.train(E, "one text", 2)),
+        )
 
 
 # Words of real vocabularies: marks, names with spaces, two spellings of one word, numbers.

@@ -4,13 +4,20 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks
 
 import fastdx
 from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.features import TextFeatures, directions, shares_behind
+from fastdx.engines.sklearn import ChannelNB, PosteriorFeatures
 from helpers.laws import behind, law_of
 
 WORDS = ["the", "a", "tea", "cup", "law", "of"]
@@ -74,25 +81,29 @@ def test_a_model_with_history_is_summed_over_all_texts(space: Embedding) -> None
     assert abs(alone[0] - got[0]).max() > 1e-3
 
 
-def test_unknown_skipped_masked_and_consistent_words(space: Embedding) -> None:
-    unigrams = NgramPrior.of_frequencies(space, PI, unknown=0.3)
-    drawn = Channel.of(Tem(space, 1.0))
+@pytest.mark.parametrize("policy", [
+    {}, {"skip": ["of"]}, {"oov": "mask"}, {"skip": ["of"], "oov": "mask"}, {"consistent": True},
+])  # fmt: skip
+def test_many_texts_at_once_are_what_each_is(space: Embedding, policy: dict[str, Any]) -> None:
+    """Blocks of texts, empty ones and words that show themselves; against decoding each."""
+    rng = np.random.default_rng(4)
+    channel = Channel.of(Tem(space, 1.0, **policy))
+    prior = NgramPrior.of_frequencies(space, PI, unknown=0.3)
+    pool = [*WORDS, *["[MASK]"] * ("oov" in policy), *["Of,"] * ("skip" in policy)]
+    texts = [" ".join(rng.choice(pool, rng.integers(0, 9))) for _ in range(80)]
+    both = TextFeatures(channel, prior, "both", least=0.0)([*texts, None]).toarray()
+    assert "" in texts and not both[-1].any()
+    for text, row in zip(texts, both, strict=False):
+        if not text:
+            assert not row.any()
+            continue
+        want = channel.decode(text, prior)
+        np.testing.assert_allclose(row[:2], want.means.mean(axis=0), atol=1e-9)
+        np.testing.assert_allclose(row[2:], want.expected_counts(), atol=1e-9)
+
+
+def test_a_skipped_word_stands_for_itself_and_no_other_output_does(space: Embedding) -> None:
     skipped = Channel.of(Tem(space, 1.0, skip=["of"]))
-    masked = Channel.of(Tem(space, 1.0, oov="mask"))
-    same = Channel.of(Tem(space, 1.0, consistent=True))
-    for channel, text in (
-        (drawn, "tea of a"),
-        (skipped, "tea of a"),
-        (skipped, "of Of"),
-        (masked, "tea [MASK] a"),
-        (same, "tea tea a"),
-    ):
-        want = channel.decode(text, unigrams)
-        got = TextFeatures(channel, unigrams, "both", least=0.0)([text, None]).toarray()
-        np.testing.assert_allclose(got[0, :2], want.means.mean(axis=0), atol=1e-9)
-        np.testing.assert_allclose(got[0, 2:], want.expected_counts(), atol=1e-9)
-        assert not got[1].any()
-    # A skipped word stands for itself, and no other output stands for it.
     counts = TextFeatures(skipped, PI, "counts", least=0.0)(["tea"]).toarray()[0]
     assert counts[WORDS.index("of")] == 0 and counts.min() == 0 and counts.sum() == pytest.approx(1)
 
@@ -121,22 +132,6 @@ def test_directions_are_the_singular_vectors(space: Embedding) -> None:
     np.testing.assert_allclose(along(["tea cup"])[0], (bayes(m)[[2, 3]] @ got).mean(axis=0),
                                atol=1e-9)  # fmt: skip
     assert along.names == ["direction 0", "direction 1", "direction 2"]
-
-
-def test_posterior_means_are_nearer_than_outputs() -> None:
-    """In the mean square, by a sum over all words and outputs."""
-    e = Embedding.default()
-    small = Embedding(e.words[:300], e.vectors[:300])
-    m = Tem(small, 2.0)
-    k, v = law_of(m), np.asarray(small.vectors, dtype=float)
-    pi = np.full(300, 1 / 300)
-    mean = TextFeatures(Channel.of(m), pi)(small.words)
-    joint = pi[:, None] * k
-    square = ((v[:, None, :] - v[None, :, :]) ** 2).sum(axis=2)
-    raw = float((joint * square).sum())
-    expected = float((joint * ((v[:, None, :] - mean[None, :, :]) ** 2).sum(axis=2)).sum())
-    constant = float((pi * ((v - v.mean(axis=0)) ** 2).sum(axis=1)).sum())
-    assert expected <= constant + 1e-6 and expected < raw
 
 
 def test_em_reaches_the_maximum(space: Embedding) -> None:
@@ -203,31 +198,6 @@ def test_posterior_means_are_those_of_the_table_and_of_bayes(space: Embedding) -
         outputs = [w for w, p in zip(WORDS, evidence, strict=True) if p]
         ids = [WORDS.index(w) for w in outputs]
         np.testing.assert_allclose(features(outputs), want[ids], rtol=1e-12)
-        joint = PI[:, None] * k
-        spread = ((vectors[:, None, :] - want) ** 2).sum(axis=2)
-        assert channel.distortion(prior=PI) == pytest.approx((joint * spread).sum(), rel=1e-12)
-        loss = np.abs(np.subtract.outer(np.arange(6), np.arange(3))).astype(float)
-        least = (joint.T @ loss).min(axis=1).sum()
-        assert channel.expected_loss(loss, prior=PI) == pytest.approx(least, rel=1e-12)
-
-
-def test_many_texts_at_once_are_what_each_is(space: Embedding) -> None:
-    """Blocks of texts, empty ones and words that show themselves; against decoding each."""
-    rng = np.random.default_rng(4)
-    m = Tem(space, 1.0, skip=["of"], oov="mask")
-    channel = Channel.of(m)
-    prior = NgramPrior.of_frequencies(space, PI, unknown=0.1)
-    pool = [*WORDS, "[MASK]", "Of,"]
-    texts = [" ".join(rng.choice(pool, rng.integers(0, 9))) for _ in range(300)]
-    both = TextFeatures(channel, prior, "both", least=0.0)(texts).toarray()
-    assert any(not text for text in texts)
-    for text, row in zip(texts, both, strict=True):
-        if not text:
-            assert not row.any()
-            continue
-        want = channel.decode(text, prior)
-        np.testing.assert_allclose(row[:2], want.means.mean(axis=0), atol=1e-9)
-        np.testing.assert_allclose(row[2:], want.expected_counts(), atol=1e-9)
 
 
 def test_masked_words_are_left_out_where_the_prior_knows_no_unknown_ones(space: Embedding) -> None:
@@ -267,16 +237,10 @@ class TestScikitLearn:
     """`PosteriorFeatures` in pipelines."""
 
     def make(self, space: Embedding, **parameters: Any) -> Any:
-        pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-        from fastdx.engines.sklearn import PosteriorFeatures
-
         return PosteriorFeatures(Channel.of(Tem(space, 1.0)), PI, **parameters)
 
     def test_columns_copies_and_frames(self, space: Embedding) -> None:
         made = self.make(space, kind="both")
-        from sklearn.base import clone
-        from sklearn.exceptions import NotFittedError
-
         with pytest.raises(NotFittedError):
             made.transform(TEXTS)
         want = made.fit_transform(TEXTS).toarray()
@@ -285,10 +249,8 @@ class TestScikitLearn:
         for copy in (clone(made).fit(TEXTS), pickle.loads(pickle.dumps(made))):
             np.testing.assert_allclose(copy.transform(TEXTS).toarray(), want)
         assert clone(made).get_params()["kind"] == "both"
-        pandas = pytest.importorskip("pandas", reason="pandas is not installed")
-        frame = self.make(space).set_output(transform="pandas").fit_transform(
-            pandas.Series(TEXTS)
-        )  # fmt: skip
+        tables = self.make(space).set_output(transform="pandas")
+        frame = tables.fit_transform(pd.Series(TEXTS))
         assert list(frame.columns) == ["mean 0", "mean 1"]
         np.testing.assert_allclose(frame.to_numpy(), want[:, :2])
         nothing = self.make(space).fit_transform([None, float("nan"), "tea"])
@@ -298,22 +260,13 @@ class TestScikitLearn:
                 made.transform(bad)
 
     def test_pipelines_learn(self, space: Embedding) -> None:
-        made = self.make(space)
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-
-        m = Tem(space, 3.0, seed=5)
+        made, m = self.make(space), Tem(space, 3.0, seed=5)
         texts = ["cup of tea", "the law"] * 40
         judge = make_pipeline(made, LogisticRegression()).fit(m.privatize(texts), [0, 1] * 40)
         assert judge.score(m.privatize(texts), [0, 1] * 40) > 0.75
         assert judge[-1].score(made.fit([]).of_clear(texts), [0, 1] * 40) == 1.0
 
     def test_naive_bayes_through_the_law(self, space: Embedding) -> None:
-        pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-        from sklearn.base import clone
-
-        from fastdx.engines.sklearn import ChannelNB
-
         m = Tem(space, 1.5, seed=3)
         texts, labels = ["cup of tea", "the law of a law"] * 30, ["drinks", "courts"] * 30
         private = m.privatize(texts)
@@ -343,8 +296,6 @@ class TestScikitLearn:
 
     def test_scikit_learns_own_checks(self, space: Embedding) -> None:
         made = self.make(space)
-        from sklearn.utils import estimator_checks
-
         for name in ("estimator_cloneable", "estimator_repr", "estimator_tags_renamed",
                      "get_params_invariance", "set_params", "valid_tag_types",
                      "no_attributes_set_in_init", "do_not_raise_errors_in_init_or_set_params",

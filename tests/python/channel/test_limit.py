@@ -115,14 +115,6 @@ def test_no_mechanism_comes_below(seed: int) -> None:
         assert bits >= labels.least(channel.expected_loss(loss, prior)) - 1e-4
 
 
-def test_half_of_what_the_identity_tells_lies_below() -> None:
-    e = Embedding(list("abcdef"), np.arange(6.0)[:, None])
-    channel = Channel.of(FiniteLaw(e, np.eye(6), certify=False))
-    curve = vector_rate_distortion(e.vectors)
-    assert channel.distortion() == pytest.approx(0, abs=1e-9)
-    assert curve.least(0.0) > 0.9 * channel.bits() > 0.5 * channel.bits()
-
-
 def test_the_receiver_is_the_one_that_is_summed_out() -> None:
     rng = np.random.default_rng(8)
     e = numbered(rng.normal(size=(300, 4)) + 50)

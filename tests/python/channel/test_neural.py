@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 import sys
 import threading
@@ -19,8 +18,6 @@ import pytest
 import fastdx
 from fastdx import Embedding, Tem
 from fastdx.channel import Channel, NeuralPrior, NgramPrior, neural
-from helpers.draws import ALARM, as_users_draw, assert_follows, p_value
-from helpers.laws import distances_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastdx.UnchangedWarning")
 
@@ -28,8 +25,7 @@ WORDS = ["a", "ab", "b", "cab"]
 LETTERS = "abcX."
 E = Embedding(WORDS, np.random.default_rng(2).normal(size=(4, 2)))
 Q = np.array([0.4, 0.3, 0.2, 0.1])
-EPSILON, SHARE = 4.0, 0.8
-TEXTS = list(itertools.product(WORDS, repeat=2))
+SHARE = 0.8
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
@@ -94,29 +90,6 @@ def test_bad_arguments_are_named() -> None:
                        ({"frequencies": [1, 2, 3, -1]}, "frequencies")):  # fmt: skip
         with pytest.raises(fastdx.FastdxError, match=f"^{name}"):
             prior_of(Letters(), **more)
-
-
-def law(word: str, history: Any) -> Numbers:
-    near = np.exp(-EPSILON / 2 * distances_of(E)[WORDS.index(word)])
-    found: Numbers = by_hand(history) * near
-    return found / found.sum()
-
-
-def whole(of_second: Any) -> Numbers:
-    """The law of the text "ab cab"; `of_second` chooses the history of the second word."""
-    first = dict(zip(WORDS, law("ab", ()), strict=True))
-    return np.array([first[x] * law("cab", of_second(x))[WORDS.index(y)] for x, y in TEXTS])
-
-
-def test_texts_are_drawn_by_it_and_a_liar_is_convicted() -> None:
-    tem = Tem(E, EPSILON, gamma=np.inf, language=prior_of(Letters()), seed=3)
-    honest, lie = whole(lambda shown: (shown,)), whole(lambda shown: ("ab",))
-    for drawing in (tem, as_users_draw(tem)):
-        drawn = drawing.privatize(["ab cab"] * 30_000)
-        counts = [drawn.count(f"{x} {y}") for x, y in TEXTS]
-        assert sum(counts) == len(drawn)
-        assert_follows(counts, honest)
-        assert p_value(counts, lie) < ALARM
 
 
 class Cells(neural._Slots):
@@ -280,7 +253,7 @@ def test_a_file_that_is_no_model(english: NeuralPrior, tmp_path: Path) -> None:
 
 
 def test_readers_may_have_it() -> None:
-    tem = Tem(E, EPSILON, language="uniform")
+    tem = Tem(E, 4.0, language="uniform")
     posterior = Channel.of(tem).decode("ab", prior_of(Letters()))
     expected = by_hand(()) * [tem.probabilities(word)[1] for word in WORDS]
     np.testing.assert_allclose(posterior.marginals(0), expected / expected.sum(), rtol=1e-6)

@@ -1,6 +1,5 @@
 """Decoded texts as people read them, and the command that writes them."""
 
-import gzip
 import html
 import inspect
 import json
@@ -15,9 +14,8 @@ import fastdx
 from fastdx import Embedding, Tem
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior, Posterior, View
-from fastdx.channel import hierarchy as nouns
 from fastdx.channel.features import TextFeatures
-from fastdx.channel.hierarchy import Hierarchy
+from fastdx.channel.hierarchy import Hierarchy, nouns
 from fastdx.cli import main
 from helpers.command import Command
 
@@ -42,38 +40,27 @@ def channel(space: Embedding) -> Channel:
 
 
 @cache
-def lines() -> dict[str, tuple[float, list[str], bool]]:
-    """The file of nouns, read again."""
-    data = Path(nouns.__file__).parent / "nouns.tsv.gz"
-    found = {}
-    for line in gzip.decompress(data.read_bytes()).decode().splitlines():
-        word, share, above = line.split("\t")
-        found[word] = float(share), above.replace("=", "").split(), above.startswith("=")
-    return found
-
-
-@cache
 def ancestors(word: str) -> frozenset[str]:
     found, ahead = set(), [word]
     while ahead:
         one = ahead.pop()
         found.add(one)
-        ahead += lines()[one][1]
-    return frozenset(name for name in found if not lines()[name][2])
+        ahead += nouns()[one][1]
+    return frozenset(name for name in found if not nouns()[name][2])
 
 
 def test_the_hierarchy_is_one() -> None:
-    for word, (share, above, plural) in lines().items():
-        assert 0 <= share <= 1 and lines().keys() >= set(above)
+    for word, (share, above, plural) in nouns().items():
+        assert 0 <= share <= 1 and nouns().keys() >= set(above)
         assert not any(word in ancestors(name) for name in above)
         assert len(above) == 1 or not plural
     assert "disease" in ancestors("flu") and "building" in ancestors("restaurants")
     assert "city" in ancestors("london") and "person" in ancestors("einstein")
     # Verbs, letters and closed classes make no categories.
     assert not {"he", "in", "as", "be", "a", "can"} & {
-        w for w, (share, _, _) in lines().items() if share > 0
+        w for w, (share, _, _) in nouns().items() if share > 0
     }
-    assert lines()["play"][0] < 0.2 and lines()["restaurant"][0] > 0.9
+    assert nouns()["play"][0] == 0.097 and nouns()["restaurant"][0] == 1.0
 
 
 def test_masses_are_sums_over_all_descendants() -> None:
@@ -82,9 +69,9 @@ def test_masses_are_sums_over_all_descendants() -> None:
     p = rng.dirichlet(np.full(len(words), 0.05))
     want: dict[str, float] = {}
     for word, mass in zip(words, p, strict=True):
-        if word in lines():
+        if word in nouns():
             for name in ancestors(word):
-                want[name] = want.get(name, 0.0) + lines()[word][0] * mass
+                want[name] = want.get(name, 0.0) + nouns()[word][0] * mass
     h = Hierarchy(words)
     got = dict(zip(h.names, h.masses(p), strict=True))
     assert set(got) == set(want)
@@ -113,8 +100,8 @@ def test_categories_and_open_places(channel: Channel, prior: NgramPrior) -> None
         if p.max() >= 0.8:
             assert piece.kind == "word" and piece.text == WORDS[int(p.argmax())]
         elif piece.kind == "category":
-            mass = sum(lines()[w][0] * p[j] for j, w in enumerate(WORDS)
-                       if w in lines() and lines()[w][0]
+            mass = sum(nouns()[w][0] * p[j] for j, w in enumerate(WORDS)
+                       if w in nouns() and nouns()[w][0]
                        and piece.text.strip("[]").rstrip("s") in
                        {n.rstrip("s") for n in ancestors(w)})  # fmt: skip
             assert piece.probability == pytest.approx(mass) and mass >= 0.8

@@ -22,11 +22,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import types as T
 
 import fastdx
-import fastdx.engines.spark
 from fastdx import Embedding, Tem
 from fastdx._shared.card import KEY
 from fastdx.channel import Channel
 from fastdx.counts import Estimator
+from fastdx.engines import spark as engine
 from fastdx.engines._recipe import Recipe
 from helpers.swapped import SECRET, SWAPPED, TEXTS, WANTED
 
@@ -71,7 +71,7 @@ def everything(error: BaseException) -> str:
 
 
 def test_columns(frame: DataFrame, swap: dict[str, Any]) -> None:
-    private = fastdx.engines.spark.privatize(frame, "text", **swap)
+    private = engine.privatize(frame, "text", **swap)
     assert types(private) == types(frame)
     assert texts(private) == WANTED
 
@@ -81,7 +81,7 @@ def test_another_index_than_the_one_named_fails(
 ) -> None:
     index = tmp_path / "moved.index"  # which no worker has seen
     Embedding(["tea", "king", "pea"], [[0.0], [1.0], [2.0]]).save(index)
-    private = fastdx.engines.spark.privatize(frame, "text", ship=False, epsilon=1.0, index=index)
+    private = engine.privatize(frame, "text", ship=False, epsilon=1.0, index=index)
     other_index.replace(index)
     with pytest.raises(Exception, match=r"moved\.index is not the file that was named"):
         private.collect()
@@ -115,7 +115,7 @@ def test_types_and_nesting_are_kept(spark: SparkSession, swap: dict[str, Any]) -
     ]  # fmt: skip
     frame = spark.createDataFrame(rows, schema)
     names = ["user.comment", "tags", "items.text", "a.b"]
-    private = fastdx.engines.spark.privatize(frame, names, **swap)
+    private = engine.privatize(frame, names, **swap)
     assert types(private) == [(f.name, f.dataType, f.nullable) for f in schema]
     assert sorted(private.collect()) == [
         Row(1, Row("coffee", "tea"), ["queen", None], [Row("coffee", 1), None], when, day, None,
@@ -139,7 +139,7 @@ def test_columns_are_named_as_in_spark(spark: SparkSession, swap: dict[str, Any]
     frame = spark.createDataFrame([("tea", "tea", "tea", ("tea",), [("tea", "tea")])], schema)
 
     def changed(*names: str) -> str:
-        private = fastdx.engines.spark.privatize(frame, names, **swap)
+        private = engine.privatize(frame, names, **swap)
         assert types(private) == types(frame)
         row = private.first()
         assert row is not None
@@ -167,16 +167,16 @@ def test_columns_are_named_as_in_spark(spark: SparkSession, swap: dict[str, Any]
         with pytest.raises(fastdx.FastdxError, match=rf"columns must be .*{named}"):
             changed(name)
     with pytest.raises(fastdx.InputTypeError, match="columns must be text: 'id' is bigint"):
-        fastdx.engines.spark.privatize(spark.range(1), "id", **swap)
+        engine.privatize(spark.range(1), "id", **swap)
     twice = frame.select("Text", frame["a.b"].alias("TEXT"), "a")
     with pytest.raises(fastdx.ParameterError, match="'text' is there 2 times among Text, TEXT, a"):
-        fastdx.engines.spark.privatize(twice, "text", **swap)
+        engine.privatize(twice, "text", **swap)
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
         assert changed("Text") == "0" and changed("a.b") == "3"
         with pytest.raises(fastdx.ParameterError, match="'TEXT' is there 0 times"):
             changed("TEXT")
-        row = fastdx.engines.spark.privatize(twice, "TEXT", **swap).first()
+        row = engine.privatize(twice, "TEXT", **swap).first()
         assert row is not None and row[:2] == ("tea", "coffee")
     finally:
         spark.conf.unset("spark.sql.caseSensitive")
@@ -191,8 +191,8 @@ def test_columns_hold_their_card_and_a_receiver_counts(spark: SparkSession, tmp_
     made = {"epsilon": 6.0, "oov": "mask", "index": tmp_path / "words.fdx"}
     rows = [(i, "w3 w3 w1 w9", ("w5", i)) for i in range(300)]
     frame = spark.createDataFrame(rows, "id int, Text string, user struct<comment:string,n:int>")
-    private = fastdx.engines.spark.privatize(frame, ["text", "user.comment"], **made)
-    fastdx.engines.spark.checkpoint(private, str(tmp_path / "out"))
+    private = engine.privatize(frame, ["text", "user.comment"], **made)
+    engine.checkpoint(private, str(tmp_path / "out"))
     read = spark.read.parquet(str(tmp_path / "out"))
     for held in (private, read, read.filter("id > 3").select("user", "`Text`")):
         assert Channel.load(held.schema["Text"].metadata[KEY], space).mechanism == tem
@@ -205,10 +205,10 @@ def test_columns_hold_their_card_and_a_receiver_counts(spark: SparkSession, tmp_
     with pytest.raises(fastdx.InputTypeError, match="Spark"):
         Estimator(channel).add(read, "text")
     # The law of what is replaced again is another one; a field keeps its own card.
-    again = fastdx.engines.spark.privatize(read, "text", **{**made, "epsilon": 4.0}).schema
+    again = engine.privatize(read, "text", **{**made, "epsilon": 4.0}).schema
     assert Channel.load(again["Text"].metadata[KEY], space).mechanism.epsilon == 4.0
     assert again["user"].metadata == read.schema["user"].metadata
-    noise = fastdx.engines.spark.privatize(read, "text", mechanism="laplace", epsilon=4.0,
+    noise = engine.privatize(read, "text", mechanism="laplace", epsilon=4.0,
                                    index=tmp_path / "words.fdx").schema  # fmt: skip
     assert not noise["Text"].metadata and noise["user"].metadata
 
@@ -217,7 +217,7 @@ def test_nothing_runs_before_an_action(spark: SparkSession, swap: dict[str, Any]
     spark.sparkContext.setJobGroup("lazy", "no job may belong to it")
     try:
         frame = spark.range(10).selectExpr("id", "'tea' AS text")
-        fastdx.engines.spark.privatize(frame, "text", **swap)
+        engine.privatize(frame, "text", **swap)
         assert not spark.sparkContext.statusTracker().getJobIdsForGroup("lazy")
     finally:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
@@ -227,7 +227,7 @@ def test_one_mapping_and_one_thread_a_worker(spark: SparkSession, swap: dict[str
     """A worker process draws on one thread, and maps the index once for all mechanisms over it."""
     # Spark may run each function of a plan in its own process: the one that looks also draws.
     mechanisms = [
-        fastdx.engines.spark._on_workers(spark, Recipe.of(**parameters), True)
+        engine._on_workers(spark, Recipe.of(**parameters), True)
         for parameters in (swap, {**swap, "epsilon": 2e4})
     ]
 
@@ -258,7 +258,7 @@ def test_a_failing_task_releases_nothing(
 ) -> None:
     rows = [(i, "tea") for i in range(20)] + [(20, f"tea {SECRET}")]
     frame = spark.createDataFrame(rows, "id int, text string").repartition(2)
-    private = fastdx.engines.spark.privatize(frame, "text", **{**swap, "oov": "error"})
+    private = engine.privatize(frame, "text", **{**swap, "oov": "error"})
     with pytest.raises(Exception, match="not in the vocabulary") as info:
         private.write.parquet(str(tmp_path / "out"))
     assert SECRET not in everything(info.value)
@@ -290,9 +290,9 @@ def test_killed_workers_lose_and_release_nothing(
     marks.mkdir()
     rows = [(i, list(SWAPPED)[i % 4]) for i in range(400)]
     frame = spark.createDataFrame(rows, "id int, text string").repartition(4)
-    private = fastdx.engines.spark.privatize(frame, "text", **swap)
+    private = engine.privatize(frame, "text", **swap)
     private = private.mapInArrow(killing(marks), private.schema)
-    kept = fastdx.engines.spark.checkpoint(private, str(tmp_path / "out"))
+    kept = engine.checkpoint(private, str(tmp_path / "out"))
     assert len(list(marks.iterdir())) == 2, "no worker was killed"
     found = sorted((row["id"], row["text"]) for row in kept.collect())
     assert found == [(i, SWAPPED[word]) for i, word in rows]
@@ -300,15 +300,15 @@ def test_killed_workers_lose_and_release_nothing(
 
 def test_plans_draw_again_and_a_checkpoint_does_not(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.range(0, 4, 1, 4).selectExpr("id", "repeat('coffee and tea ', 30) AS text")
-    private = fastdx.engines.spark.privatize(frame, "text", epsilon=1.0)
+    private = engine.privatize(frame, "text", epsilon=1.0)
     # At ε = 1 a word comes back with a probability of about 1/20,000: equal draws of 90 are none,
     # neither of the tasks of one action nor of two.
     assert len(set(texts(private) + texts(private))) == 8
-    kept = fastdx.engines.spark.checkpoint(private, str(tmp_path / "once"))
+    kept = engine.checkpoint(private, str(tmp_path / "once"))
     assert kept.dtypes == private.dtypes
     assert texts(kept) == texts(kept)
     with pytest.raises(Exception, match=r"(?i)already.exists"):
-        fastdx.engines.spark.checkpoint(private, str(tmp_path / "once"))
+        engine.checkpoint(private, str(tmp_path / "once"))
 
 
 def losing(local: Path, mark: Path) -> Any:
@@ -332,8 +332,8 @@ def test_lost_shuffles_leave_one_draw_of_every_row(spark: SparkSession, tmp_path
     frame = spark.range(0, 200, 1, 4).selectExpr("id", "'coffee and tea' AS text")
     shuffled = frame.repartition(4, "id")
     lost = shuffled.mapInArrow(losing(local, tmp_path / "below"), shuffled.schema)
-    private = fastdx.engines.spark.privatize(lost, "text", epsilon=1.0)
-    kept = fastdx.engines.spark.checkpoint(private, str(tmp_path / "kept"))
+    private = engine.privatize(lost, "text", epsilon=1.0)
+    kept = engine.checkpoint(private, str(tmp_path / "kept"))
     assert (tmp_path / "below").exists()
     assert sorted(row["id"] for row in kept.collect()) == list(range(200))
     above = losing(local, tmp_path / "above")
@@ -356,9 +356,7 @@ SHUFFLED = {
     "in": lambda df: df.filter("id IN (SELECT id + 1 FROM range(5))"),
     "cached below": lambda df: df.cache().repartition(4, "text"),
     "cached above": lambda df: df.repartition(4, "text").cache().select("text"),
-    "private again": lambda df: fastdx.engines.spark.privatize(
-        df.repartition(4, "text"), "text", epsilon=1.0
-    ),
+    "private again": lambda df: engine.privatize(df.repartition(4, "text"), "text", epsilon=1.0),
     "sql": lambda df: df.sparkSession.sql("SELECT drawn(text) AS t FROM plain DISTRIBUTE BY t"),
     "subquery": lambda df: df.sparkSession.sql(
         "SELECT * FROM plain WHERE id < (SELECT count(*) FROM plain WHERE drawn(text) > 'c')"
@@ -373,9 +371,9 @@ UNSHUFFLED = {
     "narrow": lambda df: df.selectExpr("id + 1 AS n", "explode(split(text, ' ')) AS word")
     .filter("n > 2").sortWithinPartitions("word").coalesce(1),
     "cached": lambda df: df.cache().select("text"),
-    "private again": lambda df: fastdx.engines.spark.privatize(df, "text", epsilon=1.0),
+    "private again": lambda df: engine.privatize(df, "text", epsilon=1.0),
     "sql": lambda df: df.sparkSession.sql("SELECT id, drawn(text) AS t FROM plain WHERE id > 1"),
-    "shuffled before": lambda df: fastdx.engines.spark.privatize(
+    "shuffled before": lambda df: engine.privatize(
         df.sparkSession.table("plain").distinct().orderBy("id"), "text", epsilon=1.0
     ),
     "no draw": lambda df: df.sparkSession.range(10).orderBy("id"),
@@ -388,26 +386,26 @@ def test_checkpoints_refuse_a_shuffle_above_the_draws(
 ) -> None:
     frame = spark.range(0, 20, 1, 2).selectExpr("id", "'coffee and tea' AS text")
     frame.createOrReplaceTempView("plain")
-    fastdx.engines.spark.register(spark, "drawn", epsilon=1.0)
+    engine.register(spark, "drawn", epsilon=1.0)
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
     try:
         for name, made in SHUFFLED.items():
-            shuffled = made(fastdx.engines.spark.privatize(frame, "text", epsilon=1.0))
+            shuffled = made(engine.privatize(frame, "text", epsilon=1.0))
             with pytest.raises(fastdx.ParameterError, match="above the draws"):
-                fastdx.engines.spark.checkpoint(shuffled, str(tmp_path / name))
+                engine.checkpoint(shuffled, str(tmp_path / name))
             assert not (tmp_path / name).exists()
             spark.catalog.clearCache()
         for name, made in UNSHUFFLED.items():
-            df = made(fastdx.engines.spark.privatize(frame, "text", epsilon=1.0))
-            assert fastdx.engines.spark.checkpoint(df, str(tmp_path / name)).count() > 0
+            df = made(engine.privatize(frame, "text", epsilon=1.0))
+            assert engine.checkpoint(df, str(tmp_path / name)).count() > 0
             spark.catalog.clearCache()
     finally:
         spark.conf.unset("spark.sql.adaptive.enabled")
 
 
 def test_sql(spark: SparkSession, frame: DataFrame, swap: dict[str, Any]) -> None:
-    function = fastdx.engines.spark.register(spark, "swap_words", **swap)
-    fastdx.engines.spark.register(spark, "swap_lists", returns="array<string>", **swap)
+    function = engine.register(spark, "swap_words", **swap)
+    engine.register(spark, "swap_lists", returns="array<string>", **swap)
     frame.createOrReplaceTempView("reviews")
     found = spark.sql("SELECT id, swap_words(text) AS text FROM reviews")
     assert texts(found) == WANTED
@@ -415,7 +413,7 @@ def test_sql(spark: SparkSession, frame: DataFrame, swap: dict[str, Any]) -> Non
     lists = spark.sql("SELECT swap_lists(array('tea', NULL)) AS a, swap_lists(NULL) AS b").first()
     assert lists is not None and (lists["a"], lists["b"]) == (["coffee", None], None)
     # Every row and call is a draw.
-    fastdx.engines.spark.register(spark, "private", epsilon=1.0)
+    engine.register(spark, "private", epsilon=1.0)
     row = spark.sql("SELECT private(t) AS a, private(t) AS b "
                     "FROM (SELECT repeat('coffee ', 30) AS t)").first()  # fmt: skip
     assert row is not None and row["a"] != row["b"]
@@ -427,10 +425,10 @@ def test_streams(spark: SparkSession, swap: dict[str, Any], tmp_path: Path) -> N
     source = tmp_path / "source"
     source.mkdir()
     stream = spark.readStream.schema("id int, text string").json(str(source))
-    private = fastdx.engines.spark.privatize(stream, "text", **swap)
+    private = engine.privatize(stream, "text", **swap)
     assert private.isStreaming
     with pytest.raises(fastdx.InputTypeError, match="stream"):
-        fastdx.engines.spark.checkpoint(private, str(tmp_path / "never"))
+        engine.checkpoint(private, str(tmp_path / "never"))
     for line in ('{"id": 0, "text": "tea and king"}\n', '{"id": 1}\n{"id": 2, "text": "queen"}\n'):
         (source / f"{line[7]}.json").write_text(line)
         query = (

@@ -2,8 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import jsonschema
 import numpy as np
@@ -24,7 +22,6 @@ from fastdx import (
 from fastdx.lab import audit
 from fastdx.mechanisms import MECHANISMS
 from helpers import ROOT
-from helpers.command import Command
 from helpers.spaces import normal
 
 SCHEMA = json.loads((ROOT / "docs" / "reference" / "guarantee.schema.json").read_text())
@@ -103,26 +100,3 @@ def test_further_exceptions_are_in_it() -> None:
     found = Guarantee(Tem(words(), 2.0), ["more"]).to_dict()
     VALIDATOR.validate(found)
     assert found["exceptions"][-1] == "more" and "Not covered: more." in found["sentence"]
-
-
-def reported(command: Command, *arguments: str) -> dict[str, Any]:
-    said = command("privatize", *arguments, "--report", "json", stdin="w1 w2\n")
-    found: dict[str, Any] = json.loads(said.err)
-    return found
-
-
-def test_the_command_reports_what_python_gives(tmp_path: Path, command: Command) -> None:
-    path = tmp_path / "e.fdx"
-    words().save(path)
-    e = Embedding.load(path)
-    plain = ("--embedding", str(path), "--exclude", "none", "--epsilon", "2", "--allow-unchanged")
-    for arguments, mechanism in (
-        ((), Tem(e, 2.0)),
-        (("--certified",), Tem.certified(e, 2.0)),
-        (("--cover", "10", "--oov", "keep"), Tem(e, 2.0, cover=10, oov="keep")),
-        (("--mechanism", "laplace"), MultivariateLaplace(e, 2.0)),
-        (("--mechanism", "response"), NeighborResponse(e, 2.0)),
-    ):
-        found = reported(command, *plain, *arguments)
-        VALIDATOR.validate(found["guarantee"])
-        assert found["guarantee"] == mechanism.guarantee.with_bits().to_dict(), arguments

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from examples import not_post_processing as page
 
-from fastdx import Cover, FiniteLaw, Tem
-
 FINDINGS = page.findings()
 
 
@@ -74,24 +72,3 @@ def test_a_release_that_reads_nothing_is_never_convicted() -> None:
 def test_unknown_words_are_within_what_is_claimed_for_any_two() -> None:
     laws = [page.drawn_if_unknown((w,), 0.2) for w in (*page.CARE.words, "zebra")]
     assert max(page.loss(p, q)[0] for p, q in product(laws, laws)) <= 1 + 1e-6
-
-
-@pytest.mark.parametrize("options", [{"remap": 2}, {"exclude": ["drug"]}], ids=str)
-def test_our_options_keep_the_bound(options: dict[str, object]) -> None:
-    space = page.CARE
-    if "remap" in options:
-        options = {"remap": Cover.nearest(space, 2)}
-    tem = Tem(space, 2.0, gamma=inf, **options)  # type: ignore[arg-type]
-    for a, b in product(space.words, space.words):
-        p, q = tem.probabilities(a), tem.probabilities(b)
-        assert np.array_equal(p > 0, q > 0)
-        ratio = np.abs(np.log(p[p > 0] / q[p > 0])).max()
-        assert ratio <= 2.0 * space.distance(a, b) + 1e-9
-
-
-def test_consistent_draws_a_repeated_word_once() -> None:
-    space = page.CARE
-    even = FiniteLaw(space, np.full((4, 4), 0.25), consistent=True)
-    for seed_free in range(40):
-        out = even.privatize("pill home pill home pill").split()
-        assert out[0] == out[2] == out[4] and out[1] == out[3], seed_free

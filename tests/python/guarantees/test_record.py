@@ -26,6 +26,7 @@ from fastdx._shared.laws import deniable
 from fastdx.budget import Ledger
 from fastdx.mechanisms import MECHANISMS
 from helpers import ROOT
+from helpers.errors import refused
 from helpers.laws import law_of
 from helpers.registry import KINDS, made, space
 
@@ -217,14 +218,15 @@ def test_the_budget(tmp_path: Path) -> None:
 def test_wrong_arguments(tmp_path: Path) -> None:
     tem = Tem(SMALL, 2.0)
     ledger = Ledger(tmp_path / "ledger.sqlite", budget=5.0)
-    with pytest.raises(fastdx.ParameterError, match="ledger must be given with account"):
-        tem.describe("reviewer", account="ann")
-    with pytest.raises(fastdx.InputTypeError, match="ledger must be a Ledger, not str"):
-        tem.describe("reviewer", ledger="ledger.sqlite")
-    with pytest.raises(fastdx.ParameterError, match="audience must be 'reviewer' with ledger"):
-        tem.describe("user", ledger=ledger)
-    with pytest.raises(fastdx.ParameterError, match="'engineer', 'user' or 'reviewer'"):
-        tem.describe("nobody")
+    refused(
+        (fastdx.ParameterError, "ledger must be given with account",
+         lambda: tem.describe("reviewer", account="ann")),
+        (fastdx.InputTypeError, "ledger must be a Ledger, not str",
+         lambda: tem.describe("reviewer", ledger="ledger.sqlite")),
+        (fastdx.ParameterError, "audience must be 'reviewer' with ledger",
+         lambda: tem.describe("user", ledger=ledger)),
+        (fastdx.ParameterError, "'engineer', 'user' or 'reviewer'", lambda: tem.describe("nobody")),
+    )  # fmt: skip
     assert tem.describe() == str(tem.guarantee)
     assert tem.describe("user") == tem.guarantee.describe("user")
 

@@ -41,6 +41,12 @@ def assert_follows(counts: ArrayLike, law: ArrayLike) -> None:
     assert (p := p_value(counts, law)) > ALARM, p
 
 
+def assert_draws(mechanism: Mechanism, word: str, law: ArrayLike, draws: int = 200_000) -> None:
+    """Draw the replacements of a word, and compare them with its law."""
+    drawn = mechanism.sample(word, draws)
+    assert_follows(np.bincount(drawn, minlength=len(mechanism.space)), law)
+
+
 def assert_alike(one: ArrayLike, other: ArrayLike) -> None:
     """Compare how often each outcome was drawn in two samples of one law."""
     table = np.array([one, other])

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx import Embedding, Mechanism, WordGraph
+from fastdx import Cover, Embedding, Mechanism, WordGraph
 from fastdx.channel import NgramPrior
 from fastdx.lab.laws import Law
 
@@ -53,6 +53,23 @@ def largest_ratio(law: Any, distances: Any = None, groups: Any = None) -> float:
 def loss_of(made: Mechanism | Law) -> float:
     """The largest log-ratio per unit of distance, over all pairs and outputs."""
     return largest_ratio(law_of(made), distances_of(made.space))
+
+
+def tem_law(distances: Any, epsilon: float, gamma: float, base: Any = 1.0) -> Numbers:
+    """Tem's law as the paper writes it, with ⊥ shared by the words beyond γ."""
+    weights = base * np.exp(-epsilon / 2 * np.minimum(distances, gamma)) * np.isfinite(distances)
+    law: Numbers = weights / weights.sum(axis=-1, keepdims=True)
+    return law
+
+
+def distances_to_sets(cover: Cover) -> Numbers:
+    """Of all words to all outputs: to the nearest word of the output's set, ∞ without one."""
+    apart, space = distances_of(cover.space), cover.space
+    found = np.full_like(apart, np.inf)
+    for y, word in enumerate(space.words):
+        if held := cover.sets(word):
+            found[:, y] = apart[:, space.ids(held)].min(axis=1)
+    return found
 
 
 def zipf(count: int) -> Numbers:

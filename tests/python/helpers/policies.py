@@ -26,7 +26,8 @@ def weak(args: argparse.Namespace) -> bool:
     told = vars(args)
     if not {"allow_unchanged", "cover"} <= told.keys() or any(told.get(name) for name in FILES):
         return False
-    if args.mechanism == "hyperbolic":
+    # No output of a cover of k is likelier than 1/k: there is nothing to warn of, nor to make.
+    if args.mechanism == "hyperbolic" or (args.cover or 0) > 10:
         return False
     args.quiet = True
     return MechanismOptions.of(args).make().unchanged.warning is not None

@@ -1,10 +1,8 @@
 """Certificates against brute force, and audits that convict liars and acquit ours."""
 
 import os
-import pickle
 from collections.abc import Callable
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -60,12 +58,10 @@ def test_certificates_equal_brute_force(
 
 def test_certificates_of_graphs_duplicates_and_single_words() -> None:
     tree = WordGraph([(f"w{i}", f"w{i // 3}") for i in range(1, 60)])
-    tem = Tem(tree, 1.5)
-    assert audit.certify(tem).epsilon == pytest.approx(loss_of(tem), rel=1e-8)
-    tem = Tem(line(0, 0, 1), 2.0)
-    assert audit.certify(tem).epsilon == pytest.approx(loss_of(tem), rel=1e-8)
-    alone = Tem(line(1), 2.0)
-    assert audit.certify(alone).epsilon == 0.0
+    for space in (tree, line(0, 0, 1)):
+        tem = Tem(space, 1.5)
+        assert audit.certify(tem).epsilon == pytest.approx(loss_of(tem), rel=1e-8)
+    assert audit.certify(Tem(line(1), 2.0)).epsilon == 0.0
 
 
 def test_what_cannot_be_certified() -> None:
@@ -85,7 +81,7 @@ def test_the_measured_anchors() -> None:
         assert audit.certify(Tem(e, nominal)).epsilon == pytest.approx(measured, abs=6e-4)
 
 
-def test_certified_mechanisms_keep_their_certificate(tmp_path: Path) -> None:
+def test_a_certified_mechanism_costs_what_it_says() -> None:
     e = vocabulary(200, 8, 3)
     tem = Tem.certified(e, 1.0)
     assert tem.epsilon <= 1.0 < tem.nominal <= 2.0
@@ -97,13 +93,6 @@ def test_certified_mechanisms_keep_their_certificate(tmp_path: Path) -> None:
     assert certificate is not None and certificate.nominal == tem.nominal
     assert "public" in str(guarantee) and certificate.vocabulary in str(guarantee)
     assert guarantee.bound("w1", "w2") == pytest.approx(tem.epsilon * e.distance("w1", "w2"))
-    again = pickle.loads(pickle.dumps(tem))
-    assert (again.epsilon, again.nominal) == (tem.epsilon, tem.nominal)
-    path = tmp_path / "certified.fdx"
-    tem.build_lists(20).save(path)
-    loaded = Tem.load(path, tem.nominal)
-    assert loaded.epsilon == tem.epsilon and loaded.guarantee.certificate is not None
-    np.testing.assert_array_equal(loaded.probabilities("w3"), tem.probabilities("w3"))
     # Where γ binds, much more may cost nothing.
     bounded = Tem.certified(e, 0.5, gamma=0.1)
     assert bounded.nominal > 2 and 0.49 < bounded.epsilon <= 0.5

@@ -33,7 +33,9 @@ from helpers.attacked import WORDS, E, Planted, labelled, leak, uniform, users
 
 
 def run(paper: str, folder: Path | None = None) -> tables.Run:
-    return tables.Run(data.Sample(), paper, quick=True, folder=folder)
+    # Bits and certificates of laws take a time that grows with the vocabulary.
+    source = Planted() if paper == "ours" else data.Sample()
+    return tables.Run(source, paper, quick=True, folder=folder)
 
 
 @pytest.fixture(scope="module")
@@ -282,10 +284,8 @@ def test_epsilons_are_those_that_are_asked_for() -> None:
     for name in ("tem", "laplace"):
         own = ours._at_bits(spaces, name, bits=0.5)
         assert own is not None
-        found = ours._measured(ours._mechanism(spaces, name, own), Planted(), SIZES)
-        bits, low, high = found["bits"]
-        assert low <= bits <= high, name
-        assert 0.45 < high <= 0.5, name
+        bits = ours._bits(ours._mechanism(spaces, name, own))
+        assert bits.low <= bits <= bits.high and 0.45 < bits.high <= 0.5, name
 
 
 def test_who_wins_is_read_from_the_numbers() -> None:
@@ -309,7 +309,7 @@ def test_the_auditor_convicts_an_lstm_and_is_at_chance_on_noise() -> None:
     plain, noise = ([[run % 100 for run in runs] for runs in users(80, seed)] for seed in (2, 3))
 
     def learn(runs: object, words: int) -> networks.NextWordLstm:
-        return networks.NextWordLstm(runs, words, epochs=60, seed=1)
+        return networks.NextWordLstm(runs, words, epochs=30, seed=1)
 
     assert audit_users(plain, plain, members, target, 100, learn=learn).auc > 0.95
     # The standard deviation of an AUC of about 20 against 20 is 0.092.

@@ -336,13 +336,6 @@ def test_syntf_by_hand() -> None:
     assert largest_loss(laws.syntf(E, 1.2, np.tile(RATINGS[0], (12, 1))).matrix()) == 0
 
 
-def test_synonyms_as_outputs_tell_words_apart() -> None:
-    """Public code calls this SynTF: the exponential mechanism on a word's own synonyms."""
-    synonyms = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1]], bool)
-    law = np.where(synonyms, np.exp(0.1 / 2 * RATINGS[:3, :3]), 0)
-    assert largest_loss(law / law.sum(axis=1, keepdims=True)) == math.inf
-
-
 def lazy_optimum(space: Embedding, epsilon: float, costs: np.ndarray) -> float:
     """The programme with every constraint written down."""
     from scipy.optimize import linprog

@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 from examples import bits
 from experiments import prior
-from numpy.typing import NDArray
 
 from fastdx import Embedding, Tem
 from fastdx.channel import Channel, NgramPrior
-
-Numbers = NDArray[np.float64]
 
 
 def test_the_table_of_policies() -> None:

@@ -18,7 +18,7 @@ from fastdx.lab.comparison.families import VARIANTS
 from fastdx.lab.laws import Law
 from fastdx.mechanisms import MECHANISMS
 from helpers.bounds import slack
-from helpers.draws import as_users_draw, assert_follows
+from helpers.draws import as_users_draw, assert_draws
 from helpers.laws import distances_of, largest_ratio, law_of
 from helpers.spaces import line, normal, numbered
 
@@ -158,8 +158,7 @@ def test_what_is_drawn_is_the_law(name: str) -> None:
     law = law_of(made)
     for drawing in (m, as_users_draw(m)):
         for word in (0, 20):
-            drawn = drawing.sample(f"w{word}", 400_000)
-            assert_follows(np.bincount(drawn, minlength=25), law[word])
+            assert_draws(drawing, f"w{word}", law[word], 400_000)
 
 
 SPACE = normal(6, 1, 1)

@@ -31,10 +31,10 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 WORDS = 6000
 DELAYS = (0.001, 0.003, 0.01, 0.03, 0.1)
 RNG = np.random.default_rng(5)
-VECTORS = RNG.normal(size=(WORDS, 50)).astype(np.float32)
+VECTORS = RNG.normal(size=(WORDS, 20)).astype(np.float32)
 BALL = (VECTORS[:, :3] / (1 + np.abs(VECTORS[:, :3]).sum(1, keepdims=True))).astype(np.float32)
 NAMES = [f"w{i}" for i in range(WORDS)]
-TEXT = "w1 w2, w3 unknown " * 500
+TEXT = "w1 w2, w3 unknown " * 150
 TEXTS = [TEXT] * 4
 
 
@@ -47,7 +47,7 @@ def ball() -> Embedding:
 
 
 def small() -> Embedding:
-    return Embedding(NAMES[:500], VECTORS[:500])
+    return Embedding(NAMES[:300], VECTORS[:300])
 
 
 FIRST: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
@@ -72,10 +72,7 @@ FIRST: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
     "mahalanobis": (lambda: Mahalanobis(space(), 8.0), lambda m: m.privatize(TEXTS)),
     "hyperbolic": (lambda: HyperbolicLaplace(ball(), 8.0), lambda m: m.privatize(TEXTS)),
     "response": (lambda: NeighborResponse(space(), 6.0), lambda m: m.privatize(TEXTS)),
-    "a law": (
-        lambda: FiniteLaw(small(), law=np.full((500, 500), 1 / 500)),
-        lambda m: m.privatize(TEXTS),
-    ),
+    "a law": (lambda: FiniteLaw(small(), np.ones((300, 300))), lambda m: m.privatize(TEXTS)),
     "bags": (lambda: BagOfWords(Tem(space(), 3.0)), lambda b: b.privatize_documents(TEXTS)),
     "bits": (lambda: Channel.of(Tem(small(), 3.0)), lambda c: c.bits()),
     "counts": (

@@ -66,12 +66,13 @@ def test_users_paths_draw_other_words_from_the_same_keys() -> None:
 SCRIPT = """
 import sys, hashlib, numpy as np, fastdx
 from fastdx.lab import noise
-e = fastdx.Embedding.default()
-ids = np.arange(30_000) * 7919 % 20_000
+words = [f"w{i}" for i in range(500)]
+e = fastdx.Embedding(words, np.random.default_rng(1).normal(size=(500, 8)))
+ids = np.arange(30_000) * 7919 % 500
 out = hashlib.sha256()
 for m in (fastdx.Tem(e, 6.0, seed=1), fastdx.MultivariateLaplace(e, 12.0, seed=1)):
-    out.update(m.privatize_ids(ids[:3000]).tobytes())
-    out.update(m.privatize(["the quick brown fox qwxz " * 100] * 50).__repr__().encode())
+    out.update(m.privatize_ids(ids).tobytes())
+    out.update(m.privatize(["w1 w2 w3 w4 qwxz " * 100] * 50).__repr__().encode())
 out.update(noise.multivariate_laplace(5, 1.0, 10_000, seed=2).tobytes())
 print(out.hexdigest())
 """

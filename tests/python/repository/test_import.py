@@ -2,8 +2,6 @@
 
 import io
 import re
-import subprocess
-import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 
 import fastdx
 from fastdx.cli import COMMANDS, parser
+from helpers.command import python
 
 # Used by some programs only: the ledger, the command, the page, figures, frames.
 HEAVY = ("sqlite3", "argparse", "csv", "html", "json", "gzip", "importlib.resources", "hypothesis",
@@ -19,9 +18,7 @@ HEAVY = ("sqlite3", "argparse", "csv", "html", "json", "gzip", "importlib.resour
 
 def fresh(program: str) -> list[str]:
     """The lines that a program prints in a new interpreter."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True
-    )
+    done = python(program, PYTHONWARNINGS="error")
     assert done.stderr == ""
     return done.stdout.splitlines()
 

@@ -20,28 +20,20 @@ from fastdx import (
     MultivariateLaplace,
     NeighborResponse,
     Tem,
+    Vickrey,
     WordGraph,
     calibration,
 )
 from fastdx.cli import main
 from fastdx.lab import audit
 from helpers.command import Command
-from helpers.draws import assert_follows
-from helpers.laws import law_of
+from helpers.draws import assert_draws
+from helpers.laws import distances_to_sets, law_of, tem_law
 from helpers.spaces import line, numbered
 
 RNG = np.random.default_rng(5)
 E = numbered(RNG.normal(size=(200, 4)))
 ENGLISH = Embedding.default()
-
-
-def law(cover: Cover, e: Embedding, word: str, epsilon: float, gamma: float) -> np.ndarray:
-    """The law with sets, written down once more."""
-    d, weights = e.distances(word), np.zeros(len(e))
-    for i, y in enumerate(e.words):
-        if held := cover.sets(y):
-            weights[i] = np.exp(-epsilon / 2 * min(d[e.ids(held)].min(), gamma))
-    return weights / weights.sum()
 
 
 def test_sets_and_outputs_are_each_others() -> None:
@@ -62,12 +54,11 @@ def test_tem_on_a_cover(certified: bool, tmp_path: Path) -> None:
     tem = (Tem.certified if certified else Tem)(E, 3.0, cover=cover)
     assert (tem.nominal > 3.0) == certified and tem.cover == cover
     assert cover.excluded == ["w3", "w4"] == tem.excluded
-    expected = law(cover, E, "w0", tem.nominal, tem.gamma)
+    expected = tem_law(distances_to_sets(cover), tem.nominal, tem.gamma)[0]
     np.testing.assert_allclose(tem.probabilities("w0"), expected, rtol=1e-6, atol=1e-12)
     assert expected.max() <= cover.floor
-    counts = np.bincount(tem.sample("w0", 200_000), minlength=200)
-    assert_follows(counts, expected)
-    assert counts[3] == counts[4] == 0
+    assert_draws(tem, "w0", expected)
+    assert expected[3] == expected[4] == 0
     for again in (pickle.loads(pickle.dumps(tem)), tem.with_epsilon(tem.nominal)):
         assert again.cover == cover and (again.probabilities("w0") == tem.probabilities("w0")).all()
     tem.build_lists(20).save(tmp_path / "index")
@@ -101,7 +92,10 @@ def test_covers_of_a_graph() -> None:
     assert tem.probabilities("pug").max() < 0.5
 
 
-@pytest.mark.parametrize("kind", [Tem, MultivariateLaplace, Mahalanobis, NeighborResponse])
+KINDS = [Tem, MultivariateLaplace, Mahalanobis, Vickrey, NeighborResponse]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_excluded_is_never_released(kind: type[Mechanism], tmp_path: Path) -> None:
     e = Embedding(E.words[:20], E.vectors[:20])
     out = ["w0", "w1", "w2", "w3", "w4"]
@@ -149,8 +143,7 @@ def test_the_staircase(k: int) -> None:
     expected = np.ones(200)
     expected[likely] = np.exp(3.0)
     np.testing.assert_allclose(p, expected / expected.sum(), rtol=1e-9)
-    counts = np.bincount(m.sample("w0", 300_000), minlength=200)
-    assert_follows(counts, p)
+    assert_draws(m, "w0", p, 300_000)
     assert m.guarantee.bound(["w0"], ["w9"]) == 3.0 == m.guarantee.bound(["w0"], ["zzz"])
     assert m.guarantee.bound("w0 w1", "w2 w3") == 6.0
 
@@ -206,12 +199,6 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     E.save(tmp_path / "plain")
     with pytest.raises(fastdx.CorruptFileError, match="cover"):
         Cover.load(E, tmp_path / "plain")
-    Cover.nearest(E, 3).save(tmp_path / "cover")
-    data = bytearray((tmp_path / "cover").read_bytes())
-    data[-70] ^= 1
-    (tmp_path / "cover").write_bytes(data)
-    with pytest.raises(fastdx.CorruptFileError):
-        Cover.load(E, tmp_path / "cover")
 
 
 def test_the_command(tmp_path: Path, command: Command) -> None:
@@ -233,12 +220,6 @@ def test_the_command(tmp_path: Path, command: Command) -> None:
     Cover.nearest(words, 25).save(tmp_path / "cover")
     told = command(*base, "--cover-file", tmp_path / "cover", "--exclude", "none").err
     assert "above 0.04" in told
-    for wrong in (
-        ["--balance", "0.1"],
-        ["--cover", "3", "--cover-file", "x"],
-        ["--mechanism", "laplace", "--cover", "3"],
-    ):
-        assert main([*base, *wrong]) != 0
     index = ("-o", tmp_path / "index", "--embedding", tmp_path / "words.fdx")
     command("index", "build", "--k", "30", "--cover", "20", "-q", *index)
     assert "above 0.05" in command(*base, "--embedding", index[1], "--exclude", "none").err
@@ -295,11 +276,10 @@ def test_outputs_are_remapped(kind: type[Mechanism]) -> None:
     for y, p in zip(e.words, before, strict=True):
         for z in e.ids(cover.outputs(y)):
             expected[z] += p / 4
-    if kind is Tem:
-        np.testing.assert_allclose(m.probabilities("w1"), expected, rtol=1e-9)
     counts = np.bincount(m.sample("w1", 300_000), minlength=30)
     assert counts[2] == 0 and np.abs(counts / 300_000 - expected).max() < 0.01
     if kind is Tem:
+        np.testing.assert_allclose(m.probabilities("w1"), expected, rtol=1e-9)
         assert (m.build_lists(5).probabilities("w1") == m.probabilities("w1")).all()
     assert m.guarantee.bound(["w1"], ["w9"]) == plain.guarantee.bound(["w1"], ["w9"])
     assert "post-processing" in str(m.guarantee) and "1 of the 30 words" in str(m.guarantee)
@@ -387,9 +367,10 @@ def test_bags_under_the_staircase_pay_for_every_word_that_differs() -> None:
 def test_balanced_covers_of_the_built_in_words_stay_what_they_are() -> None:
     # A certificate, a ledger and a release record name a cover by its fingerprint.
     assert Cover.balanced(ENGLISH, 40).fingerprint == "77784f15566fea23"
-    made = Cover.balanced(ENGLISH, 40, exclude="offensive")
-    assert made.fingerprint == "247be4fad1f885ef"
-    assert Cover.balanced(ENGLISH, 10, weight=0.05).fingerprint == "958ee6aec6ffe420"
+    some = Embedding(ENGLISH.words[:3000], ENGLISH.vectors[:3000])
+    made = Cover.balanced(some, 40, exclude="offensive")
+    assert made.excluded and made.fingerprint == "818077ce539b962a"
+    assert Cover.balanced(some, 10, weight=0.05).fingerprint == "d96981335139e12a"
 
 
 def test_near_losses_are_those_of_the_laws() -> None:
@@ -414,5 +395,4 @@ def test_covers_from_approximate_lists() -> None:
     assert all(w in cover.outputs(w) for w in E.words[3:])
     # The law is that of the sets, whatever they are.
     tem = Tem(graph, 3.0, cover=cover, gamma=np.inf)
-    for word in E.words[:3]:
-        assert tem.probabilities(word) == pytest.approx(law(cover, E, word, 3.0, np.inf))
+    np.testing.assert_allclose(law_of(tem), tem_law(distances_to_sets(cover), 3.0, np.inf))

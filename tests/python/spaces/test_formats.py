@@ -308,15 +308,10 @@ def test_a_space_from_a_file_is_found_again(tmp_path: Path) -> None:
     assert tem.spec["index"]["file"] == str(path)
     assert fastdx.from_spec(tem.spec) == tem
     for held in (tem, tem.space, tem.guarantee, fastdx.BagOfWords(tem)):
-        data = pickle.dumps(held)
-        assert len(data) < 10_000, held
-        copies = [pickle.loads(data), pickle.loads(data)]
-    copies = [pickle.loads(pickle.dumps(tem)) for _ in range(2)]
-    assert copies[0] == tem and copies[0].space is not tem.space
-    # Data that was computed for it goes along.
-    listed = tem.build_lists(20)
-    assert len(pickle.dumps(listed)) > vectors.nbytes and pickle.loads(pickle.dumps(listed)) == tem
-    del copies
+        assert len(pickle.dumps(held)) < 10_000, held
+    copy = pickle.loads(pickle.dumps(tem))
+    assert copy == tem and copy.space is not tem.space
+    del copy
     np.save(path, vectors[::-1])
     for again in (
         lambda: fastdx.from_spec(tem.spec),

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,9 @@ from fastdx import (
 from fastdx.channel import Channel
 from fastdx.lab import audit
 from helpers.bounds import assert_bound
-from helpers.draws import assert_follows
-from helpers.laws import Numbers, distances_of, law_of, ratios_of
+from helpers.draws import assert_draws
+from helpers.errors import refused
+from helpers.laws import Numbers, distances_of, distances_to_sets, law_of, ratios_of, tem_law
 
 WORDS = ["tea", "coffee", "cup", "law", "court", "judge", "red"]
 
@@ -46,20 +48,6 @@ def random_metric(seed: int, words: int = len(WORDS)) -> Numbers:
 
 METRIC = random_metric(4)
 GRAPH = WordGraph.from_distances(WORDS, METRIC)
-
-
-def closed_form(table: Numbers, epsilon: float, gamma: float, *, cover: Cover | None = None,
-                base: Any = 1.0) -> Numbers:  # fmt: skip
-    """Tem's law as the paper writes it, with ⊥ shared by the words beyond γ."""
-    scores = table
-    if cover is not None:
-        scores = np.full_like(table, np.inf)
-        for x, word in enumerate(WORDS):
-            for y in map(WORDS.index, cover.outputs(word)):
-                scores[:, y] = np.minimum(scores[:, y], table[:, x])
-    weights = base * np.exp(-epsilon / 2 * np.minimum(scores, gamma)) * np.isfinite(scores)
-    law: Numbers = weights / weights.sum(axis=1, keepdims=True)
-    return law
 
 
 def test_a_graph_has_the_distances_that_were_given() -> None:
@@ -88,13 +76,14 @@ def test_a_graph_has_the_distances_that_were_given() -> None:
 def test_the_law_is_that_of_the_paper(gamma: float) -> None:
     base = np.array([9.0, 1.0, 1.0, 4.0, 1.0, 2.0, 1.0])
     cover = Cover.nearest(GRAPH, 2, exclude=["law"])
-    for options, known in (({}, {}), ({"language": base}, {"base": base}),
-                           ({"cover": cover}, {"cover": cover})):  # fmt: skip
-        tem = Tem(GRAPH, 2.0, gamma=gamma, **options)
-        law = closed_form(METRIC, 2.0, gamma, **known)
+    for tem, law in (
+        (Tem(GRAPH, 2.0, gamma=gamma), tem_law(METRIC, 2.0, gamma)),
+        (Tem(GRAPH, 2.0, gamma=gamma, language=base), tem_law(METRIC, 2.0, gamma, base)),
+        (Tem(GRAPH, 2.0, gamma=gamma, cover=cover), tem_law(distances_to_sets(cover), 2.0, gamma)),
+    ):
         np.testing.assert_allclose(law_of(tem), law, rtol=1e-9)
         for i, word in enumerate(WORDS[:3]):
-            assert_follows(np.bincount(tem.sample(word, 40_000), minlength=7), law[i])
+            assert_draws(tem, word, law[i], 40_000)
 
 
 def assert_exact_bound(tem: Mechanism, guarantee: Any = None) -> None:
@@ -218,10 +207,10 @@ def test_the_bound_holds_also_where_a_sample_found_nothing() -> None:
     some = [(a, b) for a in (0, 1, 2, 3, 50) for b in (0, 1, 2, 200)]
     for a, b in some:
         assert np.abs(np.log(law[a] / law[b])).max() <= bound([words[a]], [words[b]]) + 1e-9
-    for refused in (lambda: audit.certify(tem), lambda: Tem.certified(graph, 1.0),
-                    lambda: tem.guarantee.in_metric(table)):  # fmt: skip
+    for call in (lambda: audit.certify(tem), lambda: Tem.certified(graph, 1.0),
+                 lambda: tem.guarantee.in_metric(table)):  # fmt: skip
         with pytest.raises(fastdx.ParameterError, match="checked for all triples"):
-            refused()
+            call()
     copy = pickle.loads(pickle.dumps(graph))
     assert Tem(copy, 1.0).guarantee.exceptions == tem.guarantee.exceptions
     assert "random pairs" in tem.describe("reviewer")
@@ -231,22 +220,20 @@ def test_the_bound_holds_also_where_a_sample_found_nothing() -> None:
 
 
 def test_wrong_arguments(tmp_path: Path) -> None:
-    with pytest.raises(fastdx.ShapeError, match=r"distances has shape \(2, 2\), expected \(7, 7\)"):
-        WordGraph.from_distances(WORDS, np.zeros((2, 2)))
-    with pytest.raises(fastdx.DuplicateWordError, match="tea"):
-        WordGraph.from_distances(["tea", "tea"], np.zeros((2, 2)))
-    with pytest.raises(fastdx.ParameterError, match="words must be between 1"):
-        WordGraph.from_distances([], np.zeros((0, 0)))
-    with pytest.raises(fastdx.InputTypeError, match="must return a number, not for words 1 and 0"):
-        WordGraph.from_distances(WORDS, lambda a, b: "near")  # type: ignore[arg-type,return-value]
-    many = [f"w{i}" for i in range(20_001)]
-    with pytest.raises(fastdx.ParameterError, match="distances must be a matrix or a space"):
-        WordGraph.from_distances(many, lambda a, b: 1.0)
-    with pytest.raises(ZeroDivisionError):
-        WordGraph.from_distances(WORDS, lambda a, b: 1 / 0)
-    for save in (GRAPH.save, Tem(GRAPH, 1.0).save):
-        with pytest.raises(fastdx.ParameterError, match="keep the words and the table"):
-            save(tmp_path / "graph")
+    made, many = WordGraph.from_distances, [f"w{i}" for i in range(20_001)]
+    refused(
+        (fastdx.ShapeError, r"distances has shape \(2, 2\), expected \(7, 7\)",
+         lambda: made(WORDS, np.zeros((2, 2)))),
+        (fastdx.DuplicateWordError, "tea", lambda: made(["tea", "tea"], np.zeros((2, 2)))),
+        (fastdx.ParameterError, "words must be between 1", lambda: made([], np.zeros((0, 0)))),
+        (fastdx.InputTypeError, "must return a number, not for words 1 and 0",
+         lambda: made(WORDS, lambda a, b: "near")),  # type: ignore[arg-type,return-value]
+        (fastdx.ParameterError, "distances must be a matrix or a space",
+         lambda: made(many, lambda a, b: 1.0)),
+        (ZeroDivisionError, "", lambda: made(WORDS, lambda a, b: 1 / 0)),
+        *((fastdx.ParameterError, "keep the words and the table", partial(save, tmp_path / "graph"))
+          for save in (GRAPH.save, Tem(GRAPH, 1.0).save)),
+    )  # fmt: skip
     assert not list(tmp_path.iterdir())
 
 

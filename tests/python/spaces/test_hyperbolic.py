@@ -121,11 +121,10 @@ def test_noise() -> None:
         assert np.array_equal(z, hyperbolic_laplace(3, 4.0, 1000, base=base, seed=1))
     with pytest.raises(fastdx.ParameterError, match="Tem on the Poincaré metric"):
         hyperbolic_laplace(5, 4.0, 1)
+    # It has the law of the exact sampler: tests/it/hyperbolic.rs.
     walk = hyperbolic_metropolis(3, 1.0, 2000, thin=50, seed=2)
     assert walk.points.shape == (2000, 3) and 0.3 < walk.acceptance < 0.6
     assert abs(walk.r_hat - 1) < 0.05 and walk.effective_size > 1000 and walk.scale > 0
-    radius = np.linalg.norm(hyperbolic_laplace(3, 1.0, 20_000, base="ball", seed=3), axis=1)
-    assert abs(np.linalg.norm(walk.points, axis=1).mean() - radius.mean()) < 0.03
     for bad in ({"thin": 0}, {"chains": 0}, {"burn_in": 0}):
         with pytest.raises(fastdx.ParameterError):
             hyperbolic_metropolis(3, 1.0, 10, **bad)
@@ -214,10 +213,7 @@ def test_tem_takes_every_epsilon_on_the_ball(tree: Embedding) -> None:
 
 
 def test_the_embedded_nouns() -> None:
-    nouns = Embedding.default("nouns")
-    assert (len(nouns), nouns.dim, nouns.metric) == (10_498, 10, "poincare")
-    tem = Tem(nouns, 1.0)
-    law = tem.probabilities("dog")
-    assert law[nouns.ids(["animal"])[0]] > law[nouns.ids(["furniture"])[0]]
+    # What they are like: tests/it/files.rs.
+    assert Embedding.default("nouns").metric == "poincare"
     with pytest.raises(fastdx.ParameterError, match="'nouns'"):
         Embedding.default("verbs")

@@ -124,6 +124,8 @@ def test_specs_and_commands_say_what_the_column_is(counted: Path, command: Comma
     base = ("privatize", "--epsilon", "60", "-q", "--allow-unchanged")
     graph = (*base, "--graph", counted)
     assert "min_count" in command(*graph, text, code=1).err
+    wrong = ("--lengths", "--mechanism", "laplace")
+    assert "--graph" in command(*graph, *wrong, text, code=1).err
     assert command(*graph, "--min-count", "9", "--gamma", "9", text).out == "london\n"
     assert command(*graph, "--lengths", "--gamma", "9", text).out == "london\n"
     for third in (["--lengths"], ["--min-count", "3"]):

@@ -19,7 +19,6 @@ from fastdx.channel import NgramPrior
 from fastdx.mechanisms import improbable, rare
 from helpers.swapped import SWAPPED, TEXTS, WANTED
 
-ENGLISH = Embedding.default()
 E = Embedding(["tea", "coffee", "king", "queen"], [[0.0], [0.1], [5.0], [5.2]])
 # Every output is another word than its input, so that what is released raw is seen.
 COVER = Cover.from_sets(E, {word: [other] for word, other in SWAPPED.items()})
@@ -184,11 +183,9 @@ class Producer:
     """Somebody else's column."""
 
     def __init__(self, column: Any) -> None:
-        """Hold it."""
         self.column = column
 
     def __arrow_c_stream__(self, schema: object = None) -> object:
-        """Hand it out."""
         return self.column.__arrow_c_stream__(schema)
 
 
@@ -411,21 +408,10 @@ def test_spans_in_every_unit(unit: str) -> None:
     assert joined.text == "☕😀 Dear [MASK]-[MASK], tea!" and len(joined.spans) == 1
     end = unit_of(ANNA, unit)
     assert SWAP.privatize_spans(ANNA, [(tea, end)], unit=unit).text.endswith("coffee!")
-    for wrong, why in [
-        ((tea, end + 1), f"ends at {end}"),
-        ((0, 10**30), f"ends at {end}"),
-        ((-1, 3), "from 0 on"),
-        ((-(10**30), 3), "from 0 on"),
-        ((5, 3), "later end, got 5 to 3"),
-        ((5, 5), "later end, got 5 to 5"),
-    ]:
+    # All that is wrong, and how it is said: src/text/places.rs.
+    for wrong, why in [((0, 10**30), f"ends at {end}"), ((-(10**30), 3), "from 0 on")]:
         with pytest.raises(fastdx.ParameterError, match=f"{why}.* at position 1 of the list"):
             SWAP.privatize_spans(ANNA, [(start, start + 1), wrong], unit=unit)
-    within = {"codepoint": [], "utf16": [2], "byte": [1, 2, 4, 6]}[unit]
-    for position in within:
-        for span in ((position, end), (0, position)):
-            with pytest.raises(fastdx.ParameterError, match=f"{position} lies within one"):
-                SWAP.privatize_spans(ANNA, [span], unit=unit)
 
 
 def test_units_are_named() -> None:
@@ -571,18 +557,6 @@ def test_the_choice_of_places_leaks_and_no_bound_says_otherwise() -> None:
         assert "nothing bounds how much" in str(told) and "RELEASED AS IT IS" in str(told)
     # Spans that are given are public: the same two texts have a bound, because their spans agree.
     assert tem.privatize_spans(odd, [(4, 8)]).guarantee.bound(usual, odd) < 10
-
-
-def test_guarantees_in_plain_words() -> None:
-    small = Embedding(ENGLISH.words[:300], ENGLISH.vectors[:300])
-    tem = Tem.certified(small, 2.0, cover=10)
-    plain = tem.guarantee.describe("user")
-    factor = float(plain.split("more than ")[1].split(" times")[0])
-    assert math.exp(tem.epsilon) < factor < math.exp(tem.epsilon) + 0.001 and "0.1" in plain
-    void = Tem(small, 2.0, seed=1).guarantee
-    assert void.describe("user").startswith("NOTHING IS PROTECTED")
-    with pytest.raises(fastdx.ParameterError, match="audience"):
-        void.describe("all")
 
 
 def test_what_is_no_utf8_is_refused() -> None:

@@ -4,7 +4,11 @@ import math
 import pickle
 from typing import Any
 
+import duckdb
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import stats
 
@@ -15,6 +19,7 @@ from fastdx.counts import Estimator, plan
 from fastdx.counts.comparison import discovered
 from fastdx.counts.estimator import indicator
 from fastdx.lab import laws
+from helpers.errors import refused
 from helpers.laws import law_of as rows_of
 
 RNG = np.random.default_rng(7)
@@ -225,10 +230,9 @@ def test_parts_counted_elsewhere_are_merged() -> None:
 
 
 def test_columns_and_frames_are_read() -> None:
-    pandas, polars, arrow = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
     channel = Channel.of(Tem(E, 4.0))
     data = {"id": [1, 2, 3], "text": ["w1 w2", None, "w3"]}
-    for frame in (pandas.DataFrame(data), polars.DataFrame(data), arrow.table(data)):
+    for frame in (pd.DataFrame(data), pl.DataFrame(data), pa.table(data)):
         assert Estimator(channel).add(frame, "text").words == 3
         assert Estimator(channel).add(frame["text"]).documents == 2
         with pytest.raises(fastdx.InputTypeError, match="column"):
@@ -237,6 +241,10 @@ def test_columns_and_frames_are_read() -> None:
             Estimator(channel).add(frame, "no")
     assert Estimator(channel).add("w1 w2").documents == 1
     assert Estimator(channel).add(np.array(["w1 w2", "w4"])).documents == 2
+    relation = duckdb.connect().sql("SELECT 1 AS id, 'w1 w2' AS text UNION ALL SELECT 2, NULL")
+    assert repr(Estimator(channel).add(relation, "text")) == "Estimator(1 documents, 2 words)"
+    with pytest.raises(fastdx.InputTypeError, match="column"):
+        Estimator(channel).add(relation)
 
 
 def test_a_list_within_is_one_document() -> None:
@@ -251,52 +259,36 @@ def test_a_list_within_is_one_document() -> None:
     assert found._lengths[0].tolist() == [4, 0, 3, 1]
     with pytest.raises(fastdx.InputTypeError, match=r"texts\[1\]\[0\]"):
         Estimator(channel).add(["w1", [5]])
-    pandas, polars, arrow = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
     lists = {"text": [["w1", "w2"], None, ["w3"]]}
-    for frame in (pandas.DataFrame(lists), polars.DataFrame(lists), arrow.table(lists)):
+    for frame in (pd.DataFrame(lists), pl.DataFrame(lists), pa.table(lists)):
         assert repr(Estimator(channel).add(frame, "text")) == "Estimator(2 documents, 3 words)"
-    gone = pandas.Series(["w1", pandas.NA, "w2"], dtype="string")
+    gone = pd.Series(["w1", pd.NA, "w2"], dtype="string")
     assert Estimator(channel).add(gone).documents == 2
-
-
-def test_relations_of_duckdb_are_read() -> None:
-    duckdb = pytest.importorskip("duckdb")
-    pytest.importorskip("pyarrow")
-    rows = duckdb.connect().sql("SELECT 1 AS id, 'w1 w2' AS text UNION ALL SELECT 2, NULL")
-    channel = Channel.of(Tem(E, 4.0))
-    assert repr(Estimator(channel).add(rows, "text")) == "Estimator(1 documents, 2 words)"
-    with pytest.raises(fastdx.InputTypeError, match="column"):
-        Estimator(channel).add(rows)
 
 
 def test_what_cannot_be_counted_is_refused() -> None:
     channel = Channel.of(Tem(E, 4.0))
-    with pytest.raises(fastdx.ParameterError, match=r"texts.*at 1") as refused:
+    with pytest.raises(fastdx.ParameterError, match=r"texts.*at 1") as told:
         Estimator(channel).add(["w1", "secret"])
-    assert "secret" not in str(refused.value)
-    with pytest.raises(fastdx.InputTypeError, match=r"texts\[1\]"):
-        Estimator(channel).add(["w1", 5])
-    with pytest.raises(fastdx.ParameterError, match="consistent='call'"):
-        Estimator(Channel.of(Tem(E, 4.0, consistent="call")))
-    with pytest.raises(fastdx.ParameterError, match="prior"):
-        Estimator(channel, [1.0])
-    with pytest.raises(fastdx.InputTypeError, match="channel"):
-        Estimator(E)  # type: ignore[arg-type]
-    one = Estimator(channel).add("w1 w2")
-    with pytest.raises(fastdx.ParameterError, match="documents"):
-        one.share("w1")
-    with pytest.raises(fastdx.ParameterError, match="documents"):
-        one.distribution()
+    assert "secret" not in str(told.value)
+    one, two = Estimator(channel).add("w1 w2"), Estimator(channel).add(["w1 w2", "w3"])
     assert one.distribution(3).rounds == 3
-    two = one.add("w3")
-    with pytest.raises(fastdx.UnknownWordError):
-        two.share("nothing")
-    with pytest.raises(fastdx.ParameterError, match="words"):
-        two.share([])
-    wrong: Any
-    for key, wrong in (("apart", 0), ("rate", 1), ("method", "none"), ("confidence", 1)):
-        with pytest.raises(fastdx.ParameterError, match=key):
-            two.compare(two, ["w1"], **{key: wrong})
+    same = Channel.of(Tem(E, 4.0, consistent="call"))
+    refused(
+        (fastdx.InputTypeError, r"texts\[1\]", lambda: Estimator(channel).add(["w1", 5])),
+        (fastdx.ParameterError, "consistent='call'", lambda: Estimator(same)),
+        (fastdx.ParameterError, "prior", lambda: Estimator(channel, [1.0])),
+        (fastdx.InputTypeError, "channel", lambda: Estimator(E)),  # type: ignore[arg-type]
+        (fastdx.ParameterError, "documents", lambda: one.share("w1")),
+        (fastdx.ParameterError, "documents", one.distribution),
+        (fastdx.UnknownWordError, "", lambda: two.share("nothing")),
+        (fastdx.ParameterError, "words", lambda: two.share([])),
+        (fastdx.ParameterError, "apart", lambda: two.compare(two, ["w1"], apart=0)),
+        (fastdx.ParameterError, "rate", lambda: two.compare(two, ["w1"], rate=1)),
+        (fastdx.ParameterError, "confidence", lambda: two.compare(two, ["w1"], confidence=1)),
+        (fastdx.ParameterError, "method",
+         lambda: two.compare(two, ["w1"], method="none")),  # type: ignore[arg-type]
+    )  # fmt: skip
 
 
 def test_words_that_differ_are_found_and_others_are_not() -> None:

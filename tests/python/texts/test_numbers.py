@@ -31,7 +31,7 @@ from fastdx.budget import BudgetExceededError, Ledger
 from fastdx.channel import Channel, NgramPrior
 from fastdx.cli.formats.base import BATCH_CHARACTERS
 from fastdx.cli.formats.opening import between_words, cut
-from fastdx.exceptions import FastdxError, InputTypeError, ParameterError
+from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.numbers import Date, Number
 from helpers import ROOT
 from helpers.command import fails, run
@@ -333,11 +333,8 @@ def test_bad_input_names_the_parameter() -> None:
         (lambda: Tem(E2, 1.0, numbers="x"), "numbers"),
         (lambda: Tem(E2, 1.0, dates={"epsilon": 1, "lo": 2}), "dates"),
     ]:
-        with pytest.raises(FastdxError) as error:
+        with pytest.raises((ParameterError, InputTypeError), match=said):
             make()
-        assert isinstance(error.value, (ParameterError, InputTypeError)) and said in str(
-            error.value
-        )
 
 
 def test_objects_are_equal_pickled_and_shown() -> None:
@@ -433,20 +430,13 @@ def test_words_that_would_be_read_as_numbers_are_inputs_only() -> None:
 
 def test_texts_with_numbers_and_dates() -> None:
     tem = Tem(BOX, 1.0, numbers=Number(1e5, unit=0.001), dates=Date(40.0, order="dmy"))
-    for text, expected in [
-        ("Refund 1,249.90 € for order of 3 May", "▢ 1,250.14 € ▢ ▢ ▢ 3 May"),
-        ("5th of 03/05/2026, €12!", "5th ▢ 03/05/2026, €12!"),
+    # On a grid of a thousandth the number moves by half of it at most.
+    for text, shape in [
+        ("Refund 1,249.90 € for order of 3 May", "▢ 9,999.99 € ▢ ▢ ▢ 9 May"),
+        ("5th of 03/05/2026, €12!", "9th ▢ 99/99/9999, €99!"),
         ("555 123 4567 and 12/31/99 in 2019", "▢ ▢ ▢ ▢ ▢ ▢ ▢"),
-        ("-3.5, (-3.5)", "-3.50, (-3.50)"),
     ]:
-        out = tem.privatize(text)
-
-        # On a grid of a thousandth the number moves by half of it at most.
-        def shape(s: str) -> str:
-            return "".join("9" if c.isdigit() else c for c in s)
-
-        if "3.5" not in text:
-            assert shape(out) == shape(expected), out
+        assert re.sub(r"\d", "9", tem.privatize(text)) == shape
     text, counts = tem.privatize_counted(["12 of 3 May, xyz"])
     assert counts["numbers"] == 1 and counts["dates"] == 1 and counts["words"] == 4
     assert counts["unknown"] == 2 and counts["replaced"] == 0
