@@ -71,8 +71,7 @@ class Size(NamedTuple):
 
 
 def _size(run: Run) -> Size:
-    size: Size = run.of(Size(WORDS, DRAWS, ATTACKED), Size(300, 1, 10))
-    return size
+    return run.of(Size(WORDS, DRAWS, ATTACKED), Size(300, 1, 10))
 
 
 class Measured(NamedTuple):
@@ -208,8 +207,7 @@ def _means_by_draws(m: Mechanism) -> Numbers:
         out = m.privatize_ids(ids)
         np.add.at(likely, out, weights / SAMPLED)
         np.add.at(sums, out, vectors * (weights / SAMPLED)[:, None])
-    means: Numbers = sums / likely[:, None]
-    return means
+    return sums / likely[:, None]
 
 
 def _features(runs: list[NDArray[np.uint32]], table: Numbers) -> Numbers:

@@ -90,8 +90,7 @@ def _judge(x: Any, labels: list[str]) -> Callable[[Any], list[str]]:
 
 
 def _right(found: list[str], labels: list[str]) -> list[int]:
-    hits: list[int] = right(found, labels).astype(int).tolist()
-    return hits
+    return right(found, labels).astype(int).tolist()
 
 
 def _named(name: str, e: Embedding, features: TextFeatures, task: Task) -> list[int]:
@@ -204,8 +203,7 @@ class _Measures:
     def epsilon(self, k: int | None, bits: float) -> float:
         make = partial(_at, _space(self.run.data, self.words), k)
         find = partial(epsilon_of_bits, make, bits)
-        found: float = self.run.step(find, "epsilon", k, bits, self.words)
-        return found
+        return self.run.step(find, "epsilon", k, bits, self.words)
 
     def public(self, name: str) -> dict[str, Numbers]:
         make = partial(_public, self.run.data, name, self.words)
@@ -258,8 +256,7 @@ def _collection(source: Source) -> tuple[list[str], list[str]]:
 
 def _unit(rows: Numbers, middle: Numbers) -> Numbers:
     moved = rows - middle
-    found: Numbers = moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-9)
-    return found
+    return moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-9)
 
 
 def _search(
@@ -304,8 +301,7 @@ def _search(
 def _before(scores: Numbers, asked: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many documents stand before the right one; a tie counts as lost."""
     own = scores[np.arange(len(asked)), asked]
-    found: NDArray[np.int64] = (scores >= own[:, None]).sum(axis=1) - 1
-    return found
+    return (scores >= own[:, None]).sum(axis=1) - 1
 
 
 def search(run: Run) -> Table:

@@ -27,8 +27,7 @@ ROUNDS = 40
 
 
 def _law(scores: Numbers, logs: Numbers) -> Numbers:
-    found: Numbers = softmax(logs - scores, axis=1)
-    return found
+    return softmax(logs - scores, axis=1)
 
 
 class _Words:

@@ -246,8 +246,7 @@ class Cell:
                   "names": content & self.named[known]}  # fmt: skip
 
         def per_text(words: NDArray[np.bool_]) -> list[int]:
-            counts: list[int] = np.bincount(release.text[words], minlength=release.texts).tolist()
-            return counts
+            return np.bincount(release.text[words], minlength=release.texts).tolist()
 
         models = _models(self.source, self.name, task, self.size)
         hits = [release.best(self.channel, model) == written for model in models]

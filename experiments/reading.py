@@ -132,8 +132,7 @@ class _Measures:
 
     def of(self, name: str, own: bool, epsilon: float) -> list[dict[str, Any]]:
         make = partial(_measured, self.run.data, (name, own, epsilon), self.size, self.count)
-        found: list[dict[str, Any]] = self.run.step(make, name, own, epsilon, self.size, self.count)
-        return found
+        return self.run.step(make, name, own, epsilon, self.size, self.count)
 
     def each(self) -> Iterator[tuple[str, str, float, Any, Any]]:
         for name in COLLECTIONS:

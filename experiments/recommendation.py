@@ -197,8 +197,7 @@ def _told(kept: dict[str, Any]) -> str:
 
 def _kept(run: Run) -> dict[str, Any]:
     if not (run.data.made_up or run.quick):
-        found: dict[str, Any] = json.loads(KEPT.read_text("utf-8"))
-        return found
+        return json.loads(KEPT.read_text("utf-8"))
 
     def take(cell: Cell, step: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         return cell.measure(step, make, run.folder)

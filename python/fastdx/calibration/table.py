@@ -38,8 +38,7 @@ class Table:
     def __getitem__(self, column: str) -> NDArray[Any]:
         if column not in self.columns:
             raise ParameterError(f"column must be one of {list(self.columns)}, got {column!r}")
-        found: NDArray[Any] = self.array[column]
-        return found
+        return self.array[column]
 
     def __len__(self) -> int:
         return len(self.array)

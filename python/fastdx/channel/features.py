@@ -44,8 +44,7 @@ def laws(channel: Channel) -> Iterator[tuple[slice, _Numbers]]:
 def _over(numbers: _Numbers, total: _Numbers) -> _Numbers:
     """Divide rows; those of what never happens become 0."""
     happens = total > 0
-    found: _Numbers = numbers * np.where(happens, 1 / np.where(happens, total, 1.0), 0.0)[:, None]
-    return found
+    return numbers * np.where(happens, 1 / np.where(happens, total, 1.0), 0.0)[:, None]
 
 
 def directions(
@@ -207,8 +206,7 @@ class TextFeatures:
     @property
     def _middle(self) -> _Numbers:
         """The features of an unknown word."""
-        found: _Numbers = self._prior.frequencies @ self._columns
-        return found
+        return self._prior.frequencies @ self._columns
 
     def _fill(self) -> None:
         """Compute the rows to which `ChannelCore.rows_of` refers, in one or two passes over laws.
@@ -240,8 +238,7 @@ class TextFeatures:
         if not unknown or self._channel.mechanism.oov != "random":
             return np.zeros(len(evidence))
         drawn = unknown * self._channel._core.unknown_law()
-        found: _Numbers = _over(drawn[:, None], drawn + (1 - unknown) * evidence)[:, 0]
-        return found
+        return _over(drawn[:, None], drawn + (1 - unknown) * evidence)[:, 0]
 
     def __call__(self, texts: Iterable[str | None]) -> Any:
         """Return the features of released texts: float64, shape (texts, columns).

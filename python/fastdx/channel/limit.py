@@ -271,15 +271,13 @@ _Source: TypeAlias = _Matrix | _Vectors
 def _left(a: _Floats, slope: float) -> _Floats:
     """With `_right`, factors of the matrix -slope·(squared distances)."""
     squares = -slope * (a.astype(np.float64) ** 2).sum(axis=1)[:, None]
-    found: _Floats = np.hstack([2 * slope * a, squares, np.ones((len(a), 1))]).astype(np.float32)
-    return found
+    return np.hstack([2 * slope * a, squares, np.ones((len(a), 1))]).astype(np.float32)
 
 
 def _right(b: _Floats, slope: float) -> _Floats:
     squares = -slope * (b.astype(np.float64) ** 2).sum(axis=1)[:, None]
     rows = np.hstack([b, np.ones((len(b), 1)), squares]).astype(np.float32)
-    found: _Floats = np.ascontiguousarray(rows.T)
-    return found
+    return np.ascontiguousarray(rows.T)
 
 
 def _nats(value: float, cost: float, outputs: _Numbers, ratios: _Numbers) -> float:

@@ -403,8 +403,7 @@ class Estimator:
         if kept is not None:
             ids = ids[np.repeat(kept, np.diff(starts))]
         size = len(self._prior)
-        counts: _Numbers = np.bincount(ids, minlength=size + 1)[:size].astype(np.float64)
-        return counts
+        return np.bincount(ids, minlength=size + 1)[:size].astype(np.float64)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: outputs, the mechanism, the prior."""
