@@ -324,7 +324,7 @@ def test_ranks_of_an_lstm() -> None:
     # Words from 3 on are unknown: what follows is not asked for, and six others are.
     assert len(ranks) == 6 and set(ranks[2:]) == {1}
     again = networks.NextWordLstm([run], 10, most=3, epochs=60, seed=1)
-    assert (again.ranks(run) == model.ranks(run)).all()
+    assert (again.ranks_of([run]) == model.ranks_of([run])).all()
     assert len(model.ranks_of([])) == 0
 
 
