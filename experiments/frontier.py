@@ -336,9 +336,8 @@ def _frontier(name: str, run: Run) -> Table:
             cells = [str(x) for p in points for x in (p.named, p.raw, p.means)]
             bits = "–" if np.isnan(points[0].bits) else f"{points[0].bits:.2f}"
             table.add(shown, f"{points[0].epsilon:.2f}", bits, *cells)
-        curve = [(p.named.share, p.means.share) for p in by_task["trec"]]
-        if curve:
-            table.curve(shown, curve, joined=True)
+        for x, y in sorted((p.named.share, p.means.share) for p in by_task["trec"]):
+            table.point(shown, x, y)
     shown_clear = (
         f"{title} {Estimate(*clear[task]['clear'])} (always the commonest: "
         f"{clear[task]['chance']:.2f})" for task, title in TASKS.items()
@@ -410,10 +409,9 @@ def limit(run: Run) -> Table:
         ylabel="variance of the word's vector that the best receiver explains",
         picture_alone=True,
     )  # fmt: skip
-    table.curve("the limit", [(0.0, 0.0), *zip(bits.tolist(), explained.tolist(), strict=True)],
-                joined=True)  # fmt: skip
+    for x, y in sorted([(0.0, 0.0), *zip(bits.tolist(), explained.tolist(), strict=True)]):
+        table.point("the limit", x, y)
     for kind, shown in LIMIT_KINDS.items():
-        curve = []
         for wanted in run.of(BITS, (2.0,)):
             make = partial(_place, run.data, kind, wanted, words)
             place = run.step(make, "place", kind, wanted, words)
@@ -427,9 +425,7 @@ def limit(run: Run) -> Table:
             times = f"{own / least:.1f}" if least > 0.01 else "–"
             table.add(shown, f"{epsilon:.2f}", f"{own:.2f}", f"{share:.3f}", f"{least:.2f}", times,
                       f"{best:.3f}")  # fmt: skip
-            curve.append((own, share))
-        if curve:
-            table.curve(shown, curve, joined=True)
+            table.point(shown, own, share)
     gap = bits + slope * np.array(found["distortion"]) - lower
     table.notes.append(
         f"Words written by 1/(rank + 2.7). The limit's line is of channels that were found; each "

@@ -93,7 +93,6 @@ def table_1(run: Run, authors: int) -> Table:
         picture_alone=True,
     )  # fmt: skip
 
-    lines: dict[str, list[Any]] = {key: [] for key in KEYS}
     # The published ones, and a smaller one, where these vectors' words do go.
     epsilons = run.of([5.0, 10.0, 20.0, 30.0], [5.0, 20.0])
     for epsilon in (None, *epsilons):
@@ -112,9 +111,7 @@ def table_1(run: Run, authors: int) -> Table:
                   claim)  # fmt: skip
         if epsilon is not None:
             for key in KEYS:
-                lines[key].append(shares[key])
-    for key, line in lines.items():
-        table.line(key, epsilons, line)
+                table.point(key, epsilon, shares[key])
     most = max(Counter(topics).values()) / count
     table.notes.append(
         f"{count} texts by {len(names)} authors; {len(known.texts):,} texts known, as many of "
@@ -220,17 +217,14 @@ def table_topics(run: Run) -> Table:
         originals = bags_of(e, asked.texts)
         count = len(originals)
         chances.append(f"{asked.commonest():.3f} ({name.upper()}, {count} texts)")
-        lines: dict[str, list[Any]] = {key: [] for key in judges}
         for epsilon in cells:
             measured = partial(_topics, judges, originals, asked.labels, e, epsilon)
             found = run.step(measured, "topics", name, epsilon or "original", FASTTEXT)
             shares = [of_share(found[key], count) for key in judges]
             cells[epsilon] += [f"{found['stay']:.0%}", *map(str, shares)]
-            for key, interval in zip(lines, shares, strict=True):
+            for key, interval in zip(judges, shares, strict=True):
                 if epsilon is not None:
-                    lines[key].append(interval)
-        for key, line in lines.items():
-            table.line(f"{name.upper()}, {key}", epsilons, line)
+                    table.point(f"{name.upper()}, {key}", epsilon, interval)
     for epsilon, row in cells.items():
         table.add("original" if epsilon is None else f"{epsilon:g}", *row)
     whose = ("the package floret" if FASTTEXT else "its model in scikit-learn, since the package "
