@@ -197,8 +197,8 @@ def choose_epsilon(
                         mechanism.epsilon, tolerance)  # fmt: skip
     if (binding := look(high)) is None:
         raise ParameterError("mechanism has no ε in the range looked at")
-    said = [*_sentences_of_words(kept, max_unchanged, min_outputs, draws),
-            *_sentences_of(max_reidentified, max_posterior, promises)]  # fmt: skip
+    said = [*_sentences(kept, max_unchanged, min_outputs, draws, attacked),
+            *(p.sentence for p in promises)]  # fmt: skip
     promise = f"{', '.join(said)} ({len(names)} words measured)"
     table = Table.of_rows(sorted(curve, key=lambda row: row["epsilon"]))
     return Choice(low, binding[1], binding[2], table, mechanism.with_epsilon(low), promise)
@@ -240,8 +240,13 @@ def _release_promises(
     if max_named is not None:
         share("max_named", max_named)
         known, reader = check_texts(texts, model)
+
+        def named(at: Mechanism) -> float:
+            return named_in_sentences(at, known, reader).high
+
+        _check_named(mechanism, named, max_named)
         made.append(_ReleasePromise(
-            "named", max_named, lambda at: named_in_sentences(at, known, reader).high,
+            "named", max_named, named,
             f"the strongest attacker names at most {max_named:g} of the content words of "
             f"{len(known):,} texts, up to the upper end of the interval",
         ))  # fmt: skip
@@ -259,52 +264,45 @@ def _release_promises(
         made.append(_ReleasePromise("deniable", 1.0, missing, (
             f"every output is within a factor {factor:g} of its largest probability for at least "
             f"{deniable} words")))  # fmt: skip
-    _check_least(mechanism, made)
     return made
 
 
-def _check_least(mechanism: Mechanism, promises: list[_ReleasePromise]) -> None:
+def _check_named(mechanism: Mechanism, named: Callable[[Mechanism], float], most: float) -> None:
     """Refuse a bound that knowledge of the language alone exceeds.
 
     Without this check the search would take forty passes to find no ε.
     """
-    if not (named := [t for t in promises if t.reason == "named"]):
-        return
-    least = mechanism.epsilon / 2**30
     try:
-        at = mechanism.with_epsilon(least)
+        at = mechanism.with_epsilon(mechanism.epsilon / 2**30)
     except FastdxError:
         return  # below the smallest ε of this mechanism
-    for t in named:
-        if (known := t.consequence(at)) > t.most:
-            raise ParameterError(
-                f"no ε keeps the promise: max_{t.reason} must be at least {known:.4g}, which an "
-                f"attacker names of these texts by the language alone; got {t.most}"
-            )
+    if (known := named(at)) > most:
+        raise ParameterError(
+            f"no ε keeps the promise: max_named must be at least {known:.4g}, which an attacker "
+            f"names of these texts by the language alone; got {most}"
+        )
 
 
-def _sentences_of_words(
-    kept: float, max_unchanged: float | None, min_outputs: int | None, draws: int
+def _sentences(
+    kept: float,
+    max_unchanged: float | None,
+    min_outputs: int | None,
+    draws: int,
+    attacked: Mapping[str, float | None],
 ) -> list[str]:
+    """Return the promises about words, as parts of a sentence."""
     whom = "every word" if kept == 1 else f"the share {kept:g} of words"
+    reidentified, posterior = attacked.values()
     said = []
     if max_unchanged is not None:
         said.append(f"{whom} comes back unchanged with a probability of at most {max_unchanged:g}")
     if min_outputs is not None:
         said.append(f"{whom} has at least {min_outputs} distinct outputs in {draws} draws")
+    if reidentified is not None:
+        said.append(f"an attacker names the word with a probability of at most {reidentified:g}")
+    if posterior is not None:
+        said.append(f"no output makes an attacker surer of a word than {posterior:g}")
     return said
-
-
-def _sentences_of(
-    max_reidentified: float | None, max_posterior: float | None, promises: list[_ReleasePromise]
-) -> list[str]:
-    sentences = [t.sentence for t in promises]
-    if max_posterior is not None:
-        sentences.insert(0, f"no output makes an attacker surer of a word than {max_posterior:g}")
-    if max_reidentified is not None:
-        named = f"an attacker names the word with a probability of at most {max_reidentified:g}"
-        sentences.insert(0, named)
-    return sentences
 
 
 def _check_promises(
