@@ -14,7 +14,7 @@ import fastdx
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".papers"
 PARTS = {
-    "language-model": ("sentences.py", "smc.py", "smollm.py"), "weights": ("frontier.py",),
+    "language-model": ("sentences.py", "smc.py", "smollm.py"),
     "recommendation": ("policies.py",),
     "next-steps": ("readable.py", "keeps.py", "sentences.py", "smc.py"),
     "peers": ("peers_made.py", "peers_faults.py"),

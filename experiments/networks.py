@@ -122,15 +122,8 @@ def _classifier(rows: int, dim: int, length: int, units: int) -> _Anew:
 class BiLstm:
     """WSDM'20's classifier of reviews: a bidirectional LSTM over fixed vectors, two classes.
 
-    Parameters
-    ----------
-    reader : Reader
-        Words and vectors.
-    units : int
-        Of each direction.
-    epochs : int
-        At most so many; it stops when a part of the texts that it does not learn from is not told
-        better any more, and keeps the best weights.
+    It stops when a part of the texts that it does not learn from is not told better any more, at
+    the latest after all epochs, and keeps the best weights.
     """
 
     def __init__(self, reader: Reader, *, units: int = 64, epochs: int = 10) -> None:
@@ -191,14 +184,7 @@ def _next_word(words: int, units: int) -> _Anew:
 class NextWordLstm:
     """Ranks of next words by an LSTM, as WSDM'20 trains one; see `fastdx.lab.evaluation.NextWord`.
 
-    Parameters
-    ----------
-    runs : iterable of ndarray
-        Words that stand side by side, as ids, most frequent first.
-    words : int
-        Of the vocabulary.
-    most : int
-        The most frequent ones are predicted; the others are one unknown word, which is not.
+    The `most` frequent words are predicted; the others are one unknown word, which is not.
     """
 
     def __init__(

@@ -126,8 +126,7 @@ def epsilon_of(rule: Rule, e: Embedding) -> float | None:
     """The ε per unit of distance that a law has; None where there is no law."""
     if callable(rule):
         return None
-    m = FiniteLaw(e, rule, certify=False)
-    return float(audit.certify(m, metric=e).epsilon)
+    return float(audit.certify(FiniteLaw(e, rule, certify=False), metric=e).epsilon)
 
 
 def _told(measure: Callable[[], Any]) -> Callable[[], Any]:

@@ -207,8 +207,7 @@ def _kept(run: Run) -> dict[str, Any]:
                   for space in SPACES[:2]}  # fmt: skip
         return {"spaces": spaces, "stamps": ["commit none, a small part"]}
 
-    found = run.step(made)
-    return found
+    return run.step(made)
 
 
 def _measured_at(stamps: list[str]) -> str:
