@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from fastdx._shared.checks import share
+from fastdx._shared.checks import counted, one_of, positive, share
 from fastdx._shared.rounded import down
 from fastdx.calibration.measures import measured_ids, names_of, spread, statistics, summary
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
@@ -230,8 +230,7 @@ def _release_promises(
         if most is not None and not mechanism.has_law:
             raise ParameterError(f"{name} must be left out: this mechanism has no law to compute")
     if max_bits is not None:
-        if not 0 < max_bits < np.inf:
-            raise ParameterError(f"max_bits must be above 0 and finite, got {max_bits}")
+        positive("max_bits", max_bits)
         written = "in the order of the vocabulary, by 1/(rank + 2.7)"
         if prior is not None and not isinstance(prior, str):
             written = "as often as the prior says"
@@ -253,9 +252,7 @@ def _release_promises(
     elif texts is not None or model is not None:
         raise ParameterError("max_named must be given with texts and model: they are for it")
     if deniable is not None:
-        if not 1 <= deniable <= len(mechanism.space):
-            most = len(mechanism.space)
-            raise ParameterError(f"min_deniable must be 1 to {most}, got {deniable}")
+        counted("min_deniable", deniable, 1, len(mechanism.space))
 
         def missing(at: Mechanism) -> float:
             counts = Channel.of(at).deniable(factor)
@@ -414,8 +411,7 @@ def match(
         As for `choose_epsilon`.
     """
     check_tolerance(tolerance)
-    if on not in _CONSEQUENCES:
-        raise ParameterError(f"on must be one of {sorted(_CONSEQUENCES)}, got {on!r}")
+    one_of("on", on, _CONSEQUENCES)
     if words is None:
         other = mechanism_b.space
         words = [word for word in names_of(mechanism_a, spread(mechanism_a)) if word in other]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, NgramPrior, row_means
-from fastdx._shared.checks import check_type
+from fastdx._shared.checks import check_type, counted, one_of
 from fastdx._shared.laws import laws as blocks_of_laws
 from fastdx.channel import receiver
 from fastdx.channel.law import Channel
@@ -68,8 +68,7 @@ def directions(
     True
     """
     pi = _prior_of(channel, prior).frequencies
-    if not 0 < k < len(pi):
-        raise ParameterError(f"directions must be between 1 and {len(pi) - 1}, got {k}")
+    k = counted("directions", k, 1, len(pi) - 1)
     root = np.sqrt(pi)
     evidence = np.zeros(len(pi))
     for ids, law in laws(channel):
@@ -161,8 +160,7 @@ class TextFeatures:
         least: float = 1e-3,
     ) -> None:
         check_type("channel", channel, Channel)
-        if kind not in KINDS:
-            raise ParameterError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        one_of("kind", kind, KINDS)
         if not 0 <= least < 1:
             raise ParameterError(f"least must be at least 0 and below 1, got {least}")
         self._channel, self._prior, self._least = channel, _prior_of(channel, prior), float(least)

@@ -21,7 +21,7 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._shared.checks import at_least
+from fastdx._shared.checks import at_least, positive
 from fastdx.channel.receiver import by_rank, entropy, matrix_of
 from fastdx.exceptions import ParameterError
 
@@ -334,8 +334,7 @@ def _points(
     rounds: SupportsIndex,
     progress: Callable[[int], object] | None,
 ) -> RateDistortion:
-    if not tolerance > 0:
-        raise ParameterError(f"tolerance must be positive, got {tolerance}")
+    positive("tolerance", tolerance)
     at_least("rounds", rounds.__index__(), 1)
     most, closest = source.trivial()[1], source.closest()
     if not most - closest > 1e-9 * max(abs(most), 1e-30):

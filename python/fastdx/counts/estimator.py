@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._shared.checks import at_least, check_type, inside, share
+from fastdx._shared.checks import at_least, check_type, inside, one_of, share
 from fastdx._shared.student import quantile
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.receiver import Prior, by_rank, numbers_of
@@ -371,8 +371,7 @@ class Estimator:
         share("apart", apart)
         inside("rate", rate)
         inside("confidence", confidence)
-        if method not in ("by", "bh"):
-            raise ParameterError(f"method must be 'by' or 'bh', got {method!r}")
+        one_of("method", method, ("by", "bh"))
         groups = (self, other)
         kept: list[NDArray[np.bool_] | None] = [None, None]
         names = self._channel.mechanism.space.words

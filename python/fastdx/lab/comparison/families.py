@@ -12,7 +12,7 @@ from math import isnan, nan
 from typing import Any
 
 from fastdx._core import Cover, Embedding, WordGraph
-from fastdx._shared.checks import inside
+from fastdx._shared.checks import inside, positive
 from fastdx._shared.rounded import up
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.receiver import Prior, by_rank
@@ -311,8 +311,8 @@ def compare(
     """
     if [epsilon, named, bits].count(None) != 2:
         raise ParameterError("epsilon, named and bits: give one of them")
-    if bits is not None and not 0 < bits < float("inf"):
-        raise ParameterError(f"bits must be above 0 and finite, got {bits}")
+    if bits is not None:
+        positive("bits", bits)
     attacked = None if texts is None else list(texts)
     if named is not None:
         inside("named", named)
