@@ -54,9 +54,6 @@ class _Attackers:
         self.topics = [int(t) for t in self.clusters.fit_predict(texts)]
         self.by_words = text_classifier(texts, self.topics)
 
-    def topic_of(self, bags: Bags) -> list[int]:
-        return [int(t) for t in self.clusters.predict([text_of(bag) for bag in bags])]
-
     def hits(self, bags: Bags, authors: list[str], topics: list[int]) -> dict[str, int]:
         texts = [text_of(bag) for bag in bags]
         near = nearest_documents(bags, self.known, self.e, 5).ids
@@ -84,7 +81,7 @@ def table_1(run: Run, authors: int) -> Table:
     unknown = unknown.at(kept[1][:: 1 if run.data.made_up else 25 if many else 10])
     originals = bags_of(e, unknown.texts)
     attackers = _Attackers(e, known, run.of(100, 20))
-    topics = attackers.topic_of(originals)
+    topics = attackers.clusters.predict([*map(text_of, originals)]).tolist()
     count = len(originals)
     table = Table(
         f"POST'19 table 1, {len(names)} authors: who wrote it, and what about",
