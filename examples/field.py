@@ -171,8 +171,7 @@ def tem_as_packaged(places: NDArray[np.float64], epsilon: float) -> NDArray[np.f
     weights = np.where(away <= gamma, np.exp(-epsilon / 2 * away), 0.0)
     beyond = (away > gamma).sum(axis=1) * np.exp(-epsilon / 2 * gamma)
     weights[np.diag_indices(len(places))] += beyond
-    law: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
-    return law
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def broken() -> list[Finding]:

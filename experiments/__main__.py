@@ -26,7 +26,7 @@ PAPERS = {
     name: import_module(f"experiments.{name.replace('-', '_')}")
     for name in ("wsdm20", "icdm19", "post19", "tem21", "ours", "keeps", "counts", "frontier",
                  "language-model", "learning", "nearer", "readable", "reading", "prior",
-                 "author-obfuscation", "recommendation", "peers", "next-steps")
+                 "recommendation", "peers", "next-steps")
 }  # fmt: skip
 
 

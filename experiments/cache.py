@@ -14,8 +14,8 @@ import fastdx
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".papers"
 PARTS = {
-    "language-model": ("sentences.py", "smc.py", "smollm.py"), "weights": ("frontier.py",),
-    "author-obfuscation": ("post19.py",), "recommendation": ("policies.py",),
+    "language-model": ("sentences.py", "smc.py", "smollm.py"),
+    "recommendation": ("policies.py",),
     "next-steps": ("readable.py", "keeps.py", "sentences.py", "smc.py"),
     "peers": ("peers_made.py", "peers_faults.py"),
     "readable": ("keeps.py", "sentences.py", "smc.py"),

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.data import Source, builtin, first
-from experiments.measures import by_rank, epsilon_of_bits, tem
+from experiments.data import Source, builtin
+from experiments.measures import by_rank, tem
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, FiniteLaw, Mechanism, tokenize
 from fastdx.channel import Channel, NgramPrior
@@ -62,10 +62,6 @@ POLICIES = (Policy("Tem", 2.0), Policy("Tem", 2.66), Policy("Tem", 3.0), Policy(
             Policy("balanced cover of 20", 4.0), Policy("randomised response", 6.0))  # fmt: skip
 
 
-ELSEWHERE = (("Tem", 1.0), ("balanced cover of 20", 3.3), ("randomised response", 0.0))
-"""Mechanisms on 300 dimensions, by bits a word; randomised response at ε = 6."""
-
-
 @cache
 def _reviews(source: Source, space: Embedding, most: int) -> tuple[list[str], list[str]]:
     """Reviews without the words that the vocabulary does not have, and their labels."""
@@ -82,7 +78,8 @@ def _written(texts: Sequence[str], space: Embedding) -> Any:
     return counts / counts.sum()
 
 
-def _found(source: Source, policy: Policy, space: Embedding, most: int) -> dict[str, float]:
+def _found(source: Source, policy: Policy, size: int, most: int) -> dict[str, float]:
+    space = builtin(size)
     texts = _reviews(source, space, most)[0]
     mechanism = policy.mechanism(space)
     channel = Channel.of(mechanism)
@@ -108,59 +105,30 @@ def _found(source: Source, policy: Policy, space: Embedding, most: int) -> dict[
     }  # fmt: skip
 
 
-def _table(title: str, found: list[tuple[str, dict[str, float]]]) -> Table:
-    """Errors of what was found for policies, and whether the threshold was reached."""
-    table = Table(title, ["mechanism", "bits a word", "error of raw counts", "of the estimate",
-                          "of the language model alone, no release", "most frequent hundred: raw",
-                          "estimate", "language model alone", "rounds"])  # fmt: skip
-    for name, f in found:
-        table.add(name, f"{f['bits']:.2f}", f"{f['raw']:.3f}", f"{f['counts']:.3f}",
+def frequencies(run: Run) -> Table:
+    """Total variation from the words that were written, and whether the threshold was reached."""
+    size, most = run.of(SIZE, 400), run.of(20_000, 500)
+    table = Table(f"Words counted from private reviews, {size:,} words", [
+        "mechanism", "bits a word", "error of raw counts", "of the estimate",
+        "of the language model alone, no release", "most frequent hundred: raw", "estimate",
+        "language model alone", "rounds"])  # fmt: skip
+    failed, worse = [], []
+    for policy in POLICIES:
+        f = run.step(partial(_found, run.data, policy, size, most), *policy, size, most)
+        table.add(policy, f"{f['bits']:.2f}", f"{f['raw']:.3f}", f"{f['counts']:.3f}",
                   f"{f['model']:.3f}", f"{f['raw top']:.2f}", f"{f['counts top']:.2f}",
                   f"{f['model top']:.2f}", f"{f['rounds']:.0f}")  # fmt: skip
-    failed = [name for name, f in found
-              if f["bits"] >= BITS and LEAST_GAIN * f["counts"] > f["raw"]]  # fmt: skip
-    worse = [name for name, f in found if f["counts"] >= f["model"]]
+        failed += [str(policy)] * (f["bits"] >= BITS and LEAST_GAIN * f["counts"] > f["raw"])
+        worse += [str(policy)] * (f["counts"] >= f["model"])
     held = "holds in every row" if not failed else f"fails for {'; '.join(failed)}"
-    last = found[-1][1]
     table.notes.append(
-        f"{last['words']:,.0f} words of film reviews (IMDB) that the vocabulary has. Errors in "
-        f"total variation; the public start, 1/(rank + 2.7), is at {last['start']:.3f}. The "
+        f"{f['words']:,.0f} words of film reviews (IMDB) that the vocabulary has. Errors in "
+        f"total variation; the public start, 1/(rank + 2.7), is at {f['start']:.3f}. The "
         f"threshold, at most half the error of raw counts where there are {BITS} bits: {held}."
     )
     if worse:
         table.notes.append(f"No nearer than the language model alone: {'; '.join(worse)}.")
     return table
-
-
-def frequencies(run: Run) -> Table:
-    """Total variation from the words that were written."""
-    size, most = run.of(SIZE, 400), run.of(20_000, 500)
-    found = []
-    for policy in POLICIES:
-        make = partial(_found, run.data, policy, builtin(size), most)
-        found.append((str(policy), run.step(make, *policy, size, most)))
-    return _table(f"Words counted from private reviews, {size:,} words", found)
-
-
-def _epsilon_of(kind: str, space: Embedding, bits: float) -> float:
-    return epsilon_of_bits(lambda own: Policy(kind, own).mechanism(space), bits)
-
-
-def elsewhere(run: Run) -> Table:
-    """The same on an embedding of 300 dimensions, at given bits a word."""
-    size, most = run.of(SIZE, 400), run.of(20_000, 500)
-    space, found = first(run.data.minilm(300, size), size), []
-    for kind, bits in ELSEWHERE:
-        find = partial(_epsilon_of, kind, space, bits)
-        epsilon = run.step(find, "epsilon", kind, bits, size) if bits else 6.0
-        policy = Policy(kind, epsilon)
-        make = partial(_found, run.data, policy, space, most)
-        title = f"{kind}, ε = {epsilon:.2f}"
-        found.append((title, run.step(make, "300", *policy, size, most)))
-    title = (
-        f"Words counted from private reviews, {size:,} words of another embedding, 300 dimensions"
-    )
-    return _table(title, found)
 
 
 def _groups(
@@ -222,7 +190,6 @@ _COMPARED = (Policy("Tem", 4.0), Policy("Tem", 6.0))
 
 TABLES: dict[str, Experiment] = {
     "frequencies": frequencies,
-    "elsewhere": elsewhere,
     "reviews": reviews,
     "near": partial(reviews, apart=APART),
 }

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -49,28 +49,6 @@ class Labelled(NamedTuple):
     def commonest(self) -> float:
         """The share of the commonest label: what always saying it gets right."""
         return Counter(self.labels).most_common(1)[0][1] / len(self.labels)
-
-
-class Source(Protocol):
-    """The data that experiments read."""
-
-    made_up: bool
-
-    def __hash__(self) -> int: ...
-    def imdb(self, part: str) -> Labelled: ...
-    def sentences(self, name: str) -> tuple[Labelled, Labelled | None]:
-        """MR, CR, MPQA, SST-5, SST-2, TREC: all texts; or those to train and to test on."""
-
-    def snips(self, part: str) -> Labelled: ...
-    def mails(self, size: str, part: str) -> Labelled: ...
-    def news(self, part: str) -> Labelled: ...
-    def glove(self) -> Embedding: ...
-    def minilm(self, dim: int, words: int = 40_000) -> Embedding: ...
-    def large_glove(self, words: int) -> Embedding:
-        """The most frequent words of GloVe 840B, in 300 dimensions."""
-
-    def hierarchy(self, dim: int, epochs: int) -> Embedding:
-        """A Poincaré embedding of nouns along WordNet's is-a edges."""
 
 
 STANDARD, PAPERS, STAND_IN = "GloVe 50d", "GloVe 840B 300d", "MiniLM 300d"
@@ -134,6 +112,7 @@ class Shared:
         return self._read(f"imdb.{part}.jsonl.gz", "label")
 
     def sentences(self, name: str) -> tuple[Labelled, Labelled | None]:
+        """MR, CR, MPQA, SST-5, SST-2, TREC: all texts; or those to train and to test on."""
         if name == "trec":
             return self._trec("train"), self._trec("test")
         parts = (".train", ".test") if name in ("sst5", "sst2") else ("",)
@@ -161,6 +140,7 @@ class Shared:
         return self._array("minilm-40k.vocab", f"minilm-40k-{dim}d.npy", words)
 
     def large_glove(self, words: int) -> Embedding:
+        """The most frequent words of GloVe 840B, in 300 dimensions."""
         return self._array("glove.840B.300d.34k.vocab", "glove.840B.300d.34k.npy", words)
 
     def _array(self, vocabulary: str, vectors: str, words: int) -> Embedding:
@@ -169,6 +149,7 @@ class Shared:
         return Embedding((folder / vocabulary).read_text("utf-8").split("\n")[: len(rows)], rows)
 
     def hierarchy(self, dim: int, epochs: int) -> Embedding:
+        """A Poincaré embedding of nouns along WordNet's is-a edges."""
         edges = self.folder / "graph" / "wordnet_nouns.closure.tsv"
         # One thread: one seed, one embedding.
         return poincare.train(edges, dim, epochs=epochs, seed=1, threads=1)
@@ -224,3 +205,7 @@ class Sample:
 
     def hierarchy(self, dim: int, epochs: int) -> Embedding:
         return Embedding.default("nouns")
+
+
+Source: TypeAlias = Shared | Sample
+"""The data that experiments read."""

@@ -30,7 +30,7 @@ UNCHANGED = (0.15, 0.3, 0.5)
 DRAWS = 4
 LEARNED = 3000
 ATTACKED = 500
-"""Texts of each task that are attacked."""
+"""Texts that are attacked."""
 SAMPLED = 50
 """Draws a word from which the attacker and the receiver learn MADLIB's law."""
 HIGHEST = 64.0
@@ -48,7 +48,7 @@ EMBEDDINGS = {
     "minilm": "MiniLM, 300 dimensions",
     "glove": "GloVe, 50 dimensions",
 }
-TASKS = {"trec": "TREC"}
+TASK = "trec"
 PARTS = ("named", "raw vectors", "posterior means")
 
 
@@ -71,8 +71,7 @@ class Size(NamedTuple):
 
 
 def _size(run: Run) -> Size:
-    size: Size = run.of(Size(WORDS, DRAWS, ATTACKED), Size(300, 1, 10))
-    return size
+    return run.of(Size(WORDS, DRAWS, ATTACKED), Size(300, 1, 10))
 
 
 class Measured(NamedTuple):
@@ -101,12 +100,6 @@ def task_texts(source: Source, name: str) -> tuple[Labelled, Labelled]:
     order = np.random.default_rng(1).permutation(len(every.texts)).tolist()
     tenth = len(order) // 10
     return every.at(order[tenth:]).some(LEARNED), every.at(order[:tenth])
-
-
-@cache
-def public_texts(source: Source, name: str) -> list[str]:
-    """The attacker's training texts: the same kind of texts, and film reviews."""
-    return task_texts(source, name)[0].texts + source.imdb("val").texts
 
 
 def _made(e: Embedding, kind: str, epsilon: float) -> Mechanism:
@@ -157,17 +150,15 @@ def _ratio(right: Sequence[float], of: Sequence[float]) -> Estimate:
 
 
 @cache
-def _language(e: Embedding, public: tuple[str, ...], order: int) -> NgramPrior:
-    return NgramPrior.train(e, public, order=order)
+def _bigrams(e: Embedding, source: Source) -> NgramPrior:
+    """The attacker's model, of the same kind of texts and of film reviews."""
+    public = task_texts(source, TASK)[0].texts + source.imdb("val").texts
+    return NgramPrior.train(e, public, order=2)
 
 
-def named_exactly(
-    m: Mechanism, texts: list[str], public: list[str], orders: Sequence[int]
-) -> list[Estimate]:
-    """The share of content words that exact posteriors name, of one release, by order."""
+def _named_exactly(m: Mechanism, texts: list[str], prior: NgramPrior) -> Estimate:
+    """The share of content words that exact posteriors name, of one release."""
     e = m.space
-    assert isinstance(e, Embedding)
-    priors = [_language(e, tuple(public), order) for order in orders]
     channel = Channel.of(m, cache_bytes=2**29)
     content = np.array([word not in STOP_WORDS for word in e.words])
     among = [word for word in e.words if word not in STOP_WORDS]
@@ -179,25 +170,19 @@ def named_exactly(
     borders = np.cumsum([len(ids) for ids in written])[:-1]
     everything = np.concatenate(written)
     of = [float(content[ids].sum()) for ids in written]
-    shares = []
-    for prior in priors:
-        named = (best_among(channel, outputs, prior, among) == everything) & content[everything]
-        shares.append(_ratio([float(some.sum()) for some in np.split(named, borders)], of))
-    return shares
+    named = (best_among(channel, outputs, prior, among) == everything) & content[everything]
+    return _ratio([float(some.sum()) for some in np.split(named, borders)], of)
 
 
-def _named_by_draws(m: Mechanism, texts: list[str], public: list[str]) -> Estimate:
+def _named_by_draws(m: Mechanism, texts: list[str], prior: NgramPrior) -> Estimate:
     """The better of both attackers, where the law is learned from draws."""
-    assert isinstance(m.space, Embedding)
-    found = sentence_attack(m, texts, NgramPrior.train(m.space, public), draws=SAMPLED)
-    share = found.attack
+    share = sentence_attack(m, texts, prior, draws=SAMPLED).attack
     return Estimate(share.mean, (share.high - share.low) / 2)
 
 
 def _means_by_draws(m: Mechanism) -> Numbers:
     """Posterior means of a law that is known from draws."""
     e = m.space
-    assert isinstance(e, Embedding)
     weights = by_rank(len(e))
     vectors = e.vectors.astype(np.float64)
     # As if every output had come once from a word at the mean: what was hardly seen says little.
@@ -208,8 +193,7 @@ def _means_by_draws(m: Mechanism) -> Numbers:
         out = m.privatize_ids(ids)
         np.add.at(likely, out, weights / SAMPLED)
         np.add.at(sums, out, vectors * (weights / SAMPLED)[:, None])
-    means: Numbers = sums / likely[:, None]
-    return means
+    return sums / likely[:, None]
 
 
 def _features(runs: list[NDArray[np.uint32]], table: Numbers) -> Numbers:
@@ -217,17 +201,13 @@ def _features(runs: list[NDArray[np.uint32]], table: Numbers) -> Numbers:
                      for run in runs])  # fmt: skip
 
 
-def accuracies(
-    source: Source,
-    task: str,
-    e: Embedding,
-    mechanisms: list[Mechanism | None],
-    tables: list[Numbers],
+def _accuracies(
+    source: Source, e: Embedding, mechanisms: list[Mechanism | None], tables: list[Numbers]
 ) -> list[Estimate]:
     """Of classifiers on mean vectors from each table: one draw a mechanism, together."""
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-    learned, tested = task_texts(source, task)
+    learned, tested = task_texts(source, TASK)
     train, test = ids_of(learned.texts, e), ids_of(tested.texts, e)
     hits: list[list[NDArray[np.bool_]]] = [[] for _ in tables]
     for m in mechanisms:
@@ -257,43 +237,30 @@ def _measured(
     channel = None if noise else Channel.of(m)
     means = _means_by_draws(m) if channel is None else channel.posterior_means()
     bits = float(channel.bits()) if channel else float("nan")
-    found: dict[str, Any] = {"epsilon": epsilon, "bits": bits}
-    for task in TASKS:
-        texts, public = task_texts(source, task)[1].texts[:attacked], public_texts(source, task)
-        if noise:
-            named = _named_by_draws(m, texts, public)
-        else:
-            (named,) = named_exactly(m, texts, public, [2])
-        vectors = e.vectors.astype(np.float64)
-        raw, best = accuracies(source, task, e, [m] * draws, [vectors, means])
-        found[task] = {"named": named, "raw": raw, "means": best}
-    return found
+    attack = _named_by_draws if noise else _named_exactly
+    named = attack(m, task_texts(source, TASK)[1].texts[:attacked], _bigrams(e, source))
+    raw, best = _accuracies(source, e, [m] * draws, [e.vectors.astype(np.float64), means])
+    return {"epsilon": epsilon, "bits": bits, "named": named, "raw": raw, "means": best}
 
 
 def _clear(source: Source, name: str, words: int) -> dict[str, Any]:
     e = _embedding(source, name, words)
-    found = {}
-    for task in TASKS:
-        (clear,) = accuracies(source, task, e, [None], [e.vectors.astype(np.float64)])
-        found[task] = {"clear": clear, "chance": task_texts(source, task)[1].commonest()}
-    return found
+    (clear,) = _accuracies(source, e, [None], [e.vectors.astype(np.float64)])
+    return {"clear": clear, "chance": task_texts(source, TASK)[1].commonest()}
 
 
-def _on_embedding(run: Run, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Clear text, and each mechanism by task along the bits; each is a step of the run."""
+def _on_embedding(run: Run, name: str) -> tuple[dict[str, Any], dict[str, list[Measured]]]:
+    """Clear text, and each mechanism along the bits; each is a step of the run."""
     size = _size(run)
     clear = run.step(partial(_clear, run.data, name, size.words), name, "clear", size.words)
-    found: dict[str, Any] = {}
-    for kind in KINDS:
-        points: dict[str, list[Measured]] = {task: [] for task in TASKS}
+    found: dict[str, list[Measured]] = {kind: [] for kind in KINDS}
+    for kind, points in found.items():
         levels = UNCHANGED if kind == "madlib" else BITS
         for wanted in run.of(levels, levels[1:2]):
             make = partial(_measured, run.data, name, kind, wanted, size)
-            step = run.step(make, name, kind, wanted, *size)
-            for task in TASKS if step else ():
-                shares = (Estimate(*step[task][part]) for part in ("named", "raw", "means"))
-                points[task].append(Measured(step["epsilon"], step["bits"], *shares))
-        found[kind] = points
+            if step := run.step(make, name, kind, wanted, *size):
+                shares = (Estimate(*step[part]) for part in ("named", "raw", "means"))
+                points.append(Measured(step["epsilon"], step["bits"], *shares))
     return clear, found
 
 
@@ -327,26 +294,20 @@ def _frontier(name: str, run: Run) -> Table:
     table = Table(
         f"Use and sentences, {EMBEDDINGS[name]}",
         ["mechanism", "ε", "bits a word",
-         *(f"{title}: {part}" for title in TASKS.values() for part in PARTS)],
+         *(f"TREC: {part}" for part in PARTS)],
         xlabel="content words of questions (TREC) named in sentences",
         ylabel="accuracy of question classes, posterior means",
         picture_alone=True,
     )  # fmt: skip
     for kind, shown in KINDS.items():
-        by_task = found[kind]
-        for points in zip(*by_task.values(), strict=True):
-            cells = [str(x) for p in points for x in (p.named, p.raw, p.means)]
-            bits = "–" if np.isnan(points[0].bits) else f"{points[0].bits:.2f}"
-            table.add(shown, f"{points[0].epsilon:.2f}", bits, *cells)
-        curve = [(p.named.share, p.means.share) for p in by_task["trec"]]
-        if curve:
-            table.curve(shown, curve, joined=True)
-    shown_clear = (
-        f"{title} {Estimate(*clear[task]['clear'])} (always the commonest: "
-        f"{clear[task]['chance']:.2f})" for task, title in TASKS.items()
-    )  # fmt: skip
+        for p in found[kind]:
+            bits = "–" if np.isnan(p.bits) else f"{p.bits:.2f}"
+            table.add(shown, f"{p.epsilon:.2f}", bits, p.named, p.raw, p.means)
+        for x, y in sorted((p.named.share, p.means.share) for p in found[kind]):
+            table.point(shown, x, y)
     table.notes.append(
-        f"The {words:,} most frequent words. Accuracy on clear text: {'; '.join(shown_clear)}. "
+        f"The {words:,} most frequent words. Accuracy on clear text: TREC "
+        f"{Estimate(*clear['clear'])} (always the commonest: {clear['chance']:.2f}). "
         f"± is half of a 95% interval; draws of each text: {draws}. *Named*: content "
         f"words of at most {attacked} test texts of each task. Draws are not seeded."
     )
@@ -361,13 +322,12 @@ def equal(run: Run) -> Table:
     )
     for name, shown in EMBEDDINGS.items():
         clear, found = _on_embedding(run, name)
-        for task, title in TASKS.items():
-            chance = clear[task]["chance"]
-            for share in SHARES:
-                wanted = chance + share * (clear[task]["clear"][0] - chance)
-                cells = [_at_equal_use(by_task[task], wanted) if by_task[task] else None
-                         for by_task in found.values()]  # fmt: skip
-                table.add(shown, title, f"{wanted:.2f}", *(str(c) if c else "–" for c in cells))
+        chance = clear["chance"]
+        for share in SHARES:
+            wanted = chance + share * (clear["clear"][0] - chance)
+            cells = [_at_equal_use(points, wanted) if points else None
+                     for points in found.values()]  # fmt: skip
+            table.add(shown, "TREC", f"{wanted:.2f}", *(str(c) if c else "–" for c in cells))
     table.notes.append(
         "The accuracy is that of always saying the commonest label, plus a third or a half of what "
         "clear text adds to it. Linear between the mechanism's points; – where they do not reach."
@@ -412,10 +372,9 @@ def limit(run: Run) -> Table:
         ylabel="variance of the word's vector that the best receiver explains",
         picture_alone=True,
     )  # fmt: skip
-    table.curve("the limit", [(0.0, 0.0), *zip(bits.tolist(), explained.tolist(), strict=True)],
-                joined=True)  # fmt: skip
+    for x, y in sorted([(0.0, 0.0), *zip(bits.tolist(), explained.tolist(), strict=True)]):
+        table.point("the limit", x, y)
     for kind, shown in LIMIT_KINDS.items():
-        curve = []
         for wanted in run.of(BITS, (2.0,)):
             make = partial(_place, run.data, kind, wanted, words)
             place = run.step(make, "place", kind, wanted, words)
@@ -429,9 +388,7 @@ def limit(run: Run) -> Table:
             times = f"{own / least:.1f}" if least > 0.01 else "–"
             table.add(shown, f"{epsilon:.2f}", f"{own:.2f}", f"{share:.3f}", f"{least:.2f}", times,
                       f"{best:.3f}")  # fmt: skip
-            curve.append((own, share))
-        if curve:
-            table.curve(shown, curve, joined=True)
+            table.point(shown, own, share)
     gap = bits + slope * np.array(found["distortion"]) - lower
     table.notes.append(
         f"Words written by 1/(rank + 2.7). The limit's line is of channels that were found; each "

@@ -106,14 +106,12 @@ def table_4(run: Run) -> Table:
     for name, (e, kind) in spaces.items():
         words = spread(e, count)
         shown = f"{name} {e.dim}d" if name == "hyperbolic" else name
-        worst = []
         for epsilon in epsilons:
             m = kind(e, epsilon, seed=SEED)
             f = run.step(partial(counted, m, words, DRAWS), "N_w", shown, epsilon, count)
             claim = _published_n(epsilon) if name == "hyperbolic" else "–"
-            worst.append(Interval(f["max_n"], f["low_n"], f["high_n"]))
+            table.point(shown, epsilon, Interval(f["max_n"], f["low_n"], f["high_n"]))
             table.add(shown, f"{epsilon:g}", f"{m.epsilon:g}", *_shown(f), claim)
-        table.line(shown, epsilons, worst)
     table.published("published, hyperbolic", {x: worst for x, (_, worst) in PUBLISHED_N.items()})
     table.notes += [
         f"Published: {N_SOURCE}. So Euclidean rows have no published figure at their ε. The "
@@ -312,15 +310,15 @@ def _authorship(run: Run, size: str) -> Table:
     for shown, e, kind in (("hyperbolic", _nouns(run), HyperbolicLaplace.from_paper),
                            ("GloVe 50d", run.data.glove(), MultivariateLaplace)):  # fmt: skip
         for oov in ("keep", "random"):
-            line, fate = [], "kept" if oov == "keep" else oov
+            fate = "kept" if oov == "keep" else oov
             for epsilon in epsilons:
                 make: Any = kind
                 m = make(e, epsilon, seed=SEED, oov=oov, skip=sorted(STOP_WORDS))
                 found = run.step(partial(_private_mails, m, attack, mails, trials), "mails", size,
                                  shown, oov, epsilon, trials)  # fmt: skip
                 claim = claims[f"{epsilon:g}"] if shown == "hyperbolic" else "–"
-                line.append(show(shown, fate, f"{epsilon:g}", found, claim))
-            table.line(f"{shown}, unknown words {fate}", epsilons, line)
+                interval = show(shown, fate, f"{epsilon:g}", found, claim)
+                table.point(f"{shown}, unknown words {fate}", epsilon, interval)
     commonest = max(sorted(set(known.labels)), key=known.labels.count)
     guess = mails.labels.count(commonest) / count
     table.notes += [
@@ -480,7 +478,7 @@ def table_6(run: Run) -> Table:
         ylabel="accuracy on MR, vectors", logarithmic=True,
     )  # fmt: skip
     cells: dict[str, list[str]] = {}
-    majority, shares, mr = [], [], []
+    majority, shares = [], []
     for name in TASKS:
         task, texts, slots = _slots(run, run.data.sentences(name), vectors)
         every, test = task
@@ -504,12 +502,11 @@ def table_6(run: Run) -> Table:
             cells.setdefault(shown, []).append(
                 f"{interval.mean:.1f}" + (f" ± {half:.1f}" if half else ""))  # fmt: skip
             if name == "mr" and mechanism is not None:
-                mr.append((float(shown), interval))
+                table.point("measured", float(shown), interval)
     for shown, row in cells.items():
         named = f"ε = {shown}" if shown[0].isdigit() else shown
         table.add(named, *row, f"{PUBLISHED_MR[shown]}" if shown in PUBLISHED_MR else "–")
     table.add("majority", *(f"{100 * m:.1f}" for m in majority), "–")
-    table.line("measured", [x for x, _ in mr], [i for _, i in mr])
     table.published("published", {float(k): v for k, v in PUBLISHED_MR.items() if k[0].isdigit()})
     table.notes += [
         "Slots: words whose probability after the word before, by bigrams of the texts (of SST-5 "

@@ -4,8 +4,7 @@ The thresholds, written down before the first run:
 
 - *Features* (`learn`): at 2 bits a word, tested on private text, the mean over the three mechanisms
   of (accuracy by posterior features - accuracy by raw vectors) is at least .02 on at least 2 of the
-  3 tasks TREC, Snips and SST-2. IMDB takes no part, and has a table of its own (`imdb`); so have
-  priors other than frequencies by rank (`priors`).
+  3 tasks TREC, Snips and SST-2. IMDB takes no part, and has a table of its own (`imdb`).
 - *ChannelNB* (`bayes`): it stays in the library if, at 2 bits, on one task at least, the mean over
   the mechanisms of its accuracy on private text is above that of every other column.
 - *Search* (`search`): with posterior means the mean reciprocal rank at home is above that of raw
@@ -26,7 +25,7 @@ from experiments.data import Labelled, Source, first, split
 from experiments.measures import Numbers, epsilon_of_bits, resampled, right, tem
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Mechanism
-from fastdx.channel import Channel, NgramPrior
+from fastdx.channel import Channel
 from fastdx.channel.features import TextFeatures
 from fastdx.engines.sklearn import ChannelNB
 
@@ -37,8 +36,6 @@ KS = (None, 20, 40)
 REVIEWS = 1500
 QUERIES = 500
 FETCHED = 100
-DECODED = 1000, 500
-"""Texts that are learned and tested at most where each is decoded: a millisecond or two a word."""
 
 NAMES = {
     "trec": dict(zip("012345", ("description", "entity", "abbreviation", "human", "location",
@@ -90,8 +87,7 @@ def _judge(x: Any, labels: list[str]) -> Callable[[Any], list[str]]:
 
 
 def _right(found: list[str], labels: list[str]) -> list[int]:
-    hits: list[int] = right(found, labels).astype(int).tolist()
-    return hits
+    return right(found, labels).astype(int).tolist()
 
 
 def _named(name: str, e: Embedding, features: TextFeatures, task: Task) -> list[int]:
@@ -104,45 +100,16 @@ def _named(name: str, e: Embedding, features: TextFeatures, task: Task) -> list[
     return _right([labels[i] for i in (texts @ names.T).argmax(axis=1)], task.tested.labels)
 
 
-def _alone(name: str, e: Embedding, features: TextFeatures, task: Task) -> dict[str, Any]:
-    """Features known without a release, for private texts and for clear ones."""
-    known = task.learned.labels
-    most = max(sorted(set(known)), key=known.count)
-    labels = task.tested.labels
-    return {"most": _right([most] * len(labels), labels), "named": _named(name, e, features, task)}
-
-
 def _public(source: Source, name: str, words: int) -> dict[str, Any]:
-    """Features known without a release, and those of the clear texts."""
+    """Which texts public models alone classify right, and who learned from clear texts."""
     e, task = _space(source, words), _task(source, name)
-    features = TextFeatures(Channel.of(_at(e, None, 1.0)))
-    clear = _judge(features.of_clear(task.learned.texts), task.learned.labels)
-    found = clear(features.of_clear(task.tested.texts))
-    return {**_alone(name, e, features, task), "clear": _right(found, task.tested.labels)}
-
-
-def _by_priors(
-    source: Source, name: str, words: int, policy: tuple[int | None, float], sizes: tuple[int, int]
-) -> dict[str, list[int]]:
-    """Which texts are classified right by posterior features of three priors, from one draw."""
-    e, whole = _space(source, words), _task(source, name)
-    task = Task(whole.learned.some(sizes[0]), whole.tested.some(sizes[1]))
-    m = _at(e, *policy)
-    channel, english = Channel.of(m), NgramPrior.english(e)
-    learned, private = (m.privatize(part.texts) for part in task)
     known, labels = task.learned.labels, task.tested.labels
-    found: dict[str, list[int]] = {}
-    for key, prior in {"ranks": None, "words": english.frequencies, "pairs": english}.items():
-        features = TextFeatures(channel, prior)
-        judge = _judge(features(learned), known)
-        found[f"{key}, private"] = _right(judge(features(private)), labels)
-        found[f"{key}, clear"] = _right(judge(features.of_clear(task.tested.texts)), labels)
-        if key == "ranks":
-            raw = _judge(features.of_clear(learned), known)
-            found["raw, private"] = _right(raw(features.of_clear(private)), labels)
-            found["raw, clear"] = _right(raw(features.of_clear(task.tested.texts)), labels)
-            found |= _alone(name, e, features, task)
-    return found
+    features = TextFeatures(Channel.of(_at(e, None, 1.0)))
+    clear = _judge(features.of_clear(task.learned.texts), known)
+    most = max(sorted(set(known)), key=known.count)
+    found = clear(features.of_clear(task.tested.texts))
+    return {"most": _right([most] * len(labels), labels), "named": _named(name, e, features, task),
+            "clear": _right(found, labels)}  # fmt: skip
 
 
 def _learn(
@@ -204,18 +171,11 @@ class _Measures:
     def epsilon(self, k: int | None, bits: float) -> float:
         make = partial(_at, _space(self.run.data, self.words), k)
         find = partial(epsilon_of_bits, make, bits)
-        found: float = self.run.step(find, "epsilon", k, bits, self.words)
-        return found
+        return self.run.step(find, "epsilon", k, bits, self.words)
 
     def public(self, name: str) -> dict[str, Numbers]:
         make = partial(_public, self.run.data, name, self.words)
         found = self.run.step(make, "public", name, self.words)
-        return {key: np.array(value) for key, value in found.items()}
-
-    def by_priors(self, name: str, k: int | None) -> dict[str, Numbers]:
-        policy, sizes = (k, self.epsilon(k, LEVELS[0])), self.run.of(DECODED, (200, 100))
-        make = partial(_by_priors, self.run.data, name, self.words, policy, sizes)
-        found = self.run.step(make, "priors", name, k, self.words, *sizes)
         return {key: np.array(value) for key, value in found.items()}
 
     def each(self, name: str) -> Iterator[tuple[float, int | None, float, dict[str, Numbers]]]:
@@ -258,8 +218,7 @@ def _collection(source: Source) -> tuple[list[str], list[str]]:
 
 def _unit(rows: Numbers, middle: Numbers) -> Numbers:
     moved = rows - middle
-    found: Numbers = moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-9)
-    return found
+    return moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-9)
 
 
 def _search(
@@ -304,8 +263,7 @@ def _search(
 def _before(scores: Numbers, asked: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many documents stand before the right one; a tie counts as lost."""
     own = scores[np.arange(len(asked)), asked]
-    found: NDArray[np.int64] = (scores >= own[:, None]).sum(axis=1) - 1
-    return found
+    return (scores >= own[:, None]).sum(axis=1) - 1
 
 
 def search(run: Run) -> Table:
@@ -423,43 +381,9 @@ def bayes(run: Run) -> Table:
     return table
 
 
-def priors(run: Run) -> Table:
-    """Posterior features by frequencies of ranks, by those of English, and by its bigrams."""
-    m = _Measures(run)
-    table = Table(
-        f"What the prior of posterior features is worth, at {LEVELS[0]:g} bits a word",
-        ["texts", "mechanism", "raw", "posterior: ranks", "English words", "English bigrams",
-         "gain of bigrams over ranks, points", "over raw, points", "clear: raw / bigrams", ALONE],
-    )  # fmt: skip
-    gains: dict[str, list[float]] = {}
-    for name in JUDGED:
-        for k in m.ks:
-            found = m.by_priors(name, k)
-            own = {key: found[f"{key}, private"] for key in ("raw", "ranks", "words", "pairs")}
-            table.add(TASKS[name], _mechanism_name(k), *(f"{v.mean():.2f}" for v in own.values()),
-                      _interval(own["pairs"] - own["ranks"]), _interval(own["pairs"] - own["raw"]),
-                      _both(found, "raw, clear", "pairs, clear"),
-                      _both(found, "most", "named"))  # fmt: skip
-            gains.setdefault(name, []).append(float((own["pairs"] - own["raw"]).mean()))
-    learned, tested = run.of(DECODED, (200, 100))
-    passed = [TASKS[name] for name, gain in gains.items() if np.mean(gain) >= 0.02]
-    table.notes += [
-        f"{m.words:,} words of {DIM} dimensions; {learned:,} texts are learned, {tested:,} tested "
-        "at most, one draw: each text is decoded, which takes a millisecond or two a word. "
-        "*Ranks*: 1/(rank + 2.7). *English words*, *English bigrams*: `NgramPrior.english` without "
-        "and with history. Accuracies on private text, but for *clear*; intervals by the paired "
-        "bootstrap.",
-        "With bigrams the mean gain over raw vectors is 2 points or more on: "
-        f"{', '.join(passed) or 'no task'}. The threshold speaks of all texts: see `learn`.",
-        ALONE_NOTE,
-    ]
-    return table
-
-
 TABLES: dict[str, Experiment] = {
     "learn": partial(_learned, JUDGED),
     "bayes": bayes,
-    "priors": priors,
     "search": search,
     "imdb": partial(_learned, ("imdb",)),
 }

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import rel_entr, softmax
 
-from experiments.data import Source, builtin
+from experiments.data import builtin
 from experiments.measures import Numbers, by_rank, cover, narrowed
 from experiments.tables import Experiment, Run, Table
 from fastdx.channel import vector_rate_distortion
@@ -27,8 +27,7 @@ ROUNDS = 40
 
 
 def _law(scores: Numbers, logs: Numbers) -> Numbers:
-    found: Numbers = softmax(logs - scores, axis=1)
-    return found
+    return softmax(logs - scores, axis=1)
 
 
 class _Words:
@@ -96,7 +95,7 @@ def _of_sets(scores: Numbers, words: _Words | None, eta: float) -> Numbers:
     return words.learned(eta * scores)
 
 
-def _tried(source: Source, name: str, bits: float, count: int) -> tuple[float, ...] | None:
+def _tried(name: str, bits: float, count: int) -> tuple[float, ...] | None:
     """ε computed, bits and explained variance of a law at so many bits."""
     words = _Words(count)
     make = LAWS[name](words)
@@ -107,7 +106,7 @@ def _tried(source: Source, name: str, bits: float, count: int) -> tuple[float, .
     return largest_loss(law, words.d), words.bits(law), words.explained(law)
 
 
-def _most(source: Source, count: int) -> list[list[float]]:
+def _most(count: int) -> list[list[float]]:
     words = _Words(count)
     curve = vector_rate_distortion(words.v, words.prior, slopes=16)
     return [curve.lower.tolist(), (curve.slopes * words.variance).tolist()]
@@ -116,7 +115,7 @@ def _most(source: Source, count: int) -> list[list[float]]:
 def tried(run: Run) -> Table:
     """All of them."""
     count = run.of(WORDS, 100)
-    lower, slopes = (np.array(x) for x in run.step(partial(_most, run.data, count), "most", count))
+    lower, slopes = (np.array(x) for x in run.step(partial(_most, count), "most", count))
     table = Table(
         f"Explained variance at equal bits, built in, {count:,} words (ε computed, per distance)",
         ["law", *(f"{bits:g} bit{'s' * (bits > 1)}" for bits in BITS)],
@@ -124,7 +123,7 @@ def tried(run: Run) -> Table:
     for name in LAWS:
         cells = []
         for bits in BITS:
-            make = partial(_tried, run.data, name, bits, count)
+            make = partial(_tried, name, bits, count)
             found = run.step(make, name, bits, count)
             cells.append(f"{found[2]:.3f} ({found[0]:.2f})" if found else "–")
         table.add(name, *cells)

@@ -82,11 +82,18 @@ class _Anew:
         keras = _keras()
         keras.utils.set_random_seed(seed)
         glorot = keras.initializers.GlorotUniform(seed=keras.random.SeedGenerator(seed))
-        for variable, value in zip(self.model.trainable_variables, self._weights, strict=True):
-            variable.assign(glorot(variable.shape) if value.ndim > 1 else value)
-        for variable, value in zip(self.model.optimizer.variables, self._optimizer, strict=True):
-            variable.assign(value)
+        _assign(self.model.optimizer.variables, self._optimizer)
+        return self.learned([glorot(w.shape) if w.ndim > 1 else w for w in self._weights])
+
+    def learned(self, weights: Sequence[Any]) -> Any:
+        """The model with these weights."""
+        _assign(self.model.trainable_variables, weights)
         return self.model
+
+
+def _assign(variables: Any, values: Sequence[Any]) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
 
 
 def _copies(variables: Any) -> list[NDArray[Any]]:
@@ -115,15 +122,8 @@ def _classifier(rows: int, dim: int, length: int, units: int) -> _Anew:
 class BiLstm:
     """WSDM'20's classifier of reviews: a bidirectional LSTM over fixed vectors, two classes.
 
-    Parameters
-    ----------
-    reader : Reader
-        Words and vectors.
-    units : int
-        Of each direction.
-    epochs : int
-        At most so many; it stops when a part of the texts that it does not learn from is not told
-        better any more, and keeps the best weights.
+    It stops when a part of the texts that it does not learn from is not told better any more, at
+    the latest after all epochs, and keeps the best weights.
     """
 
     def __init__(self, reader: Reader, *, units: int = 64, epochs: int = 10) -> None:
@@ -155,9 +155,7 @@ class BiLstm:
 
     def score(self, texts: Sequence[str], labels: Sequence[str]) -> float:
         """The share of texts whose label it gives."""
-        model = self._model().model
-        for variable, value in zip(model.trainable_variables, self._weights, strict=True):
-            variable.assign(value)
+        model = self._model().learned(self._weights)
         said = model.predict(self.reader.ids(texts), batch_size=256, verbose=0)[:, 0] > 0.5
         return float(np.mean([self.classes[int(s)] == t for s, t in zip(said, labels,
                                                                         strict=True)]))  # fmt: skip
@@ -186,14 +184,7 @@ def _next_word(words: int, units: int) -> _Anew:
 class NextWordLstm:
     """Ranks of next words by an LSTM, as WSDM'20 trains one; see `fastdx.lab.evaluation.NextWord`.
 
-    Parameters
-    ----------
-    runs : iterable of ndarray
-        Words that stand side by side, as ids, most frequent first.
-    words : int
-        Of the vocabulary.
-    most : int
-        The most frequent ones are predicted; the others are one unknown word, which is not.
+    The `most` frequent words are predicted; the others are one unknown word, which is not.
     """
 
     def __init__(
@@ -226,18 +217,12 @@ class NextWordLstm:
             found.append((pair[0], pair[1]))
         return found
 
-    def ranks(self, run: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """The rank, from 1 on, of every next word that it knows."""
-        return self.ranks_of([run])
-
     def ranks_of(self, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
-        """The ranks of all the runs' next words, which takes no longer than those of one."""
+        """The ranks, from 1 on, of all the runs' next words that it knows."""
         pieces = [piece for run in runs for piece in self._pieces(run)]
         if not pieces:
             return np.zeros(0, np.int64)
-        model = _next_word(self.most, self.units).model
-        for variable, value in zip(model.trainable_variables, self._weights, strict=True):
-            variable.assign(value)
+        model = _next_word(self.most, self.units).learned(self._weights)
         x, y = (np.array([p[i] for p in pieces], np.int32) for i in (0, 1))
         # By batches of one shape: another one would be compiled anew.
         scores = np.zeros((len(x), CONTEXT, self.most), np.float32)

@@ -82,8 +82,7 @@ def _mechanism(spaces: _Spaces, name: str, epsilon: float) -> Mechanism:
 
 def _bits(m: Mechanism, draws: int = ESTIMATED) -> Bits:
     """The bits that a release tells of a word; for noise an estimate with its interval."""
-    channel = Channel.of(m, estimate=None if m.has_law else draws)
-    return channel.bits("rank")
+    return Channel.of(m, estimate=None if m.has_law else draws).bits("rank")
 
 
 def _at_bits(spaces: _Spaces, name: str, bits: float, draws: int = ESTIMATED) -> float | None:
@@ -98,8 +97,7 @@ def certified(mechanism: Mechanism) -> float:
     """The ε per unit of distance: computed, or proved for noise, which has no law."""
     if not mechanism.has_law:
         return mechanism.epsilon
-    loss = audit.certify(mechanism, metric=mechanism.space)
-    return loss.epsilon
+    return audit.certify(mechanism, metric=mechanism.space).epsilon
 
 
 def _at_certified(spaces: _Spaces, name: str, epsilon: float) -> float | None:
@@ -208,9 +206,7 @@ def _measured(m: Mechanism | None, source: Source, s: _Sizes) -> dict[str, Any]:
 
 
 def _sizes(run: Run) -> _Sizes:
-    full = _Sizes(2000, 5, 2000, 1000, 500, 40, 100)
-    quick = _Sizes(300, 2, 150, 80, 60, 5, 10)
-    return quick if run.quick else full
+    return run.of(_Sizes(2000, 5, 2000, 1000, 500, 40, 100), _Sizes(300, 2, 150, 80, 60, 5, 10))
 
 
 TASKS = {"words": "IMDB, words", "vectors": "IMDB, vectors"}

@@ -113,7 +113,7 @@ def _tested(count: int) -> list[int]:
     return [0, count // 2, int(np.argmax(nearest))]
 
 
-def _each(run: Run, table: Table, count: int) -> Iterator[Peer]:
+def _each(table: Table, count: int) -> Iterator[Peer]:
     """The peers that are installed; a row for those that are not."""
     for package in MAKERS:
         if (wanted := missing(package)) is None:
@@ -126,8 +126,7 @@ def epsilon_of(rule: Rule, e: Embedding) -> float | None:
     """The ε per unit of distance that a law has; None where there is no law."""
     if callable(rule):
         return None
-    m = FiniteLaw(e, rule, certify=False)
-    return float(audit.certify(m, metric=e).epsilon)
+    return float(audit.certify(FiniteLaw(e, rule, certify=False), metric=e).epsilon)
 
 
 def _told(measure: Callable[[], Any]) -> Callable[[], Any]:
@@ -154,7 +153,7 @@ def law_table(run: Run) -> Table:
     )  # fmt: skip
     tested = run.step(partial(_tested, count), "words", count)
     words = list(builtin(count).words)
-    for peer in _each(run, table, count):
+    for peer in _each(table, count):
         measure = _told(partial(compared, peer, words, tested, draws, sample))
         found = run.step(measure, "laws", peer.package, VERSIONS[peer.package], peer.name, count,
                          draws, np.__version__)  # fmt: skip
@@ -271,7 +270,7 @@ def use_table(run: Run) -> Table:
         table.add(package, name, f"{epsilon:g}", f"{found['same']:.1%}", f"{found['named']:.1%}",
                   f"{hits / words:.1%}", str(of_share(*found["right"])))  # fmt: skip
 
-    for peer in _each(run, table, count):
+    for peer in _each(table, count):
         rule = peer.stated if peer.coded is None else peer.coded
         row(peer.package, peer.name, peer.epsilon, rule, VERSIONS[peer.package])
     for epsilon in OWN:
@@ -318,7 +317,7 @@ def speed_table(run: Run) -> Table:
     table = Table("Peers: words a second",
                   ["package", "mechanism", "words/s", "fastdx, words/s", "ratio"])  # fmt: skip
     run.step(lambda: None, "speed")
-    for peer in _each(run, table, count):
+    for peer in _each(table, count):
         measure = _told(partial(_speed, peer, run.data, count, tokens))
         found = run.step(measure, "speed", peer.package, VERSIONS[peer.package], peer.name, count,
                          tokens, np.__version__)  # fmt: skip

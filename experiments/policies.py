@@ -19,7 +19,7 @@ from experiments import frontier
 from experiments.cache import kept, kept_path
 from experiments.data import Labelled, Source, builtin, first, split
 from experiments.keeps import LONGEST, Task, classifier
-from experiments.measures import Numbers, cover, right
+from experiments.measures import Numbers, right, tem
 from experiments.sentences import plain
 from fastdx import Embedding, FiniteLaw, Mechanism, Tem
 from fastdx.bags import STOP_WORDS
@@ -38,7 +38,6 @@ NAMES = (
     "malaria", "tuberculosis",
 )  # fmt: skip
 """Names of people and diseases."""
-FORBIDDEN = "offensive"
 COLUMNS = 2**32
 """Bytes of columns that a channel keeps: all of 20,000 words."""
 
@@ -71,14 +70,6 @@ class Size(NamedTuple):
 
 LONGER = {"mr": 2, "imdb": 20}
 QUICK = Size(300, 100, 150, 60, 20)
-
-
-def tem(
-    space: Embedding, epsilon: float, *, base: str | Numbers | None = None, cover_of: int = 0
-) -> Tem:
-    """Make Tem with a base measure, by default uniform, on a balanced cover or on none."""
-    sets = cover(space, cover_of, FORBIDDEN) if cover_of else None
-    return Tem(space, epsilon, cover=sets, language=base, exclude=FORBIDDEN)
 
 
 @cache
@@ -190,7 +181,8 @@ class Cell:
     def mechanism(self) -> Tem:
         scaled = round(self.policy.epsilon * unit(self.source, self.name, self.size.words), 4)
         bases = {"uniform": None, "frequency": self.base, "rank": "rank"}
-        return tem(self.space, scaled, base=bases[self.policy.base], cover_of=self.policy.cover)
+        base, k = bases[self.policy.base], self.policy.cover or None
+        return tem(self.space, scaled, k, language=base, exclude="offensive")
 
     @cached_property
     def channel(self) -> Channel:
@@ -246,8 +238,7 @@ class Cell:
                   "names": content & self.named[known]}  # fmt: skip
 
         def per_text(words: NDArray[np.bool_]) -> list[int]:
-            counts: list[int] = np.bincount(release.text[words], minlength=release.texts).tolist()
-            return counts
+            return np.bincount(release.text[words], minlength=release.texts).tolist()
 
         models = _models(self.source, self.name, task, self.size)
         hits = [release.best(self.channel, model) == written for model in models]

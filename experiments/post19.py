@@ -54,9 +54,6 @@ class _Attackers:
         self.topics = [int(t) for t in self.clusters.fit_predict(texts)]
         self.by_words = text_classifier(texts, self.topics)
 
-    def topic_of(self, bags: Bags) -> list[int]:
-        return [int(t) for t in self.clusters.predict([text_of(bag) for bag in bags])]
-
     def hits(self, bags: Bags, authors: list[str], topics: list[int]) -> dict[str, int]:
         texts = [text_of(bag) for bag in bags]
         near = nearest_documents(bags, self.known, self.e, 5).ids
@@ -84,7 +81,7 @@ def table_1(run: Run, authors: int) -> Table:
     unknown = unknown.at(kept[1][:: 1 if run.data.made_up else 25 if many else 10])
     originals = bags_of(e, unknown.texts)
     attackers = _Attackers(e, known, run.of(100, 20))
-    topics = attackers.topic_of(originals)
+    topics = attackers.clusters.predict([*map(text_of, originals)]).tolist()
     count = len(originals)
     table = Table(
         f"POST'19 table 1, {len(names)} authors: who wrote it, and what about",
@@ -93,7 +90,6 @@ def table_1(run: Run, authors: int) -> Table:
         picture_alone=True,
     )  # fmt: skip
 
-    lines: dict[str, list[Any]] = {key: [] for key in KEYS}
     # The published ones, and a smaller one, where these vectors' words do go.
     epsilons = run.of([5.0, 10.0, 20.0, 30.0], [5.0, 20.0])
     for epsilon in (None, *epsilons):
@@ -112,9 +108,7 @@ def table_1(run: Run, authors: int) -> Table:
                   claim)  # fmt: skip
         if epsilon is not None:
             for key in KEYS:
-                lines[key].append(shares[key])
-    for key, line in lines.items():
-        table.line(key, epsilons, line)
+                table.point(key, epsilon, shares[key])
     most = max(Counter(topics).values()) / count
     table.notes.append(
         f"{count} texts by {len(names)} authors; {len(known.texts):,} texts known, as many of "
@@ -220,17 +214,14 @@ def table_topics(run: Run) -> Table:
         originals = bags_of(e, asked.texts)
         count = len(originals)
         chances.append(f"{asked.commonest():.3f} ({name.upper()}, {count} texts)")
-        lines: dict[str, list[Any]] = {key: [] for key in judges}
         for epsilon in cells:
             measured = partial(_topics, judges, originals, asked.labels, e, epsilon)
             found = run.step(measured, "topics", name, epsilon or "original", FASTTEXT)
             shares = [of_share(found[key], count) for key in judges]
             cells[epsilon] += [f"{found['stay']:.0%}", *map(str, shares)]
-            for key, interval in zip(lines, shares, strict=True):
+            for key, interval in zip(judges, shares, strict=True):
                 if epsilon is not None:
-                    lines[key].append(interval)
-        for key, line in lines.items():
-            table.line(f"{name.upper()}, {key}", epsilons, line)
+                    table.point(f"{name.upper()}, {key}", epsilon, interval)
     for epsilon, row in cells.items():
         table.add("original" if epsilon is None else f"{epsilon:g}", *row)
     whose = ("the package floret" if FASTTEXT else "its model in scikit-learn, since the package "

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from experiments.data import Source, builtin, split
 from experiments.measures import Numbers, calibration_error, resampled
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Tem
-from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.hierarchy import above, nouns
 
@@ -64,9 +64,9 @@ def covers(category: str, word: str) -> bool:
 def _said(
     texts: list[str], space: Embedding, prior: NgramPrior, epsilon: float
 ) -> Iterator[dict[str, Any]]:
-    """Of each text: its places; kind, probability and truth of what is said; content words."""
+    """Of each text: its places; kind, probability and truth of what is said."""
     tem = Tem(space, epsilon, seed=SEED)
-    channel, names = Channel.of(tem), space.words
+    channel = Channel.of(tem)
     for text in texts:
         words = [word.lower() for word in tem.tokenize(text)]
         if not words:
@@ -82,11 +82,6 @@ def _said(
                 for piece, word in zip(pieces, words, strict=True)
                 if piece.kind in ("word", "category")
             ]  # fmt: skip
-        found["content"] = [
-            [float(p), names[best] == word]
-            for best, p, word in zip(posterior.best, posterior.certainty, words, strict=True)
-            if best >= 0 and names[best] not in STOP_WORDS
-        ]
         yield found
 
 
@@ -117,72 +112,50 @@ def _ends(parts: list[Numbers]) -> str:
 
 def _columns(found: list[dict[str, Any]], key: str) -> tuple[list[Numbers], ...]:
     """Of each text the columns of what was kept under a key."""
-    width = 2 if key == "content" else 3
-    rows = [np.array(f[key], dtype=float).reshape(-1, width) for f in found]
-    return tuple([row[:, i] for row in rows] for i in range(width))
-
-
-class _Measures:
-    """All that is decoded, each a step of the run, shared by the tables."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.size, self.count = run.of(SIZE, 300), run.of(SENTENCES, 10)
-        self.levels = run.of(LEVELS, LEVELS[1:])
-
-    def of(self, name: str, own: bool, epsilon: float) -> list[dict[str, Any]]:
-        make = partial(_measured, self.run.data, (name, own, epsilon), self.size, self.count)
-        found: list[dict[str, Any]] = self.run.step(make, name, own, epsilon, self.size, self.count)
-        return found
-
-    def each(self) -> Iterator[tuple[str, str, float, Any, Any]]:
-        for name in COLLECTIONS:
-            for own in (False, True):
-                alone = self.of(name, own, NOTHING)
-                for epsilon in self.levels:
-                    model = "of its kind" if own else "`english()`"
-                    yield name, model, epsilon, self.of(name, own, epsilon), alone
+    rows = [np.array(f[key], dtype=float).reshape(-1, 3) for f in found]
+    return tuple([row[:, i] for row in rows] for i in range(3))
 
 
 def certain(run: Run) -> Table:
     """The probability of statements, and how often they are true."""
-    m = _Measures(run)
+    size, count = run.of(SIZE, 300), run.of(SENTENCES, 10)
     table = Table(
         'Decoded by text("certain"): what is said, and how much of it is true',
         ["texts", "bigrams", "ε", "at least", "said of 100 words", "of these categories",
          "expected true", "true", "calibration error", "by chance alone",
          "language model alone, no release: said, true"],
     )  # fmt: skip
+
+    def measured(name: str, own: bool, epsilon: float) -> Any:
+        make = partial(_measured, run.data, (name, own, epsilon), size, count)
+        return run.step(make, name, own, epsilon, size, count)
+
     failed, judged = [], 0
-    for name, model, epsilon, found, alone in m.each():
+    for name, own, epsilon in product(COLLECTIONS, (False, True), run.of(LEVELS, LEVELS[1:])):
+        alone, found = measured(name, own, NOTHING), measured(name, own, epsilon)
+        row = [name, "of its kind" if own else "`english()`", f"{epsilon:g}"]
         places = sum(f["places"] for f in found)
         for at_least in AT_LEAST:
+            _, _, true = _columns(alone, str(at_least))
+            beside = f"{100 * sum(map(len, true)) / places:.0f}, {_ends(true)}"
             category, p, true = _columns(found, str(at_least))
-            said = sum(map(len, p))
-            _, _, alone_true = _columns(alone, str(at_least))
-            beside = f"{100 * sum(map(len, alone_true)) / places:.0f}, {_ends(alone_true)}"
-            if not said:
-                table.add(name, model, f"{epsilon:g}", f"{at_least:g}", "0", "–", "–", "–", "–",
-                          "–", beside)  # fmt: skip
+            if not (said := sum(map(len, p))):
+                table.add(*row, f"{at_least:g}", "0", *["–"] * 5, beside)
                 continue
-            gap = calibration_error(np.concatenate(p), np.concatenate(true))
-            table.add(name, model, f"{epsilon:g}", f"{at_least:g}", f"{100 * said / places:.0f}",
-                      f"{np.concatenate(category).mean():.2f}", f"{np.concatenate(p).mean():.2f}",
-                      _ends(true), f"{gap:.3f}", f"{_floor(np.concatenate(p)):.3f}",
-                      beside)  # fmt: skip
+            expected = np.concatenate(p)
+            gap = calibration_error(expected, np.concatenate(true))
+            table.add(*row, f"{at_least:g}", f"{100 * said / places:.0f}",
+                      f"{np.concatenate(category).mean():.2f}", f"{expected.mean():.2f}",
+                      _ends(true), f"{gap:.3f}", f"{_floor(expected):.3f}", beside)  # fmt: skip
             if at_least == AT_LEAST[0]:
                 judged += 1
-                if gap > WORST:
-                    failed.append(f"{name}, {model}, ε = {epsilon:g}")
-    held = (
-        "holds in every row"
-        if not failed
-        else (
-            f"holds in {judged - len(failed)} of {judged} rows, and fails for {'; '.join(failed)}"
-        )
-    )
+                failed += [", ".join([*row[:2], f"ε = {epsilon:g}"])] * (gap > WORST)
+    held = "holds in every row"
+    if failed:
+        held = (f"holds in {judged - len(failed)} of {judged} rows, and fails for "
+                f"{'; '.join(failed)}")  # fmt: skip
     table.notes += [
-        f"Tem on {m.size:,} words; {m.count} sentences of each collection. *True*: the word that "
+        f"Tem on {size:,} words; {count} sentences of each collection. *True*: the word that "
         "was written, or a category above it in WordNet; its 95% interval by the bootstrap over "
         "sentences. A category's probability counts each word in the share of its sense as a "
         "noun, so it is cautious. *By chance alone*: the error that so few things have if each is "
@@ -193,24 +166,4 @@ def certain(run: Run) -> Table:
     return table
 
 
-def content(run: Run) -> Table:
-    """Content words that are named, and how many of them are right."""
-    m = _Measures(run)
-    table = Table(
-        "The likeliest words: content words among them, expected to be right and right",
-        ["texts", "bigrams", "ε", "expected right", "right", "calibration error",
-         "by chance alone", "language model alone, no release"],
-    )  # fmt: skip
-    for name, model, epsilon, found, alone in m.each():
-        p, true = _columns(found, "content")
-        _, nothing = _columns(alone, "content")
-        if not sum(map(len, p)):
-            table.add(name, model, f"{epsilon:g}", "–", "–", "–", "–", _ends(nothing))
-            continue
-        gap = calibration_error(np.concatenate(p), np.concatenate(true))
-        table.add(name, model, f"{epsilon:g}", f"{np.concatenate(p).mean():.2f}", _ends(true),
-                  f"{gap:.3f}", f"{_floor(np.concatenate(p)):.3f}", _ends(nothing))  # fmt: skip
-    return table
-
-
-TABLES: dict[str, Experiment] = {"certain": certain, "content": content}
+TABLES: dict[str, Experiment] = {"certain": certain}

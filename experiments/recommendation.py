@@ -197,8 +197,7 @@ def _told(kept: dict[str, Any]) -> str:
 
 def _kept(run: Run) -> dict[str, Any]:
     if not (run.data.made_up or run.quick):
-        found: dict[str, Any] = json.loads(KEPT.read_text("utf-8"))
-        return found
+        return json.loads(KEPT.read_text("utf-8"))
 
     def take(cell: Cell, step: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         return cell.measure(step, make, run.folder)
@@ -208,8 +207,7 @@ def _kept(run: Run) -> dict[str, Any]:
                   for space in SPACES[:2]}  # fmt: skip
         return {"spaces": spaces, "stamps": ["commit none, a small part"]}
 
-    found = run.step(made)
-    return found
+    return run.step(made)
 
 
 def _measured_at(stamps: list[str]) -> str:

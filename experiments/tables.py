@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,12 @@ SEED = 20
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the picture: numbers over ε."""
+    """A line of the picture: numbers over ε, with a band where they are intervals."""
 
-    x: list[float]
-    y: list[float]
-    low: list[float] | None = None
-    high: list[float] | None = None
+    x: list[float] = field(default_factory=list)
+    y: list[float] = field(default_factory=list)
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
     published: bool = False
 
 
@@ -50,14 +50,14 @@ class Table:
     def add(self, *cells: object) -> None:
         self.rows.append([c if isinstance(c, str) else f"{c}" for c in cells])
 
-    def line(self, name: str, x: Sequence[float], intervals: Sequence[Interval]) -> None:
-        self.lines[name] = Line(list(x), [i.mean for i in intervals], [i.low for i in intervals],
-                                [i.high for i in intervals])  # fmt: skip
-
-    def curve(self, name: str, points: Sequence[tuple[float, float]], *, joined: bool) -> None:
-        """Points by themselves are drawn as published ones are."""
-        x, y = zip(*sorted(points), strict=True)
-        self.lines[name] = Line(list(x), list(y), published=not joined)
+    def point(self, name: str, x: float, y: Interval | float) -> None:
+        """Continue a line, or begin it."""
+        line = self.lines.setdefault(name, Line())
+        line.x.append(x)
+        line.y.append(y.mean if isinstance(y, Interval) else y)
+        if isinstance(y, Interval):
+            line.low.append(y.low)
+            line.high.append(y.high)
 
     def published(self, name: str, points: dict[float, float]) -> None:
         self.lines[name] = Line(list(points), list(points.values()), published=True)
@@ -87,7 +87,7 @@ class Table:
                           label=name)  # fmt: skip
                 continue
             (drawn,) = axes.plot(line.x, line.y, "o-", markersize=4, label=name)
-            if line.low is not None and line.high is not None:
+            if line.low:
                 axes.fill_between(line.x, line.low, line.high, alpha=0.2, color=drawn.get_color())
         axes.set(xlabel=self.xlabel, ylabel=self.ylabel, title=self.title.split(":")[0])
         if self.logarithmic:

@@ -93,18 +93,15 @@ def figure_1(run: Run, name: str = STANDARD) -> Table:
     plain = measured("plain", None)
     table.add("none", "–", "1", *(str(plain[key]) for key in KEYS), "–", "–")
     for which, kind in (("Tem", Tem), ("MADLIB", MultivariateLaplace)):
-        epsilons = run.of(list(EPSILONS), [2.0, 8.0])
-        line = []
-        for epsilon in epsilons:
+        for epsilon in run.of(EPSILONS, (2.0, 8.0)):
             m: Mechanism = kind(e, epsilon, seed=None if wide and kind is Tem else SEED)
             found = measured(f"{which} {epsilon:g}", m)
-            line.append(found["words, plain test"])
+            table.point(which, epsilon, found["words, plain test"])
             claim, auc = PUBLISHED[which].get(epsilon), PUBLISHED_AUC.get(epsilon)
             same = run.step(partial(measures.unchanged, m), "N_w", name, which, epsilon)
             table.add(which, f"{epsilon:g}", f"{same:.3f}", *(str(found[key]) for key in KEYS),
                       "–" if claim is None else f"{claim:.2f}",
                       "–" if auc is None else f"{auc:.2f}")  # fmt: skip
-        table.line(which, epsilons, line)
         table.published(f"published, {which}", PUBLISHED[which])
     # Both of a trial have the same reviews.
     ahead = over_trials([a - b for a, b in zip(words["Tem 2"], words["MADLIB 2"], strict=True)],

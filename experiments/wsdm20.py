@@ -15,7 +15,7 @@ from sklearn.preprocessing import normalize
 
 from experiments import measures, networks
 from experiments.data import PAPERS, STAND_IN, STANDARD, SUBSET, Labelled, Source, space
-from experiments.tables import SEED, Experiment, Line, Run, Table
+from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Mechanism, MultivariateLaplace, calibration
 from fastdx.bags import STOP_WORDS
 from fastdx.lab.evaluation import (
@@ -47,7 +47,6 @@ def figure_2(run: Run) -> Table:
         ylabel=f"times in {DRAWS:,} draws",
         picture_alone=True,
     )  # fmt: skip
-    rows: list[tuple[float, dict[str, float]]] = []
 
     def show(epsilon: float, f: dict[str, Any], *, all_words: bool = False) -> None:
         claims = [
@@ -64,8 +63,10 @@ def figure_2(run: Run) -> Table:
         m = MultivariateLaplace(e, epsilon, seed=SEED)
         make = partial(measures.counted, m, measures.spread(e, count), DRAWS)
         found = run.step(make, "N_w", name, epsilon, count)
-        rows.append((epsilon, found))
         show(epsilon, found)
+        for label, key in (("mean N_w", "mean_n"), ("worst N_w", "max_n"),
+                           ("mean S_w", "mean_s"), ("worst S_w", "min_s")):  # fmt: skip
+            table.point(label, epsilon, found[key])
         if epsilon == 5.0 and not run.quick:
             make = partial(measures.counted, m, e.words, DRAWS)
             every = run.step(make, "N_w of all", name, epsilon)
@@ -76,10 +77,6 @@ def figure_2(run: Run) -> Table:
                 f"and the worst {every['max_n']:.0f}: "
                 + ("the claim holds there too." if every["max_n"] <= 500 and every["min_s"] >= 300
                    else "it does not hold for the vocabulary."))  # fmt: skip
-    x = [epsilon for epsilon, _ in rows]
-    for label, key in (("mean N_w", "mean_n"), ("worst N_w", "max_n"), ("mean S_w", "mean_s"),
-                       ("worst S_w", "min_s")):  # fmt: skip
-        table.lines[label] = Line(x, [f[key] for _, f in rows])
     for label, (points, source) in PUBLISHED.items():
         table.published(f"published bound of the {label}", points)
         table.notes.append(f"Published {label}: {source}.")
@@ -113,15 +110,13 @@ def figures_3_4(run: Run) -> Table:
     for name in spaces:
         e = space(run.data, name)
         words = measures.spread(e, count)
-        y = []
         for x in epsilons:
             m = MultivariateLaplace(e, x, seed=SEED)
             f = run.step(partial(measures.counted, m, words, DRAWS), "means", name, x, count)
-            y.append(f["mean_n"])
+            table.point(name, x, f["mean_n"])
             cells[x].append(f"{f['mean_n']:.0f} ± {1.96 * f['error_n']:.0f}, {f['mean_s']:.0f} ± "
                             f"{1.96 * f['error_s']:.0f}, {f['max_n']:.0f} [{f['low_n']:.0f}, "
                             f"{f['high_n']:.0f}]")  # fmt: skip
-        table.lines[name] = Line(epsilons, y)
         m = MultivariateLaplace(e, 5.0, seed=SEED)
         kept = run.step(partial(_largest, m, words), "calibrated", name, count)
         promised.append(f"{kept:.2f} ({name})")
@@ -198,8 +193,8 @@ def table_1(run: Run) -> Table:
         table.add(name, word, *(f"{c[i]['N_w']} / {c[i]['S_w']}; {', '.join(c[i]['others']) or '–'}"
                                 for c in columns))  # fmt: skip
     for key in ("N_w", "S_w"):
-        table.lines[f"mean {key}"] = Line(list(epsilons), [float(np.mean([f[key] for f in c]))
-                                                           for c in columns])  # fmt: skip
+        for x, column in zip(epsilons, columns, strict=True):
+            table.point(f"mean {key}", x, float(np.mean([f[key] for f in column])))
     table.notes += [
         f"Some of the first {TOP_WORDS} words of the topics that most words are of, of {TOPICS} "
         "by latent Dirichlet allocation on training texts without stop words, the commonest and "
@@ -287,7 +282,6 @@ def figure_5(run: Run) -> Table:
         reused = sizes[1] / sizes[0]
         return over_trials([v[place] for v in values], reused=reused, within=(0.0, 1.0))
 
-    lines: dict[str, list[Interval]] = {}
     rows: list[tuple[str, str, list[Interval | None]]] = [
         ("none", "1", [over(plain[key], 0) for key in KINDS for _ in range(2)])
     ]
@@ -301,13 +295,11 @@ def figure_5(run: Run) -> Table:
                                    ("reads private", over(plain[key], i + 1))):  # fmt: skip
                 cells.append(interval)
                 if interval is not None:
-                    lines.setdefault(f"{name}, {what}", []).append(interval)
+                    table.point(f"{name}, {what}", m.epsilon, interval)
         rows.append((f"{m.epsilon:g}", f"{same:.3f}", cells))
     for shown, share, cells in rows:
         claim = "–" if shown == "none" else FIGURE_5
         table.add(shown, share, *("–" if c is None else str(c) for c in cells), claim)
-    for name, line in lines.items():
-        table.line(name, epsilons, line)
     table.notes += [
         f"{trials} trials, each with {sizes[0]:,} reviews to learn from and {sizes[1]:,} to test "
         f"on, the first {length} words of each; the same for every ε. Chance is 0.5. Intervals: "
@@ -360,9 +352,7 @@ def figure_5_answers(run: Run) -> Table:
         ["ε", "mean N_w", *(f"{key} [95%]" for key in RANKED)],
         ylabel="mean over the questions",
     )  # fmt: skip
-    epsilons = run.of([5.0, 10.0, 15.0, 20.0, 30.0], [5.0, 30.0])
-    lines: dict[str, list[Interval]] = {key: [] for key in RANKED}
-    for epsilon in (None, *epsilons):
+    for epsilon in (None, *run.of([5.0, 10.0, 15.0, 20.0, 30.0], [5.0, 30.0])):
         m = None if epsilon is None else MultivariateLaplace(e, epsilon, seed=SEED)
         found = run.step(partial(_answered, m, e, texts), "answers", epsilon or "plain", len(texts))
         cells = []
@@ -374,9 +364,7 @@ def figure_5_answers(run: Run) -> Table:
         table.add("none" if epsilon is None else f"{epsilon:g}", f"{same:.3f}", *map(str, cells))
         if epsilon is not None:
             for key, cell in zip(RANKED, cells, strict=True):
-                lines[key].append(cell)
-    for key, line in lines.items():
-        table.line(key, epsilons, line)
+                table.point(key, epsilon, cell)
     asked, answers, own = _passages(texts)
     chance = measures.ranked(np.random.default_rng(SEED).random(own.shape), own)
     table.notes += [
@@ -466,9 +454,7 @@ def tables_3_4(run: Run, lstm: bool = False, name: str = STANDARD) -> Table:
         return table
     full = [2.0, 5.0, 8.0, 23.0] if lstm else [2.0, 5.0, 8.0, 12.0, 17.0, 23.0]
     full = [5.0, 12.0, 23.0] if wide else full
-    epsilons = run.of(full, [2.0] if lstm else [2.0, 23.0])
-    line = []
-    for epsilon in (*epsilons, None):
+    for epsilon in (*run.of(full, [2.0] if lstm else [2.0, 23.0]), None):
         m = None if epsilon is None else MultivariateLaplace(e, epsilon, seed=SEED)
         made = partial(_audits, m, e, texts, trials=trials, words=words, epochs=epochs)
         asked = (trials, len(texts), words, epochs)
@@ -479,8 +465,7 @@ def tables_3_4(run: Run, lstm: bool = False, name: str = STANDARD) -> Table:
         table.add("plain text" if epsilon is None else f"{epsilon:g}", *map(str, told),
                   "–" if claim is None else f"{claim:.2f}")  # fmt: skip
         if epsilon is not None:
-            line.append(told[0])
-    table.line("measured", epsilons, line)
+            table.point("measured", epsilon, told[0])
     table.published("published", AUC)
     about = (
         f"The model is an LSTM as in the paper (one layer of 64, {epochs} epochs). It predicts "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import isfinite
 
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -14,6 +15,12 @@ def check_type(name: str, value: object, kind: type) -> None:
         raise InputTypeError(
             f"{name} must be {article} {kind.__name__}, not {type(value).__name__}"
         )
+
+
+def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
+    """Refuse what is not one of some words."""
+    if value not in (known := tuple(allowed)):
+        raise ParameterError(f"{name} must be one of {', '.join(known)}, got {value!r}")
 
 
 def at_least(name: str, value: float, least: float) -> None:
@@ -50,7 +57,7 @@ def between(name: str, value: float, low: float, high: float) -> float:
     return float(value)
 
 
-def counted(name: str, value: int, low: int, high: int) -> int:
+def counted(name: str, value: float, low: int, high: int) -> int:
     """Return the number; refuse one that is no whole number from low to high."""
     if not low <= value <= high or value != int(value):
         raise ParameterError(f"{name} must be a whole number from {low} to {high}, got {value}")

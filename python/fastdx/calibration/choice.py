@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from fastdx._shared.checks import share
+from fastdx._shared.checks import counted, one_of, positive, share
 from fastdx._shared.rounded import down
 from fastdx.calibration.measures import measured_ids, names_of, spread, statistics, summary
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
@@ -197,8 +197,8 @@ def choose_epsilon(
                         mechanism.epsilon, tolerance)  # fmt: skip
     if (binding := look(high)) is None:
         raise ParameterError("mechanism has no ε in the range looked at")
-    said = [*_sentences_of_words(kept, max_unchanged, min_outputs, draws),
-            *_sentences_of(max_reidentified, max_posterior, promises)]  # fmt: skip
+    said = [*_sentences(kept, max_unchanged, min_outputs, draws, attacked),
+            *(p.sentence for p in promises)]  # fmt: skip
     promise = f"{', '.join(said)} ({len(names)} words measured)"
     table = Table.of_rows(sorted(curve, key=lambda row: row["epsilon"]))
     return Choice(low, binding[1], binding[2], table, mechanism.with_epsilon(low), promise)
@@ -230,8 +230,7 @@ def _release_promises(
         if most is not None and not mechanism.has_law:
             raise ParameterError(f"{name} must be left out: this mechanism has no law to compute")
     if max_bits is not None:
-        if not 0 < max_bits < np.inf:
-            raise ParameterError(f"max_bits must be above 0 and finite, got {max_bits}")
+        positive("max_bits", max_bits)
         written = "in the order of the vocabulary, by 1/(rank + 2.7)"
         if prior is not None and not isinstance(prior, str):
             written = "as often as the prior says"
@@ -240,17 +239,20 @@ def _release_promises(
     if max_named is not None:
         share("max_named", max_named)
         known, reader = check_texts(texts, model)
+
+        def named(at: Mechanism) -> float:
+            return named_in_sentences(at, known, reader).high
+
+        _check_named(mechanism, named, max_named)
         made.append(_ReleasePromise(
-            "named", max_named, lambda at: named_in_sentences(at, known, reader).high,
+            "named", max_named, named,
             f"the strongest attacker names at most {max_named:g} of the content words of "
             f"{len(known):,} texts, up to the upper end of the interval",
         ))  # fmt: skip
     elif texts is not None or model is not None:
         raise ParameterError("max_named must be given with texts and model: they are for it")
     if deniable is not None:
-        if not 1 <= deniable <= len(mechanism.space):
-            most = len(mechanism.space)
-            raise ParameterError(f"min_deniable must be 1 to {most}, got {deniable}")
+        counted("min_deniable", deniable, 1, len(mechanism.space))
 
         def missing(at: Mechanism) -> float:
             counts = Channel.of(at).deniable(factor)
@@ -259,52 +261,45 @@ def _release_promises(
         made.append(_ReleasePromise("deniable", 1.0, missing, (
             f"every output is within a factor {factor:g} of its largest probability for at least "
             f"{deniable} words")))  # fmt: skip
-    _check_least(mechanism, made)
     return made
 
 
-def _check_least(mechanism: Mechanism, promises: list[_ReleasePromise]) -> None:
+def _check_named(mechanism: Mechanism, named: Callable[[Mechanism], float], most: float) -> None:
     """Refuse a bound that knowledge of the language alone exceeds.
 
     Without this check the search would take forty passes to find no ε.
     """
-    if not (named := [t for t in promises if t.reason == "named"]):
-        return
-    least = mechanism.epsilon / 2**30
     try:
-        at = mechanism.with_epsilon(least)
+        at = mechanism.with_epsilon(mechanism.epsilon / 2**30)
     except FastdxError:
         return  # below the smallest ε of this mechanism
-    for t in named:
-        if (known := t.consequence(at)) > t.most:
-            raise ParameterError(
-                f"no ε keeps the promise: max_{t.reason} must be at least {known:.4g}, which an "
-                f"attacker names of these texts by the language alone; got {t.most}"
-            )
+    if (known := named(at)) > most:
+        raise ParameterError(
+            f"no ε keeps the promise: max_named must be at least {known:.4g}, which an attacker "
+            f"names of these texts by the language alone; got {most}"
+        )
 
 
-def _sentences_of_words(
-    kept: float, max_unchanged: float | None, min_outputs: int | None, draws: int
+def _sentences(
+    kept: float,
+    max_unchanged: float | None,
+    min_outputs: int | None,
+    draws: int,
+    attacked: Mapping[str, float | None],
 ) -> list[str]:
+    """Return the promises about words, as parts of a sentence."""
     whom = "every word" if kept == 1 else f"the share {kept:g} of words"
+    reidentified, posterior = attacked.values()
     said = []
     if max_unchanged is not None:
         said.append(f"{whom} comes back unchanged with a probability of at most {max_unchanged:g}")
     if min_outputs is not None:
         said.append(f"{whom} has at least {min_outputs} distinct outputs in {draws} draws")
+    if reidentified is not None:
+        said.append(f"an attacker names the word with a probability of at most {reidentified:g}")
+    if posterior is not None:
+        said.append(f"no output makes an attacker surer of a word than {posterior:g}")
     return said
-
-
-def _sentences_of(
-    max_reidentified: float | None, max_posterior: float | None, promises: list[_ReleasePromise]
-) -> list[str]:
-    sentences = [t.sentence for t in promises]
-    if max_posterior is not None:
-        sentences.insert(0, f"no output makes an attacker surer of a word than {max_posterior:g}")
-    if max_reidentified is not None:
-        named = f"an attacker names the word with a probability of at most {max_reidentified:g}"
-        sentences.insert(0, named)
-    return sentences
 
 
 def _check_promises(
@@ -416,8 +411,7 @@ def match(
         As for `choose_epsilon`.
     """
     check_tolerance(tolerance)
-    if on not in _CONSEQUENCES:
-        raise ParameterError(f"on must be one of {sorted(_CONSEQUENCES)}, got {on!r}")
+    one_of("on", on, _CONSEQUENCES)
     if words is None:
         other = mechanism_b.space
         words = [word for word in names_of(mechanism_a, spread(mechanism_a)) if word in other]

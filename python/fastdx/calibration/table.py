@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx.exceptions import ParameterError
+from fastdx._shared.checks import one_of
 
 
 class Table:
@@ -36,10 +36,8 @@ class Table:
         return tuple(self.array.dtype.names or ())
 
     def __getitem__(self, column: str) -> NDArray[Any]:
-        if column not in self.columns:
-            raise ParameterError(f"column must be one of {list(self.columns)}, got {column!r}")
-        found: NDArray[Any] = self.array[column]
-        return found
+        one_of("column", column, self.columns)
+        return self.array[column]
 
     def __len__(self) -> int:
         return len(self.array)

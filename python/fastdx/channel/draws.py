@@ -7,6 +7,7 @@ from typing import SupportsIndex
 import numpy as np
 
 from fastdx._core import ChannelCore
+from fastdx._shared.checks import counted
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism, from_spec
 
@@ -23,8 +24,7 @@ def estimated_core(
     mechanism._check_one_law()
     if mechanism.has_law:
         raise ParameterError("estimate must be None for a mechanism that has a law: it is exact")
-    if not 2 <= draws < 1 << 31:
-        raise ParameterError(f"estimate must be from 2 to 2,147,483,647 draws, got {draws}")
+    counted("estimate", draws, 2, (1 << 31) - 1)
     # Each draw by itself, whatever the mechanism does with a text's repeated words.
     spec = {**mechanism.spec, "seed": SEED, "consistent": False}
     remap = mechanism.remap if isinstance(spec.get("remap"), dict) else None

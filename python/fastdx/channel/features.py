@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, NgramPrior, row_means
-from fastdx._shared.checks import check_type
+from fastdx._shared.checks import check_type, counted, one_of
 from fastdx._shared.laws import laws as blocks_of_laws
 from fastdx.channel import receiver
 from fastdx.channel.law import Channel
@@ -44,8 +44,7 @@ def laws(channel: Channel) -> Iterator[tuple[slice, _Numbers]]:
 def _over(numbers: _Numbers, total: _Numbers) -> _Numbers:
     """Divide rows; those of what never happens become 0."""
     happens = total > 0
-    found: _Numbers = numbers * np.where(happens, 1 / np.where(happens, total, 1.0), 0.0)[:, None]
-    return found
+    return numbers * np.where(happens, 1 / np.where(happens, total, 1.0), 0.0)[:, None]
 
 
 def directions(
@@ -69,8 +68,7 @@ def directions(
     True
     """
     pi = _prior_of(channel, prior).frequencies
-    if not 0 < k < len(pi):
-        raise ParameterError(f"directions must be between 1 and {len(pi) - 1}, got {k}")
+    k = counted("directions", k, 1, len(pi) - 1)
     root = np.sqrt(pi)
     evidence = np.zeros(len(pi))
     for ids, law in laws(channel):
@@ -162,8 +160,7 @@ class TextFeatures:
         least: float = 1e-3,
     ) -> None:
         check_type("channel", channel, Channel)
-        if kind not in KINDS:
-            raise ParameterError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        one_of("kind", kind, KINDS)
         if not 0 <= least < 1:
             raise ParameterError(f"least must be at least 0 and below 1, got {least}")
         self._channel, self._prior, self._least = channel, _prior_of(channel, prior), float(least)
@@ -207,8 +204,7 @@ class TextFeatures:
     @property
     def _middle(self) -> _Numbers:
         """The features of an unknown word."""
-        found: _Numbers = self._prior.frequencies @ self._columns
-        return found
+        return self._prior.frequencies @ self._columns
 
     def _fill(self) -> None:
         """Compute the rows to which `ChannelCore.rows_of` refers, in one or two passes over laws.
@@ -240,8 +236,7 @@ class TextFeatures:
         if not unknown or self._channel.mechanism.oov != "random":
             return np.zeros(len(evidence))
         drawn = unknown * self._channel._core.unknown_law()
-        found: _Numbers = _over(drawn[:, None], drawn + (1 - unknown) * evidence)[:, 0]
-        return found
+        return _over(drawn[:, None], drawn + (1 - unknown) * evidence)[:, 0]
 
     def __call__(self, texts: Iterable[str | None]) -> Any:
         """Return the features of released texts: float64, shape (texts, columns).

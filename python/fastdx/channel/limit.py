@@ -21,7 +21,7 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._shared.checks import at_least
+from fastdx._shared.checks import at_least, positive
 from fastdx.channel.receiver import by_rank, entropy, matrix_of
 from fastdx.exceptions import ParameterError
 
@@ -271,15 +271,13 @@ _Source: TypeAlias = _Matrix | _Vectors
 def _left(a: _Floats, slope: float) -> _Floats:
     """With `_right`, factors of the matrix -slope·(squared distances)."""
     squares = -slope * (a.astype(np.float64) ** 2).sum(axis=1)[:, None]
-    found: _Floats = np.hstack([2 * slope * a, squares, np.ones((len(a), 1))]).astype(np.float32)
-    return found
+    return np.hstack([2 * slope * a, squares, np.ones((len(a), 1))]).astype(np.float32)
 
 
 def _right(b: _Floats, slope: float) -> _Floats:
     squares = -slope * (b.astype(np.float64) ** 2).sum(axis=1)[:, None]
     rows = np.hstack([b, np.ones((len(b), 1)), squares]).astype(np.float32)
-    found: _Floats = np.ascontiguousarray(rows.T)
-    return found
+    return np.ascontiguousarray(rows.T)
 
 
 def _nats(value: float, cost: float, outputs: _Numbers, ratios: _Numbers) -> float:
@@ -336,8 +334,7 @@ def _points(
     rounds: SupportsIndex,
     progress: Callable[[int], object] | None,
 ) -> RateDistortion:
-    if not tolerance > 0:
-        raise ParameterError(f"tolerance must be positive, got {tolerance}")
+    positive("tolerance", tolerance)
     at_least("rounds", rounds.__index__(), 1)
     most, closest = source.trivial()[1], source.closest()
     if not most - closest > 1e-9 * max(abs(most), 1e-30):

@@ -122,8 +122,7 @@ class Prefixes:
 
     def means(self, vectors: ArrayLike) -> _Numbers:
         """Return the means of vectors."""
-        found: _Numbers = self._table @ np.asarray(vectors, dtype=np.float64)
-        return found
+        return self._table @ np.asarray(vectors, dtype=np.float64)
 
     def _with(self, path: NDArray[np.int64]) -> Any:
         words = [self._names[i] for i in path]

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._shared.checks import at_least, check_type, inside, share
+from fastdx._shared.checks import at_least, check_type, inside, one_of, share
 from fastdx._shared.student import quantile
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.receiver import Prior, by_rank, numbers_of
@@ -230,9 +230,7 @@ class Estimator:
                                   cost=cost)  # fmt: skip
         return rules[key]
 
-    def _mean(
-        self, rule: Rule, wanted: _Numbers, kept: NDArray[np.bool_] | None = None
-    ) -> tuple[float, float, int]:
+    def _mean(self, rule: Rule, kept: NDArray[np.bool_] | None = None) -> tuple[float, float, int]:
         """Return a rule's mean score, its standard error by documents, and how many these are."""
         ids, starts = self._collected()
         # A word that shows to be unknown counts nothing, with certainty.
@@ -270,9 +268,8 @@ class Estimator:
             The confidence of the interval.
         """
         confidence = inside("confidence", confidence)
-        wanted = indicator(self._channel, words)
-        rule = self._rule(wanted, self.words)
-        value, error, documents = self._mean(rule, wanted)
+        rule = self._rule(indicator(self._channel, words), self.words)
+        value, error, documents = self._mean(rule)
         half = rule.bias + quantile(confidence, documents - 1) * error
         low, high = (min(max(end, 0.0), 1.0) for end in (value - half, value + half))
         return Share(value, low, high, rule.bias, error, documents, confidence)
@@ -374,9 +371,9 @@ class Estimator:
         share("apart", apart)
         inside("rate", rate)
         inside("confidence", confidence)
-        if method not in ("by", "bh"):
-            raise ParameterError(f"method must be 'by' or 'bh', got {method!r}")
-        groups, kept = (self, other), None
+        one_of("method", method, ("by", "bh"))
+        groups = (self, other)
+        kept: list[NDArray[np.bool_] | None] = [None, None]
         names = self._channel.mechanism.space.words
         if words is None:
             halves = [group._halves() for group in groups]
@@ -389,8 +386,7 @@ class Estimator:
         for word in asked:
             wanted = indicator(self._channel, word)
             rule = self._rule(wanted, min(self.words, other.words), 2**0.5 * apart)
-            means = [group._mean(rule, wanted, None if kept is None else kept[at])
-                     for at, group in enumerate(groups)]  # fmt: skip
+            means = [group._mean(rule, half) for group, half in zip(groups, kept, strict=True)]
             found.append((word, means, 2 * apart * rule.bias))
         return differences(found, rate, method, confidence)
 
@@ -403,8 +399,7 @@ class Estimator:
         if kept is not None:
             ids = ids[np.repeat(kept, np.diff(starts))]
         size = len(self._prior)
-        counts: _Numbers = np.bincount(ids, minlength=size + 1)[:size].astype(np.float64)
-        return counts
+        return np.bincount(ids, minlength=size + 1)[:size].astype(np.float64)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: outputs, the mechanism, the prior."""

@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._shared.checks import inside
+from fastdx._shared.checks import inside, positive
 from fastdx._shared.student import bisected
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.receiver import Prior, by_rank, numbers_of
@@ -114,8 +114,7 @@ def plan(
     """
     for name, value in (("within", within), ("share", share),
                         ("words_per_document", words_per_document)):  # fmt: skip
-        if not (value > 0 and math.isfinite(value)):
-            raise ParameterError(f"{name} must be above 0, got {value}")
+        positive(name, value)
     if share >= 1:
         raise ParameterError(f"share must be below 1, got {share}")
     wanted = indicator(channel, words)

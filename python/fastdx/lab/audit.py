@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, overload
@@ -459,12 +460,9 @@ def _count(sample: Callable[[Any, int], Iterable[Any]], word: Any, size: int) ->
     if not isinstance(drawn, np.ndarray):
         drawn = list(drawn)
         if drawn and not isinstance(drawn[0], str | int | np.integer):
-            counts: dict[Any, int] = {}
-            for y in drawn:
-                counts[y] = counts.get(y, 0) + 1
             if len(drawn) != size:
                 raise ParameterError(f"sample({word!r}, {size}) returned {len(drawn)} outputs")
-            return counts
+            return Counter(drawn)
     outputs = np.asarray(drawn)
     if outputs.shape != (size,):
         raise ParameterError(

@@ -18,7 +18,6 @@ from fastdx.exceptions import ParameterError, ShapeError, VectorError
 
 __all__ = [
     "MetropolisSample",
-    "density",
     "hyperbolic_laplace",
     "hyperbolic_metropolis",
     "log_constant",
@@ -86,6 +85,8 @@ def log_constant(n: int, epsilon: float, base: str = "euclidean") -> float:
 def log_density(z: ArrayLike, epsilon: float, *, base: str = "euclidean") -> NDArray[np.float64]:
     """Return the log-density of centred noise at points: ln c_n - ε·d(z, 0), float64, shape (m,).
 
+    Densities themselves leave the range of floating point in many dimensions.
+
     Around a word w it is that of z - w, or for 'volume' that of ``mobius_add(-w, z)``. For 'ball'
     it is not: translations of the ball change Lebesgue's measure, so that noise costs ε + n.
 
@@ -117,15 +118,3 @@ def log_density(z: ArrayLike, epsilon: float, *, base: str = "euclidean") -> NDA
     if wrong.any():
         raise VectorError(f"z, row {int(wrong.argmax())}, is not finite or not in the unit ball")
     return constant - epsilon * (distance if base == "euclidean" else 2 * np.arctanh(distance))
-
-
-def density(z: ArrayLike, epsilon: float, *, base: str = "euclidean") -> NDArray[np.float64]:
-    """Return exp(`log_density`), which leaves the range of floating point in many dimensions.
-
-    Examples
-    --------
-    >>> from fastdx.lab.noise import density
-    >>> density([[0.0], [1.0]], 2.0).round(6).tolist()  # one dimension: ε/2·exp(-ε·|z|)
-    [1.0, 0.135335]
-    """
-    return np.asarray(np.exp(log_density(z, epsilon, base=base)))

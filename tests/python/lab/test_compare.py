@@ -189,7 +189,7 @@ def test_what_cannot_be_compared(tmp_path: Path, command: Command) -> None:
     for wrong in ({}, {"epsilon": 1.0, "named": 0.5}, {"named": 1.0}, {"named": 0.5, "bits": 1.0}):
         with pytest.raises(fastdx.ParameterError, match="named"):
             next(compare(made, **wrong))
-    with pytest.raises(fastdx.ParameterError, match="bits must be above 0"):
+    with pytest.raises(fastdx.ParameterError, match="bits must be finite and positive"):
         next(compare(made, bits=0.0))
     with pytest.raises(fastdx.ParameterError, match="model must be given"):
         next(compare(made, epsilon=1.0, texts=["w1"]))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from experiments import policies, recommendation
+from experiments.measures import tem
 from experiments.policies import BEFORE, TASKS, Cell, Policy, Size
 from experiments.recommendation import Found, faults, recommended, winner
 
@@ -92,7 +93,7 @@ def test_cells_convict_a_leak_and_acquit_noise() -> None:
         return cell.measure(step, make, None)  # type: ignore[arg-type]
 
     cells = [Cell(SOURCE, "minilm", policy, SIZE) for policy in (BEFORE, ALL, NONE)]
-    cells[0].mechanism = NOISE = policies.tem(E, 0.01)
+    cells[0].mechanism = NOISE = tem(E, 0.01)
     some = recommendation.rows_of(cells, 2, take)
     said = faults(some[str(ALL)])
     assert {name.split(",")[0] for name in said} == {"content", "rare", "authors", "worst word"}
@@ -110,8 +111,8 @@ def test_cells_convict_a_leak_and_acquit_noise() -> None:
 
 def test_the_base_is_in_the_law() -> None:
     weights = np.arange(1.0, len(E) + 1)
-    for cover in (0, 10):
-        plain = policies.tem(E, 2.0, cover_of=cover).probabilities(WORDS[7])
-        based = policies.tem(E, 2.0, base=weights, cover_of=cover).probabilities(WORDS[7])
+    for k in (None, 10):
+        plain = tem(E, 2.0, k).probabilities(WORDS[7])
+        based = tem(E, 2.0, k, language=weights).probabilities(WORDS[7])
         wanted = plain * weights
         assert based == pytest.approx(wanted / wanted.sum(), abs=1e-6)

@@ -12,7 +12,7 @@ from math import isnan, nan
 from typing import Any
 
 from fastdx._core import Cover, Embedding, WordGraph
-from fastdx._shared.checks import inside
+from fastdx._shared.checks import inside, positive
 from fastdx._shared.rounded import up
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.receiver import Prior, by_rank
@@ -65,33 +65,27 @@ class Family:
     """The ends of the search for ε; `make` must accept both."""
 
 
-def _cover(space: Space, k: float) -> Make:
-    cover = Cover.nearest(space, min(int(k), len(space)))
-    return lambda epsilon: Tem(space, epsilon, cover=cover)
-
-
-def _balanced(space: Space, k: float) -> Make:
-    cover = Cover.balanced(space, min(int(k), len(space)), weight=0.1)
-    return lambda epsilon: Tem(space, epsilon, cover=cover)
-
-
-def _by_rank(space: Space, strength: float) -> Make:
-    base = by_rank(None, len(space)) ** strength
-    return lambda epsilon: Tem(space, epsilon, language=base)
-
-
-def _remapped(space: Space, k: float) -> Make:
-    near = min(int(k), len(space))
-    return lambda epsilon: Tem(space, epsilon, remap=near)
-
-
 # Variants of Tem by name: the function that makes one, the meaning of its number, the default.
-VARIANTS: dict[str, tuple[Callable[[Space, float], Make], str, int]] = {
-    "tem-cover": (_cover, "nearest outputs that a word stands for", 40),
-    "tem-balanced": (_balanced, "outputs of like frequency that a word stands for", 40),
-    "tem-rank": (_by_rank, "the power of 1/(rank + 2.7), the public weight of an output", 1),
-    "tem-remap": (_remapped, "nearest words that replace an output", 5),
-}
+VARIANTS: dict[str, tuple[Callable[[Space, int], Make], str, int]] = {
+    "tem-cover": (
+        lambda space, k: partial(Tem, space, cover=Cover.nearest(space, min(k, len(space)))),
+        "nearest outputs that a word stands for", 40,
+    ),
+    "tem-balanced": (
+        lambda space, k: partial(
+            Tem, space, cover=Cover.balanced(space, min(k, len(space)), weight=0.1)
+        ),
+        "outputs of like frequency that a word stands for", 40,
+    ),
+    "tem-rank": (
+        lambda space, power: partial(Tem, space, language=by_rank(None, len(space)) ** power),
+        "the power of 1/(rank + 2.7), the public weight of an output", 1,
+    ),
+    "tem-remap": (
+        lambda space, k: partial(Tem, space, remap=min(k, len(space))),
+        "nearest words that replace an output", 5,
+    ),
+}  # fmt: skip
 
 
 def family_names() -> tuple[str, ...]:
@@ -141,7 +135,7 @@ def _family(name: str, space: Space, *, asked: bool = True) -> Family:
         number = number_of(name, parameter, default)
         if not (number >= 1 and number == int(number)):
             raise ParameterError(f"{start} takes a whole number of at least 1, got {number:g}")
-        made = prepare(space, number)
+        made = prepare(space, int(number))
     elif start in MECHANISMS:
         number_of(name, "", 0)
         kind = MECHANISMS[start]
@@ -317,8 +311,8 @@ def compare(
     """
     if [epsilon, named, bits].count(None) != 2:
         raise ParameterError("epsilon, named and bits: give one of them")
-    if bits is not None and not 0 < bits < float("inf"):
-        raise ParameterError(f"bits must be above 0 and finite, got {bits}")
+    if bits is not None:
+        positive("bits", bits)
     attacked = None if texts is None else list(texts)
     if named is not None:
         inside("named", named)

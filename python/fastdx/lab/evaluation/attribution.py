@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 
 from fastdx._core import Embedding, WordGraph, nearest_documents
-from fastdx._shared.checks import at_least, inside, share
+from fastdx._shared.checks import at_least, inside, one_of, share
 from fastdx.bags import bag_tokens
 from fastdx.exceptions import ParameterError
 
@@ -115,9 +115,8 @@ class Attribution(Generic[Label]):
         for name, number in (("rounds", rounds), ("grams", grams), ("features", features)):
             at_least(name, number, 1)
         share("fraction", fraction)
-        for name, given, allowed in (("known", known, KNOWN), ("weights", weights, WEIGHTS)):
-            if given not in allowed:
-                raise ParameterError(f"{name} must be one of {', '.join(allowed)}; got {given!r}")
+        one_of("known", known, KNOWN)
+        one_of("weights", weights, WEIGHTS)
         if len(texts) != len(authors):
             raise ParameterError(f"authors must be one for each text, {len(texts)}")
         self.authors: list[Label] = list(dict.fromkeys(authors))

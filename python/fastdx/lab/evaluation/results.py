@@ -36,65 +36,59 @@ WORD = Kind(
 )  # fmt: skip
 
 
-def _repeated() -> dict[tuple[str, int], Kind]:
-    counting, explaining = (
-        {("counting", n): Kind(
-            f"word named by counting {n} output{'s' * (n > 1)}", "attack",
-            "One word was released again and again; he names the most frequent replacement.",
-            "any word of the vocabulary") for n in REPEATS},
-        {("explaining", n): Kind(
-            f"word named as what explains {n} output{'s' * (n > 1)} best", "attack",
-            "The same, by an attacker who knows the law of the mechanism.",
-            "any word of the vocabulary") for n in REPEATS},
-    )  # fmt: skip
-    return counting | explaining
-
-
-REPEATED = _repeated()
+REPEATED = {
+    ("counting", n): Kind(
+        f"word named by counting {n} output{'s' * (n > 1)}", "attack",
+        "One word was released again and again; he names the most frequent replacement.",
+        "any word of the vocabulary")
+    for n in REPEATS
+} | {
+    ("explaining", n): Kind(
+        f"word named as what explains {n} output{'s' * (n > 1)} best", "attack",
+        "The same, by an attacker who knows the law of the mechanism.",
+        "any word of the vocabulary")
+    for n in REPEATS
+}  # fmt: skip
 """Measurements that are made once, on words drawn from the vocabulary."""
 
 
-def _kinds() -> dict[str, Kind]:
-    commonest, either = "always the commonest content word", "tossing a coin"
-    label, author = "always the commonest label", "always the author of most texts"
-    return {
-        "sentence frequencies": Kind(
-            "content word of a sentence named, by frequencies", "attack",
-            "He takes each replacement by itself and names the likeliest word.", commonest),
-        "sentence bigrams": Kind(
-            "content word of a sentence named, by bigrams", "attack",
-            "He knows which words follow each other, and names for each place the word that is "
-            "likeliest given the whole release, summed over all sentences: exact where the "
-            "mechanism has a law.", commonest),
-        "sentence network": Kind(
-            "content word of a sentence named, by a neural network", "attack",
-            "He has trained a small network on private texts of his own to name a word from the "
-            "replacements around it.", commonest),
-        "author": Kind(
-            "author found, plain texts known", "attack",
-            "He has texts of each author as they were written, and names who wrote a private one "
-            "(Koppel, Schler and Argamon 2011).", author),
-        "author alike": Kind(
-            "author found, texts known made private too", "attack",
-            "The same, after he ran the mechanism on the texts that he has.", author),
-        "user": Kind(
-            "user of the training texts told (AUC)", "attack",
-            "An auditor tells whose texts a next-word model learned from (Song and Shmatikov "
-            "2019).", either),
-        "member": Kind(
-            "member of the training texts told (AUC)", "attack",
-            "He tells which texts a classifier learned from (Shokri et al. 2017). The classifier "
-            "is one that learns much by heart.", either),
-        "label private private": Kind(
-            "label learned from private text, used on private text", "task",
-            "The share of labels that is right: train private, test private.", label),
-        "label private plain": Kind(
-            "label learned from private text, used on plain text", "task",
-            "The share of labels that is right: train private, test plain.", label),
-    }  # fmt: skip
-
-
-KINDS = _kinds()
+_COMMONEST, _EITHER = "always the commonest content word", "tossing a coin"
+_LABEL, _AUTHOR = "always the commonest label", "always the author of most texts"
+KINDS = {
+    "sentence frequencies": Kind(
+        "content word of a sentence named, by frequencies", "attack",
+        "He takes each replacement by itself and names the likeliest word.", _COMMONEST),
+    "sentence bigrams": Kind(
+        "content word of a sentence named, by bigrams", "attack",
+        "He knows which words follow each other, and names for each place the word that is "
+        "likeliest given the whole release, summed over all sentences: exact where the "
+        "mechanism has a law.", _COMMONEST),
+    "sentence network": Kind(
+        "content word of a sentence named, by a neural network", "attack",
+        "He has trained a small network on private texts of his own to name a word from the "
+        "replacements around it.", _COMMONEST),
+    "author": Kind(
+        "author found, plain texts known", "attack",
+        "He has texts of each author as they were written, and names who wrote a private one "
+        "(Koppel, Schler and Argamon 2011).", _AUTHOR),
+    "author alike": Kind(
+        "author found, texts known made private too", "attack",
+        "The same, after he ran the mechanism on the texts that he has.", _AUTHOR),
+    "user": Kind(
+        "user of the training texts told (AUC)", "attack",
+        "An auditor tells whose texts a next-word model learned from (Song and Shmatikov "
+        "2019).", _EITHER),
+    "member": Kind(
+        "member of the training texts told (AUC)", "attack",
+        "He tells which texts a classifier learned from (Shokri et al. 2017). The classifier "
+        "is one that learns much by heart.", _EITHER),
+    "label private private": Kind(
+        "label learned from private text, used on private text", "task",
+        "The share of labels that is right: train private, test private.", _LABEL),
+    "label private plain": Kind(
+        "label learned from private text, used on plain text", "task",
+        "The share of labels that is right: train private, test plain.", _LABEL),
+}  # fmt: skip
 """Measurements of a trial, in the order of the table."""
 
 

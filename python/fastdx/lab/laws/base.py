@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fastdx._core import LEAST_EXPONENT, Embedding, WordGraph
 from fastdx._shared.rounded import up
@@ -171,15 +171,3 @@ def check_line(space: Space) -> NDArray[np.float64]:
     if space.metric not in ("euclidean", "manhattan", "chebyshev"):
         raise ParameterError(f"space must have the metric of a line, got {space.metric!r}")
     return np.asarray(space.vectors[:, 0], np.float64)
-
-
-def distribution(name: str, values: ArrayLike | None, count: int) -> NDArray[np.float64]:
-    """Return normalised weights of all words; uniform if none are given."""
-    if values is None:
-        return np.full(count, 1 / count)
-    weights = np.asarray(values, float)
-    if weights.shape != (count,):
-        raise ParameterError(f"{name} must have the shape ({count},), got {weights.shape}")
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-        raise ParameterError(f"{name} must be finite, not negative, and not all 0")
-    return np.asarray(weights / weights.sum())

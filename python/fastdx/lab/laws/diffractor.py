@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, LawRows
-from fastdx._shared.checks import counted, positive
+from fastdx._shared.checks import counted, one_of, positive
 from fastdx.exceptions import ParameterError
 from fastdx.lab.laws.base import LOWEST, Law, Price, Space, check_space
 
@@ -126,8 +126,7 @@ def one_diffractor(
     check_space(space)
     epsilon = positive("epsilon", epsilon)
     count = len(space)
-    if method not in ("geometric", "tem"):
-        raise ParameterError(f"method must be 'geometric' or 'tem', got {method!r}")
+    one_of("method", method, ("geometric", "tem"))
     gamma = counted("gamma", gamma, 0, max(count, gamma))
     lines = [np.asarray(o) for o in ([greedy_order(space)] if orders is None else orders)]
     if not lines:

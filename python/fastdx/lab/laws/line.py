@@ -25,19 +25,10 @@ FINEST = 1e-8
 
 
 def borders(positions: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return the words by position and the borders between them.
+    """Return the words by position, shape (m,), and the borders between them, shape (m + 1,).
 
-    Parameters
-    ----------
-    positions : numpy.ndarray of float, shape (V,)
-        The positions of the words.
-
-    Returns
-    -------
-    order : numpy.ndarray of int, shape (m,)
-        Ids by position. Among words at one position only the smallest id is kept: ties go to it.
-    borders : numpy.ndarray of float, shape (m + 1,)
-        Word ``order[i]`` is nearest between ``borders[i]`` and ``borders[i + 1]``.
+    Word ``order[i]`` is nearest between ``borders[i]`` and ``borders[i + 1]``. Among words at one
+    position only the smallest id is kept: ties go to it.
     """
     values, order = np.unique(positions, return_index=True)
     middle = (values[1:] + values[:-1]) / 2

@@ -68,15 +68,7 @@ class Logs:
         return self.values - wide, self.values + wide
 
     def local(self) -> tuple[Worst, NDArray[np.float64]]:
-        """Compute the largest loss of any two words, and of each word.
-
-        Returns
-        -------
-        worst : Worst
-            The largest loss.
-        each : numpy.ndarray of float64, shape (V,)
-            An upper bound on the losses between each word and the others of its group.
-        """
+        """Return the largest loss, and bounds on those of each word with its group: shape (V,)."""
         low, high = self._ends()
         worst, each = Worst(0.0, (0, 0), 0), np.zeros(len(low))
         for number in np.unique(self.groups[self.groups >= 0]):
@@ -114,15 +106,7 @@ class Logs:
         distances: Callable[[int], NDArray[np.float64]],
         progress: Callable[[int], object] | None = None,
     ) -> Worst:
-        """Compute the largest loss per unit of distance.
-
-        Parameters
-        ----------
-        distances : callable
-            A function from a word's id to its distances from all words.
-        progress : callable, optional
-            Called now and then with the number of words done.
-        """
+        """Return the largest loss per unit of distance; `distances` takes a word's id."""
         count = len(self.values)
         _, most = self.local()
         worst = Worst(0.0, (0, 0), 0)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._shared.checks import counted, positive
+from fastdx.channel.receiver import by_rank
 from fastdx.exceptions import FastdxError, InputTypeError, ParameterError, TooLargeError
 from fastdx.lab.laws.base import (
     LOWEST,
@@ -17,7 +18,6 @@ from fastdx.lab.laws.base import (
     check_space,
     distance_matrix,
     distance_rows,
-    distribution,
     softmax,
 )
 from fastdx.lab.laws.loss import largest_loss
@@ -162,7 +162,7 @@ def optimal(
         raise ParameterError(
             f"loss must be finite numbers of the shape ({count}, {count}), got {costs.shape}"
         )
-    weights = distribution("prior", prior, count)
+    weights = by_rank(np.ones(count) if prior is None else prior, count)
     if dilation is not None and not (np.isfinite(dilation) and dilation > 1):
         raise ParameterError(f"dilation must be finite and above 1, got {dilation}")
     if not (np.isfinite(gap) and gap >= 0):
@@ -332,7 +332,7 @@ def blahut_arimoto(
     check_space(space)
     epsilon = positive("epsilon", epsilon)
     iterations = counted("iterations", iterations, 0, max(iterations, 0))
-    weights = distribution("prior", prior, len(space))
+    weights = by_rank(np.ones(len(space)) if prior is None else prior, len(space))
     scores = -epsilon / 2 * distance_matrix(space)
     logs = np.zeros(len(space))
     for _ in range(iterations):

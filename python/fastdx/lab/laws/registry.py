@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from fastdx._core import Embedding
-from fastdx._shared.checks import between, counted, positive
+from fastdx._shared.checks import between, counted, one_of, positive
 from fastdx.exceptions import ParameterError
 from fastdx.lab.laws.base import Law, Space, check_line, check_space, distance_matrix
 from fastdx.lab.laws.diffractor import greedy_order, one_diffractor
@@ -181,8 +181,7 @@ def by_name(name: str, space: Space) -> Make:
     """
     check_space(space)
     start = name.partition(":")[0]
-    if start not in NAMES:
-        raise ParameterError(f"name must be one of {', '.join(NAMES)}, got {start!r}")
+    one_of("name", start, NAMES)
     published = NAMES[start]
     return published.prepare(space, number_of(name, published.parameter, published.default))
 
