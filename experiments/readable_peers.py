@@ -42,11 +42,11 @@ from fastdx import Embedding, Tem
 from fastdx.bags import STOP_WORDS
 from fastdx.channel.neural import LlamaEngine, smollm
 
-ATTACKED = range(200, 500)
+ATTACKED = range(150, 300)
 """Film sentences that the attackers' words are counted of, in steps of `CHOOSING`: none of those
 that the model's share comes from (`language_model.HELD_OUT`), nor the weights."""
-TEMPERATURES = (0.75, 1.0, 1.5)
-PARAPHRASED = 5
+TEMPERATURES = (0.25, 0.5, 0.75)
+PARAPHRASED = 2
 """Chunks of texts."""
 TOKENS = 24
 """Of a paraphrase, at most."""
@@ -54,14 +54,26 @@ SIDE = 16
 """Paraphrases that are written side by side, and public texts that tell where to clip logits."""
 PAIRS = (
     ("the acting was so bad that i left after an hour",
-     "i walked out halfway because the cast performed terribly"),
+     "the acting was so terrible that i walked out after one hour"),
     ("please remind me to call my mother tomorrow morning",
-     "set a reminder for the morning: phone mom"),
+     "set a reminder to phone my mom tomorrow morning"),
     ("where can i buy cheap tickets for the concert",
-     "how do i get inexpensive seats at the show"),
+     "where are inexpensive tickets for the concert sold"),
+    ("this is one of the best films that i have ever seen",
+     "i have seldom seen a better film than this one"),
+    ("put the new song on my playlist", "add the new song to my list"),
 )  # fmt: skip
 """What the model is shown of paraphrasing: made up."""
-FORM = "Document: {}\nParaphrase of the document:"
+FORM = "Sentence: {}\nThe same in other words:"
+
+
+def public(source: Source, name: str, space: Embedding, count: int) -> list[str]:
+    """Texts of a kind that everybody may read."""
+    texts = kind_of(source, name, space).public.texts
+    if name == "film":
+        texts = [f"{' '.join(space.words[w] for w in s.words)}{s.mark}"
+                 for s in islice(sentences(texts, space), count)]  # fmt: skip
+    return texts[:count]
 
 
 @cache
@@ -71,8 +83,7 @@ def attacker(source: Source, space: Embedding) -> WordModel:
     if source.made_up:
         return NgramWords(prior)
     engine = Engine(smollm(), 2 * PARTICLES + 1)
-    public = islice(sentences(kind_of(source, "film", space).public.texts, space), SHOWN)
-    shown = [f"- {' '.join(space.words[w] for w in s.words)}{s.mark}" for s in public]
+    shown = [f"- {text}" for text in public(source, "film", space, SHOWN)]
     return NeuralWords(engine, Spelling(engine, space.words), prior, share=published()["share"],
                        prompt="\n".join(["from film reviews:", *shown, "-"]),
                        count=PARTICLES)  # fmt: skip
@@ -211,21 +222,19 @@ def paraphrased(
     source: Source, name: str, temperature: float, chunk: int, words: int
 ) -> dict[str, Any]:
     """Paraphrase some texts; where they are made up, every other word is left out."""
-    kind = kind_of(source, name, builtin(words))
-    texts = kind.private.texts[chunk * CHUNK : (chunk + 1) * CHUNK]
+    space = builtin(words)
+    texts = kind_of(source, name, space).private.texts[chunk * CHUNK : (chunk + 1) * CHUNK]
     if source.made_up:
         outputs = [text.split()[::2] for text in texts]
         return {"texts": [" ".join(out) for out in outputs], "tokens": [len(o) for o in outputs],
                 "clip": [0.0, 1.0]}  # fmt: skip
     writer = _paraphraser()
-    public, _ = writer.read(kind.public.texts[:SIDE])
-    clip = [float(public.mean()), float(public.max())]
+    logits, _ = writer.read(public(source, name, space, SIDE))
+    clip = [float(logits.mean()), float(logits.max())]
     rng = np.random.default_rng([SEED, chunk])
-    made = [
-        tokens
-        for start in range(0, len(texts), SIDE)
-        for tokens in writer.write(texts[start : start + SIDE], clip, temperature, rng)
-    ]
+    made: list[list[int]] = []
+    for start in range(0, len(texts), SIDE):
+        made += writer.write(texts[start : start + SIDE], clip, temperature, rng)
     written = ("".join(writer.pieces[t] for t in tokens) for tokens in made)
     return {"texts": [" ".join(re.findall(r"[\w']+", text.lower())) for text in written],
             "tokens": [len(tokens) for tokens in made], "clip": clip}  # fmt: skip
@@ -242,28 +251,40 @@ def paraphrases(run: Run) -> Table:
     """DP-Prompt beside Tem with the same model as its base measure, on the same texts."""
     m = Measures(run)
     table = Table(
-        "Paraphrases by SmolLM2-135M (DP-Prompt) beside its use as a base measure",
-        ["texts", "mechanism", "ε of a text", "content words unchanged", *USE],
+        "DP-Prompt by SmolLM2-135M beside Tem with SmolLM2-135M as base",
+        ["texts", "mechanism", "ε", "content words unchanged", "named", *USE],
     )
-    chunks = range(run.of(PARAPHRASED, 1))
     for name in KINDS:
+        texts = m.kind(name).private.texts[: CHUNK * run.of(PARAPHRASED, 1)]
+        title = f"{len(texts)} {KINDS[name]}"
         for temperature in run.of(TEMPERATURES, TEMPERATURES[:1]):
             done = [run.step(partial(paraphrased, run.data, name, temperature, chunk, m.words),
-                             name, temperature, chunk, m.words) for chunk in chunks]  # fmt: skip
+                             name, temperature, chunk, m.words)
+                    for chunk in range(run.of(PARAPHRASED, 1))]  # fmt: skip
             outputs = [text for step in done for text in step["texts"]]
             tokens = np.mean([n for step in done for n in step["tokens"]])
             low, high = done[0]["clip"]
             epsilon = 2 * (high - low) / temperature
-            texts = m.kind(name).private.texts[: len(outputs)]
-            title = f"{len(texts)} {KINDS[name]}" if temperature == TEMPERATURES[0] else ""
             table.add(title, f"DP-Prompt, T = {temperature:g}",
-                      f"{tokens:.1f} · {epsilon:.1f} = {tokens * epsilon:,.0f}",
-                      unchanged(texts, outputs), *m.judged(name, outputs))  # fmt: skip
+                      f"{tokens:.1f} · {epsilon:.0f} = {tokens * epsilon:,.0f}",
+                      unchanged(texts, outputs), "–", *m.judged(name, outputs))  # fmt: skip
+            title = ""
         for epsilon in m.epsilons[-2:]:
-            outputs = m.of(name, "neural", epsilon)["texts"][: len(texts)]
+            found = m.of(name, "neural", epsilon)
+            outputs, named, content = (found[key][: len(texts)]
+                                       for key in ("texts", "named", "content"))  # fmt: skip
             table.add("", "Tem", f"{epsilon:g} · d", unchanged(texts, outputs),
+                      share(np.array(named, dtype=float), np.array(content)),
                       *m.judged(name, outputs))  # fmt: skip
-    table.notes.append("...")
+    table.notes.append(
+        "The first of the texts above. ε of DP-Prompt: a text's tokens, on average, times "
+        "2(b_max - b_min)/T, the bound of one; logits are clipped to [b_min, b_max], from their "
+        f"mean to their largest behind {SIDE} public texts. The model sees {len(PAIRS)} made-up "
+        f"pairs, and writes at most {TOKENS} tokens. *Content words unchanged*: the share of those "
+        "written that stand in the output, with 95% intervals by the bootstrap over texts. Whoever "
+        "takes the output for the text names these; a better attacker names more, and for "
+        "DP-Prompt no exact posterior is known. *Named*: as above. One draw."
+    )
     return table
 
 

@@ -371,6 +371,9 @@ def test_a_reader_of_histories_is_exact() -> None:
                 exact = channel.decode(text, prior)
                 for place in range(len(text)):
                     np.testing.assert_allclose(mine[place], exact.marginals(place), rtol=1e-4)
+    # Whoever leaves out what was released before computes with another law.
+    tem = Tem(space, 2.0, gamma=1.5, language="frequency", exclude=["d"])
+    assert not np.allclose(releases.likelihoods(tem, shown)[0], given[0], rtol=0.01)
 
 
 def test_dp_prompt_keeps_its_bound_by_clipping() -> None:
