@@ -45,7 +45,7 @@ from fastdx.channel.neural import LlamaEngine, smollm
 ATTACKED = range(150, 300)
 """Film sentences that the attackers' words are counted of, in steps of `CHOOSING`: none of those
 that the model's share comes from (`language_model.HELD_OUT`), nor the weights."""
-TEMPERATURES = (0.25, 0.5, 0.75)
+TEMPERATURES = (0.5, 0.75, 1.0)
 PARAPHRASED = 2
 """Chunks of texts."""
 TOKENS = 24
