@@ -21,7 +21,7 @@ from fastdx.channel import NgramPrior
 from fastdx.lab.evaluation import MeanVectors
 
 BASES = {"frequency": "frequencies", "english": "bigrams of English", "neural": "SmolLM2-135M"}
-CHUNKS = 5
+CHUNKS = 10
 """Steps of so many texts as `releases.CHUNK`: a run that was stopped goes on behind the last."""
 EXAMPLES = 10
 """Of each kind: the first ones."""
