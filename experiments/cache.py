@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".papers"
 PARTS = {
     "language-model": ("sentences.py", "smc.py", "smollm.py"),
-    "recommendation": ("policies.py",),
-    "next-steps": ("readable.py", "keeps.py", "sentences.py", "smc.py"),
+    "recommendation": ("policies.py",), "next-steps": ("releases.py", "sentences.py", "smc.py"),
     "peers": ("peers_made.py", "peers_faults.py"),
-    "readable": ("keeps.py", "sentences.py", "smc.py"),
+    "releases": ("sentences.py", "smc.py"),
+    "readable-peers": ("releases.py", "sentences.py", "smc.py", "smollm.py", "language_model.py"),
     "policies": ("frontier.py", "keeps.py", "sentences.py"),
 }  # fmt: skip
 """Modules that an experiment uses besides those that all may use."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from experiments.data import Source, builtin
 from experiments.measures import Numbers, ids_of
-from experiments.readable import kind_of
+from experiments.releases import kind_of
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, Tem
 from fastdx.channel import Channel, NgramPrior, linearize

@@ -113,8 +113,11 @@ class Run:
         """The first, or the second where it shall be quick."""
         return quick if self.quick else full
 
-    def step(self, make: Callable[[], Any], *parts: Any) -> Any:
-        """Do a step, or take what was kept of it; count the time that it took when it was done."""
+    def step(self, make: Callable[[], Any], *parts: Any, code: str = "") -> Any:
+        """Do a step, or take what was kept of it; count the time that it took when it was done.
+
+        It is done again when `code`, a module, has changed: by default the paper's.
+        """
 
         def timed() -> dict[str, Any]:
             print(f"  {' '.join(map(str, parts))}", file=sys.stderr, flush=True)
@@ -122,7 +125,7 @@ class Run:
             found = make()
             return {"found": found, "seconds": time.perf_counter() - start}
 
-        done = kept(self.folder, timed, self.paper, *parts, self.quick, self.data.made_up)
+        done = kept(self.folder, timed, code or self.paper, *parts, self.quick, self.data.made_up)
         self.seconds += done["seconds"]
         return done["found"]
 

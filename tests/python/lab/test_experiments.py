@@ -17,8 +17,10 @@ from experiments import (
     networks,
     ours,
     post19,
-    readable,
+    readable_peers,
     reading,
+    releases,
+    smc,
     tables,
     wsdm20,
 )
@@ -352,14 +354,32 @@ def test_what_a_network_reads() -> None:
 def test_a_reader_of_histories_is_exact() -> None:
     space = Embedding(["a", "b", "c", "d"], np.random.default_rng(0).normal(size=(4, 2)))
     public = ["a b c d a. b a c. c d b", "d c a b. a a b c d"] * 3
-    model = NgramPrior.train(space, public, 2)
-    releases = [["a", "c", "b"], ["d"], ["b", "b", "a", "a", "c"]]
-    for language in ("frequency", NgramPrior.train(space, public, 3)):
+    model, neural = (NgramPrior.train(space, public, order) for order in (2, 3))
+    texts = [["a", "c", "b"], ["d"], ["b", "b", "a", "a", "c"]]
+    for language in ("frequency", neural):
         tem = Tem(space, 2.0, gamma=1.5, language=language, exclude=["d"])
-        shown = releases if language == "frequency" else [["a", "c", "b"], ["c"], ["b", "b", "a"]]
+        shown = texts if language == "frequency" else [["a", "c", "b"], ["c"], ["b", "b", "a"]]
         shown = [[word for word in text if word != "d"] or ["a"] for text in shown]
-        given = readable.likelihoods(tem, shown)
-        for text, found in zip(shown, readable.Reader(model).posteriors(given), strict=True):
-            exact = Channel.of(tem).decode(text, model)
-            for place in range(len(text)):
-                np.testing.assert_allclose(found[place], exact.marginals(place), rtol=1e-4)
+        given = releases.likelihoods(tem, shown)
+        reader, channel = releases.Reader(model), Channel.of(tem)
+        for text, rows, found in zip(shown, given, reader.posteriors(given), strict=True):
+            # With room for all texts particles are exact too.
+            attacked = smc.decode(smc.NgramWords(neural), rows, reader.ahead.messages(rows), 5000,
+                                  np.random.default_rng(0)).marginals()  # fmt: skip
+            for mine, prior in ((found, model), (attacked, neural)):
+                exact = channel.decode(text, prior)
+                for place in range(len(text)):
+                    np.testing.assert_allclose(mine[place], exact.marginals(place), rtol=1e-4)
+    # Whoever leaves out what was released before computes with another law.
+    tem = Tem(space, 2.0, gamma=1.5, language="frequency", exclude=["d"])
+    assert not np.allclose(releases.likelihoods(tem, shown)[0], given[0], rtol=0.01)
+
+
+def test_dp_prompt_keeps_its_bound_by_clipping() -> None:
+    # One token stands out, or all but one do: the bound is all but reached.
+    logits = np.full((2, 10_000), -9.0)
+    logits[0, 0] = logits[1, 1:] = 9.0
+    clipped, liar = (np.log(readable_peers.law(logits, (-clip, clip), 2.0)) for clip in (2, 9))
+    epsilon = 2 * 4 / 2.0
+    assert 0.99 * epsilon < np.abs(clipped[0] - clipped[1]).max() <= epsilon + 1e-9
+    assert np.abs(liar[0] - liar[1]).max() > epsilon

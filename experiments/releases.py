@@ -1,0 +1,210 @@
+"""Releases of readable text: by Tem on several bases, and what a reader names of them.
+
+Sentences of film reviews (IMDB, test) and requests to an assistant (Snips), all of known words, on
+the built-in words. The reader of a release knows the mechanism, the public model and what was
+released before each word, and has bigrams of other texts of the same kind: his posterior is an
+exact sum. `experiments.readable` makes tables of them; they stay when these change.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from experiments.data import Labelled, Source, builtin
+from experiments.measures import Numbers
+from experiments.sentences import plain, sentences
+from experiments.smc import LookAhead
+from experiments.tables import SEED
+from fastdx import Embedding, Tem
+from fastdx.bags import STOP_WORDS
+from fastdx.channel import NeuralPrior, NgramPrior
+
+KINDS = {"film": "sentences of film reviews", "snips": "requests to an assistant"}
+EPSILONS = (2.6, 4.0, 6.0)
+CHUNK = 100
+"""Texts of one step."""
+SHOWN = 5
+"""Public texts of the same kind that the neural model reads first."""
+SHORTEST, LONGEST = 5, 20
+BLOCK = 1000
+
+
+class Kind(NamedTuple):
+    """Texts of one kind."""
+
+    private: Labelled
+    public: Labelled
+    """Others: for the reader's bigrams, for trigrams, for the prompt, and to test on."""
+
+
+@cache
+def kind_of(source: Source, name: str, space: Embedding) -> Kind:
+    """Texts to release, in an order drawn by chance, and public ones. Reviews have no labels."""
+    known = set(space.words)
+    if name == "film":
+        texts = source.imdb("test").texts
+        if source.made_up:
+            # They have no sentences.
+            texts = [f"{' '.join(text.split()[:10])}." for text in texts]
+        found = [" ".join(space.words[w] for w in s.words) for s in sentences(texts, space)]
+        public = [plain(text) for text in source.imdb("train").texts]
+        return Kind(Labelled(found, [""] * len(found)), Labelled(public, []))
+    every = source.snips("train")
+    fit = [
+        i
+        for i, text in enumerate(every.texts)
+        if SHORTEST <= len(text.split()) <= LONGEST and known.issuperset(text.lower().split())
+    ]
+    chosen = np.random.default_rng(SEED).permutation(fit)[: min(1000, len(fit) // 2)].tolist()
+    taken = {every.texts[i].lower() for i in chosen}
+    others = [i for i, text in enumerate(every.texts) if text.lower() not in taken]
+    lower = Labelled([text.lower() for text in every.texts], every.labels)
+    return Kind(lower.at(chosen), lower.at(others))
+
+
+class Timed:
+    """A model that is asked once for each prefix, and how long that takes."""
+
+    def __init__(self, model: NeuralPrior) -> None:
+        self.model, self.seconds = model, 0.0
+        self.known: dict[tuple[str | None, ...], Any] = {}
+
+    def log_next(self, prefix: tuple[str | None, ...]) -> Any:
+        if prefix not in self.known:
+            start = time.perf_counter()
+            self.known[prefix] = self.model.log_next(prefix)
+            self.seconds += time.perf_counter() - start
+        return self.known[prefix]
+
+
+@cache
+def neural(source: Source, name: str, space: Embedding) -> Any:
+    """The neural model behind some public texts; trigrams where texts are made up."""
+    public = kind_of(source, name, space).public.texts
+    if source.made_up:
+        return NgramPrior.train(space, public, 3)
+    if name == "film":
+        public = [" ".join(space.words[w] for w in s.words) for s in sentences(public, space)]
+    shown = "\n".join(f"- {text}" for text in public[:SHOWN])
+    return Timed(NeuralPrior.llama(space, prompt=f"{KINDS[name]}:\n{shown}\n-"))
+
+
+class Reader:
+    """Exact posteriors under bigrams, for laws that differ from place to place."""
+
+    def __init__(self, prior: NgramPrior) -> None:
+        from scipy.sparse import csr_array
+
+        self.prior, self.first = prior, prior.next()
+        rows = self.ahead = LookAhead.of(prior)
+        self.base, self.shares = rows.base, rows.shares
+        count = len(self.base)
+        self.rest = csr_array((rows.rest, (rows.rows, rows.columns)), shape=(count, count))
+        self.back = self.rest.T.tocsr()
+
+    def posteriors(self, likelihoods: Sequence[Numbers]) -> list[Numbers]:
+        """Return Pr[w_i = w | release] of each text, given Pr[y_i | w, what was released before].
+
+        Parameters
+        ----------
+        likelihoods : sequence of array of float, shape (n, V)
+            One for each text; rows up to a factor.
+        """
+        count, longest = len(likelihoods), max(map(len, likelihoods))
+        # Behind the end of a text everything is as likely.
+        given = np.ones((longest, len(self.base), count))
+        for i, rows in enumerate(likelihoods):
+            given[: len(rows), :, i] = rows
+        before, behind = np.empty_like(given), np.ones_like(given)
+        reached = np.repeat(self.first[:, None], count, axis=1)
+        for place in range(longest):
+            before[place] = reached * given[place]
+            before[place] /= before[place].sum(axis=0)
+            reached = np.outer(self.base, self.shares @ before[place])
+            reached += self.back @ before[place]
+        for place in range(longest - 1, 0, -1):
+            said = given[place] * behind[place]
+            found = np.outer(self.shares, self.base @ said) + self.rest @ said
+            # Differences of large numbers may end below 0.
+            behind[place - 1] = np.maximum(found / found.max(axis=0), 1e-300)
+        found = before * behind
+        found /= found.sum(axis=1, keepdims=True)
+        return [found[: len(rows), :, i].copy() for i, rows in enumerate(likelihoods)]
+
+
+@cache
+def reader(source: Source, name: str, space: Embedding) -> Reader:
+    return Reader(NgramPrior.train(space, kind_of(source, name, space).public.texts, 2))
+
+
+@lru_cache(maxsize=len(EPSILONS))
+def factors(space: Embedding, epsilon: float, gamma: float | None) -> Any:
+    """Tem's factor of the distance of all pairs: float32, shape (V, V)."""
+    squares = (space.vectors**2).sum(axis=1)
+    made = np.empty((len(space), len(space)), dtype=np.float32)
+    for start in range(0, len(space), BLOCK):
+        ids = np.arange(start, min(start + BLOCK, len(space)))
+        apart = np.matmul(space.vectors[ids], -2 * space.vectors.T, out=made[ids[0] : ids[-1] + 1])
+        apart += squares[ids, None] + squares
+        apart[np.arange(len(ids)), ids] = 0.0
+        np.sqrt(np.maximum(apart, 0, out=apart), out=apart)
+        np.minimum(apart, np.float32(gamma or np.inf), out=apart)
+        np.exp(np.multiply(apart, np.float32(-epsilon / 2), out=apart), out=apart)
+    return made
+
+
+def likelihoods(tem: Tem, releases: Sequence[Sequence[str]]) -> list[Numbers]:
+    """Return Pr[y_i | w, y_1 … y_{i-1}] of every place and word: shape (n, V) for each release.
+
+    The law of one word gives the public weights behind a history, and these the law of all words.
+    """
+    space = tem.embedding
+    near = factors(space, tem.nominal, tem.gamma)
+    laws: dict[tuple[str, ...], Numbers] = {}
+    places = [tuple(words[:i]) if tem._has_history else () for words in releases
+              for i in range(len(words))]  # fmt: skip
+    for place in places:
+        if place not in laws:
+            law = tem.probabilities(space.words[0], *([list(place)] if tem._has_history else []))
+            weights = law / near[0]
+            laws[place] = (weights / weights.sum()).astype(np.float32)
+    order = {place: j for j, place in enumerate(laws)}
+    weights = np.stack(list(laws.values()), axis=1)
+    column = [order[place] for place in places]
+    shown = space.ids([word for words in releases for word in words]).astype(int)
+    totals = (near @ weights).T
+    found = weights[shown, column][:, None] * near[shown].astype(float) / totals[column]
+    return np.split(found, np.cumsum([len(words) for words in releases])[:-1])
+
+
+def released(source: Source, asked: tuple[str, str, float, int, int]) -> dict[str, Any]:
+    """Release some texts; count their content words, and those that the reader names."""
+    name, base, epsilon, chunk, words = asked
+    space = builtin(words)
+    texts = kind_of(source, name, space).private.texts[chunk * CHUNK : (chunk + 1) * CHUNK]
+    language = neural(source, name, space) if base == "neural" else base
+    if base == "english" and source.made_up:
+        language = NgramPrior.train(space, kind_of(source, name, space).public.texts, 2)
+    spent = getattr(language, "seconds", 0.0)
+    tem = Tem(space, epsilon, language=language, exclude="offensive")
+    written = [text.split() for text in texts]
+    outputs = [tem.privatize_tokens(text) for text in written]
+    content = np.array([word not in STOP_WORDS for word in space.words])
+    given = likelihoods(tem, outputs)
+    spent = getattr(language, "seconds", 0.0) - spent
+    if isinstance(language, Timed):
+        language.known.clear()
+    found = {"texts": [" ".join(out) for out in outputs], "content": [], "named": [],
+             "seconds": spent, "words": sum(map(len, written))}  # fmt: skip
+    for text, posterior in zip(written, reader(source, name, space).posteriors(given),
+                               strict=True):  # fmt: skip
+        truth = space.ids(text).astype(int)
+        best = np.where(content, posterior, -1.0).argmax(axis=1)
+        found["content"].append(int(content[truth].sum()))
+        found["named"].append(int(((best == truth) & content[truth]).sum()))
+    return found
