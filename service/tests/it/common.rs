@@ -7,6 +7,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use fastdx::{Embedding, Vocabulary};
+
 /// A running service; killed when it is dropped.
 pub struct Running {
     pub child: Child,
@@ -287,4 +289,17 @@ pub fn read(stream: &mut impl BufRead) -> Option<Got> {
 pub fn write(path: &Path, text: &str) -> String {
     std::fs::write(path, text).expect("write");
     path.to_str().expect("UTF-8").to_owned()
+}
+
+/// Writes the first 2,000 built-in words, of which everything is computed at once; returns the line
+/// of a policy that takes them.
+pub fn few_words(folder: &Path) -> String {
+    let english = Embedding::default_english().unwrap();
+    let count = 2000;
+    let words: Vec<&str> = (0..count).map(|id| english.vocabulary().word(id)).collect();
+    let vectors = &english.vectors()[..count as usize * english.dim()];
+    let words = Vocabulary::new(&words).unwrap();
+    let few = Embedding::new(words, vectors.to_vec(), english.dim(), english.metric()).unwrap();
+    few.save(&folder.join("few.fdx")).unwrap();
+    "index = \"few.fdx\"".to_owned()
 }
