@@ -137,9 +137,8 @@ lint: lint-rust lint-python ## all linters
 
 .PHONY: lint-rust
 lint-rust: ## clippy, warnings as errors
-	cargo clippy $(TESTED) --all-targets -- -D warnings
+	cargo clippy --locked --workspace --features fastdx/hnsw --all-targets -- -D warnings
 	cargo clippy --locked --features python -- -D warnings
-	cargo clippy --locked -p fastdx-fuzz --bins -- -D warnings
 	cargo check --locked --no-default-features --all-targets
 
 .PHONY: lint-python

@@ -11,7 +11,7 @@ Row: TypeAlias = tuple[type[Exception], str, Callable[[], object]]
 def refused(*rows: Row) -> None:
     """Make each call, which raises the error of its row with a message that matches."""
     for error, message, call in rows:
-        with pytest.raises(error, match=message):
+        with pytest.raises(error, match=message or None):
             call()
 
 
