@@ -26,7 +26,7 @@ from fastdx.budget import Ledger
 from fastdx.cli import COMMANDS, parser, pipeline
 from fastdx.cli.formats.base import Batch, Draw
 from fastdx.cli.resume import MANIFEST
-from helpers.command import FASTDX, Command, fails, run
+from helpers.command import FASTDX, Command, fails, interruptible, run
 from helpers.policies import made, options, weak
 
 
@@ -538,14 +538,10 @@ class TestWhatStays:
     ) -> None:
         """A reader that cannot be woken does not keep the command from ending."""
 
-        def before() -> None:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
         out = tmp_path / "out.txt"
         process = subprocess.Popen(
             [*FASTDX, "privatize", "--format", "text", "--epsilon", "5", "-o", str(out)],
-            stdin=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=before,  # noqa: PLW1509
+            stdin=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=interruptible,  # noqa: PLW1509
         )  # fmt: skip
         assert process.stdin is not None
         process.stdin.write(b"coffee and tea " * 500_000)

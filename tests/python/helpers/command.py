@@ -1,6 +1,7 @@
 """The command `fastdx` in this process, and other programs in processes of their own."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,6 +23,12 @@ class Said(NamedTuple):
 Command: TypeAlias = Callable[..., Said]
 """The fixture `command`."""
 FASTDX = [sys.executable, "-m", "fastdx"]
+
+
+def interruptible() -> None:
+    """Let a child end by signals: tests in the background start with ignored ones."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def run(

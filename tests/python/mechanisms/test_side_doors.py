@@ -20,7 +20,7 @@ import pytest
 
 import fastdx
 from fastdx import Embedding, Tem, WordGraph
-from helpers.command import FASTDX, Command, Said, run
+from helpers.command import FASTDX, Command, Said, interruptible, run
 from helpers.swapped import SECRET
 
 SMALL = Embedding(["cat", "dog", "c", "42", "$"], [[0.0], [1.0], [2.0], [3.0], [4.0]])
@@ -248,12 +248,7 @@ class TestTemporaryFiles:
     def test_nothing_stays_after_a_signal(
         self, tmp_path: Path, number: signal.Signals, code: int
     ) -> None:
-        def before() -> None:
-            # The tests themselves may run in the background or under nohup.
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-        process = self.start(tmp_path, before)
+        process = self.start(tmp_path, interruptible)
         process.send_signal(number)
         _, err = process.communicate(timeout=240)
         if number == signal.SIGKILL and not hasattr(os, "O_TMPFILE"):
