@@ -84,7 +84,7 @@ class Measures:
                 for name in KINDS}  # fmt: skip
 
     def judged(self, name: str, texts: list[str]) -> list[str]:
-        """What the first texts of a kind keep in this form: `USE`."""
+        """Return `USE` of the first texts of a kind in this form."""
         kind = self.kind(name)
         use = kept_use(kind, texts, self.space) if kind.public.labels else ()
         alike = similarity(self.vectors, kind.private.texts[: len(texts)], texts)

@@ -188,7 +188,7 @@ class Ledger:
         with suppress(FileError), self._connect() as db:
             count = "SELECT COUNT(DISTINCT account), COUNT(*) FROM charges"
             accounts, charges = db.execute(count).fetchone()
-            said = f"budget={self._budget(db):g}, {accounts} accounts, {charges} charges"
+            said = f"budget={self._budget(db) or 0.0:g}, {accounts} accounts, {charges} charges"
         return f"Ledger({self.path!r}, {said})"
 
     @contextmanager

@@ -289,15 +289,14 @@ def _sentences(
 ) -> list[str]:
     """Return the promises about words, as parts of a sentence."""
     whom = "every word" if kept == 1 else f"the share {kept:g} of words"
-    reidentified, posterior = attacked.values()
     said = []
     if max_unchanged is not None:
         said.append(f"{whom} comes back unchanged with a probability of at most {max_unchanged:g}")
     if min_outputs is not None:
         said.append(f"{whom} has at least {min_outputs} distinct outputs in {draws} draws")
-    if reidentified is not None:
+    if (reidentified := attacked["max_reidentified"]) is not None:
         said.append(f"an attacker names the word with a probability of at most {reidentified:g}")
-    if posterior is not None:
+    if (posterior := attacked["max_posterior"]) is not None:
         said.append(f"no output makes an attacker surer of a word than {posterior:g}")
     return said
 

@@ -43,7 +43,7 @@ class TestJson:
         assert (tmp_path / "out.json").read_bytes().decode() == new
         assert "4 other fields released" in done.stderr
 
-    # What else is refused, and how: src/text/records/tests.rs.
+    # Other refusals: src/text/records/tests.rs.
     @pytest.mark.parametrize(
         ("text", "message"),
         [

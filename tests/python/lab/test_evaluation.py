@@ -456,7 +456,7 @@ def test_mistakes_of_the_command(
     assert message in told and "secret" not in told and not page.exists()
 
 
-# What else is refused, and how: policies_name_the_line in tests/it/spec.rs.
+# Other refusals: policies_name_the_line in tests/it/spec.rs.
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -241,7 +241,7 @@ def test_it_is_described() -> None:
 def test_what_needs_one_law_is_refused() -> None:
     tem = tem_of(PRIOR)
     channel = Channel.of(tem)
-    # What else a channel refuses: src/channel/tests/behind.rs.
+    # Other refusals of a channel: src/channel/tests/behind.rs.
     calls: list[Callable[[], object]] = [
         lambda: tem.probabilities("w1"), lambda: tem.sample("w1", 3), lambda: tem.unchanged,
         channel.bits, channel.posterior_means, lambda: Estimator(channel).add(["w1 w2"]),

@@ -138,7 +138,7 @@ def test_what_was_in_memory_is_asked_for() -> None:
 
 
 def test_what_is_no_spec_is_refused(tmp_path: Path) -> None:
-    # What else is refused, and how: tests/it/spec.rs.
+    # Other refusals: tests/it/spec.rs.
     with pytest.raises(ParameterError, match='the key "epsilom"'):
         from_spec({"epsilom": 1})
     with pytest.raises(InputTypeError, match="what JSON can hold"):

@@ -216,7 +216,7 @@ def test_tem_takes_every_epsilon_on_the_ball(tree: Embedding) -> None:
 
 
 def test_the_embedded_nouns() -> None:
-    # What they are like: tests/it/files.rs.
+    # Their contents: tests/it/files.rs.
     assert Embedding.default("nouns").metric == "poincare"
     with pytest.raises(fastdx.ParameterError, match="'nouns'"):
         Embedding.default("verbs")
