@@ -39,44 +39,50 @@ pub(super) fn run_in<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Control) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let progress = progress.map(|p| p.clone().unbind());
     let control = Control::new();
     if !long {
         return py.detach(|| work(&control)).map_err(PyErr::from);
     }
+    let mut work = Some(work);
+    let mut result = None;
+    let mut job = || result = work.take().map(|work| work(&control));
+    supervise(py, threads, progress, &control, &mut job)?;
+    result
+        .unwrap_or(Err(Error::Interrupted))
+        .map_err(PyErr::from)
+}
+
+/// Runs `job` in the pool, detached, and looks for signals meanwhile. It does not depend on the type
+/// of the result: a channel for each type would be a tenth of the code of the library.
+fn supervise(
+    py: Python<'_>,
+    threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+    control: &Control,
+    job: &mut (dyn FnMut() + Send),
+) -> PyResult<()> {
+    let progress = progress.map(|p| p.clone().unbind());
+    let look = |py: Python<'_>| {
+        py.check_signals()?;
+        progress
+            .as_ref()
+            .map_or(Ok(()), |p| p.call1(py, (control.done(),)).map(drop))
+    };
     py.detach(|| {
-        let mut signal = None;
-        let (done, wait) = channel();
-        let control = &control;
-        let result = pool_of(threads)?.in_place_scope(|scope| {
-            // The closure owns the sender: if `work` panics, it is dropped and the wait ends.
+        let mut signal = Ok(());
+        let (done, wait) = channel::<()>();
+        pool_of(threads)?.in_place_scope(|scope| {
+            // The closure owns the sender, which it drops when `job` ends, also by a panic.
             scope.spawn(move |_| {
-                let _ = done.send(work(control));
+                let _done = done;
+                job();
             });
-            loop {
-                match wait.recv_timeout(PATIENCE) {
-                    Ok(result) => break Some(result),
-                    Err(RecvTimeoutError::Disconnected) => break None,
-                    Err(RecvTimeoutError::Timeout) => {}
-                }
-                let look = |py: Python<'_>| {
-                    py.check_signals()?;
-                    progress
-                        .as_ref()
-                        .map_or(Ok(()), |p| p.call1(py, (control.done(),)).map(drop))
-                };
-                if signal.is_none()
-                    && let Err(e) = Python::attach(look)
-                {
-                    control.cancel();
-                    signal = Some(e);
+            while let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(PATIENCE) {
+                if signal.is_ok() {
+                    signal = Python::attach(look).inspect_err(|_| control.cancel());
                 }
             }
         });
-        match (signal, result) {
-            (Some(signal), _) => Err(signal),
-            (None, Some(result)) => result.map_err(PyErr::from),
-            (None, None) => Err(Error::Interrupted.into()),
-        }
+        signal
     })
 }

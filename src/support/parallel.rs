@@ -182,10 +182,18 @@ pub(crate) fn install<R: Send>(
 ) -> Result<R> {
     // A thread that already belongs to a pool, ours or the caller's, stays there.
     if items <= small || rayon::current_thread_index().is_some() {
-        Ok(work())
-    } else {
-        Ok(pool()?.install(work))
+        return Ok(work());
     }
+    let mut work = Some(work);
+    let mut result = None;
+    in_pool(&mut || result = work.take().map(|work| work()))?;
+    Ok(result.expect("the pool ran the work"))
+}
+
+/// Without the type of the work, so that rayon's way into the pool is compiled once.
+fn in_pool(work: &mut (dyn FnMut() + Send)) -> Result<()> {
+    pool()?.install(work);
+    Ok(())
 }
 
 /// Applies `work` to every item: in parallel inside a pool, otherwise one after the other. (Outside
