@@ -27,7 +27,7 @@ use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::policy::{Policies, Policy};
 use crate::reply::Failure;
-use crate::work::{CheckedRequest, Done, Size, caught, draw, price};
+use crate::work::{CheckedRequest, Drawn, Size, caught, draw, price};
 
 /// The shared state of the service.
 pub struct Service {
@@ -260,7 +260,7 @@ impl Service {
         self: &Arc<Self>,
         account: &str,
         work: CheckedRequest,
-    ) -> Result<Done, Failure> {
+    ) -> Result<Drawn, Failure> {
         let start = Instant::now();
         let pad = work.policy.pad;
         let done = self.release_at_once(account, work).await;
@@ -275,7 +275,7 @@ impl Service {
         self: &Arc<Self>,
         account: &str,
         work: CheckedRequest,
-    ) -> Result<Done, Failure> {
+    ) -> Result<Drawn, Failure> {
         if let Some(ledger) = &self.ledger {
             let (amount, note) = price(&work)?;
             if let Some(note) = note {

@@ -28,7 +28,7 @@ pub enum Size {
 }
 
 /// The release that a checked request produced.
-pub struct Done {
+pub struct Drawn {
     /// The texts or words.
     pub released: Released,
     /// The counts of their words.
@@ -161,7 +161,7 @@ pub fn price(work: &CheckedRequest) -> Result<(f64, Option<String>), Failure> {
 }
 
 /// Draws what is to be released.
-pub fn draw(mut work: CheckedRequest) -> Result<Done, Failure> {
+pub fn draw(mut work: CheckedRequest) -> Result<Drawn, Failure> {
     // Messages of the library hold no text: they say where something stands.
     let refused = |e: fastdx::Error| match e {
         fastdx::Error::UnknownInText { .. } => Failure::invalid(e.to_string()),
@@ -201,7 +201,7 @@ pub fn draw(mut work: CheckedRequest) -> Result<Done, Failure> {
             (Released::Words(new), counts)
         }
     };
-    Ok(Done {
+    Ok(Drawn {
         released,
         counts,
         spans: at,

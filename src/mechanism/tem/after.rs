@@ -70,13 +70,13 @@ impl Tem {
         factors: &mut Vec<u128>,
     ) {
         const SOME: usize = 64;
-        let terms = self.terms(self.cover.as_deref(), grid);
+        let parameters = self.parameters(self.cover.as_deref(), grid);
         let mut apart = [0.0; SOME];
         factors.clear();
         for ranks in ranks.chunks(SOME) {
             let apart = &mut apart[..ranks.len()];
             output_distances(&*self.space, id, self.cover.as_deref(), ranks, apart);
-            factors.extend(apart.iter().map(|d| terms.factor(grid.round(*d))));
+            factors.extend(apart.iter().map(|d| parameters.factor(grid.round(*d))));
         }
     }
 
@@ -93,12 +93,12 @@ impl Tem {
         count: usize,
         nearest: &mut Nearest,
     ) -> usize {
-        let terms = self.terms(None, grid);
+        let parameters = self.parameters(None, grid);
         let mut row = Row::default();
         let list = self.neighborhoods.list(&*self.space, id, &mut row);
         let entries = &list.entries[..count.min(list.entries.len())];
         nearest.last = entries.last().copied().unwrap_or(0);
-        nearest.bound = terms.most_factor(grid.distance(nearest.last));
+        nearest.bound = parameters.most_factor(grid.distance(nearest.last));
         nearest.outputs = Vec::with_capacity(entries.len());
         for &entry in entries {
             let y = grid.id(entry);
@@ -107,7 +107,7 @@ impl Tem {
                 .as_deref()
                 .is_none_or(|c: &Cover| c.rank(y).is_some())
             {
-                let factor = terms.factor(grid.distance(entry));
+                let factor = parameters.factor(grid.distance(entry));
                 nearest.outputs.push((y, factor));
             }
         }
@@ -126,6 +126,6 @@ impl Tem {
         self.space.distances_to(id, &[y], &mut apart);
         let entry = grid.entry(apart[0], y);
         let outside = entry > nearest.last;
-        outside.then(|| self.terms(None, grid).factor(grid.distance(entry)))
+        outside.then(|| self.parameters(None, grid).factor(grid.distance(entry)))
     }
 }

@@ -22,7 +22,7 @@ const MIN_OUTPUTS: usize = 256;
 
 /// The outputs nearest to a word: entries of their ranks, by distance.
 #[derive(Debug, Default)]
-pub(super) struct Head {
+pub(super) struct NearestOutputs {
     entries: Vec<u64>,
     end: u64,
 }
@@ -34,7 +34,7 @@ pub(super) struct FoundOutputs {
     stamp: u32,
 }
 
-impl Head {
+impl NearestOutputs {
     /// Fills the head from the list of a word's nearest words.
     pub(super) fn fill(&mut self, cover: &Cover, list: List, grid: Grid, found: &mut FoundOutputs) {
         found.begin(cover.released().len());
@@ -130,7 +130,7 @@ mod tests {
             };
             entries.retain(|&entry| entry < end);
             let complete = entries.len() == count;
-            let mut head = Head::default();
+            let mut head = NearestOutputs::default();
             let mut found = FoundOutputs::default();
             // The second round reuses memory that another word left behind.
             for _ in 0..2 {
@@ -165,7 +165,7 @@ mod tests {
             e.distances(0, &mut row);
             let (grid, mut entries) = (Grid::of(&e), Vec::new());
             smallest(grid, &row, count, &mut entries);
-            let mut head = Head::default();
+            let mut head = NearestOutputs::default();
             let list = List { entries: &entries, end: u64::MAX };
             head.fill(&cover, list, grid, &mut FoundOutputs::default());
             let whole = MIN_OUTPUTS.div_ceil(apart) * apart;

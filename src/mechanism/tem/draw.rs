@@ -4,17 +4,17 @@
 use rand::Rng;
 use rayon::prelude::*;
 
-use super::covered::{FoundOutputs, Head};
+use super::covered::{FoundOutputs, NearestOutputs};
 use super::level_bins::BinBuilder;
 use super::level_cuts::Bins;
 use super::levels::LevelTable;
 use super::neighborhoods::Row;
 use super::output_distances::output_distances;
+use super::parameters::Parameters;
 use super::rejection::{self, ListLaw, ListTable};
 use super::rough_distances::LANES;
 use super::row_table::{RowLaw, RowTable};
 use super::shells::ShellLaw;
-use super::terms::Terms;
 use super::{Sampler, Tem, gumbel};
 use crate::cover::{Cover, word_of};
 use crate::distance::neighbors::Grid;
@@ -321,8 +321,8 @@ impl Tem {
         left.iter().for_each(|&id| self.keep_row(id, scratch));
     }
 
-    pub(super) fn terms<'a>(&'a self, cover: Option<&'a Cover>, grid: Grid) -> Terms<'a> {
-        Terms {
+    pub(super) fn parameters<'a>(&'a self, cover: Option<&'a Cover>, grid: Grid) -> Parameters<'a> {
+        Parameters {
             eta: self.epsilon / 2.0,
             gamma: self.gamma,
             grid,
@@ -350,16 +350,16 @@ impl Tem {
         mut drawn: impl FnMut(u32),
     ) {
         let space = &*self.space;
-        let terms = self.terms(cover, grid);
+        let parameters = self.parameters(cover, grid);
         let distances = |outputs: &[u32], out: &mut [f64]| {
             output_distances(space, id, cover, outputs, out);
         };
         let most = self.cache.tries_per_row();
         let (mut tries, mut left) = (0, count);
         let mut from_table = |table: &ListTable| {
-            let again = || self.list_again(id, terms);
+            let again = || self.list_again(id, parameters);
             let counts = (left, most);
-            (left, tries) = table.sample(again, terms, rng, counts, &distances, |y| {
+            (left, tries) = table.sample(again, parameters, rng, counts, &distances, |y| {
                 drawn(word_of(cover, y))
             });
         };
@@ -378,12 +378,12 @@ impl Tem {
                     head.fill(cover, list, grid, found);
                     list = head.list();
                 }
-                list_law.fill(list, terms);
+                list_law.fill(list, parameters);
                 // Keep the table of a word that comes a second time.
                 let room = self.cache.lists.free_bytes();
                 let bytes = ListTable::bytes_of(list.entries.len());
                 if self.cache.was_drawn(id) && room > bytes {
-                    let table = list_law.table(list, terms);
+                    let table = list_law.table(list, parameters);
                     let bytes = table.bytes();
                     match self.cache.lists.keep(id, table, bytes) {
                         Ok(table) => from_table(table),
@@ -391,7 +391,8 @@ impl Tem {
                     }
                 } else {
                     while left > 0 && tries < most {
-                        let (y, made) = list_law.sample(list, terms, rng, most - tries, &distances);
+                        let (y, made) =
+                            list_law.sample(list, parameters, rng, most - tries, &distances);
                         tries += made;
                         if let Some(y) = y {
                             drawn(word_of(cover, y));
@@ -410,15 +411,15 @@ impl Tem {
 
     /// Recomputes the law of a word's list over the list's outputs.
     #[cold]
-    fn list_again(&self, id: u32, terms: Terms) -> Law {
+    fn list_again(&self, id: u32, parameters: Parameters) -> Law {
         let mut row = Row::default();
         let list = self.neighborhoods.list(&*self.space, id, &mut row);
-        let Some(cover) = terms.cover else {
-            return rejection::whole(list, terms);
+        let Some(cover) = parameters.cover else {
+            return rejection::whole(list, parameters);
         };
-        let mut head = Head::default();
-        head.fill(cover, list, terms.grid, &mut FoundOutputs::default());
-        rejection::whole(head.list(), terms)
+        let mut head = NearestOutputs::default();
+        head.fill(cover, list, parameters.grid, &mut FoundOutputs::default());
+        rejection::whole(head.list(), parameters)
     }
 
     fn draw_block(
@@ -503,7 +504,7 @@ fn words_of(sheets: &[Grouped]) -> Vec<(u32, usize)> {
 pub(in crate::mechanism) struct DrawScratch {
     row: Row,
     list_law: ListLaw,
-    head: Head,
+    head: NearestOutputs,
     shell_law: ShellLaw,
     whole: Law,
     thresholds: Thresholds,

@@ -1,6 +1,6 @@
 //! Bins of exponents, and how a word's outputs are cut into [levels](super::levels) by them.
 
-use super::terms::floor_exponent;
+use super::parameters::floor_exponent;
 use crate::law::base::{BaseMeasure, shortened};
 use crate::law::{LOG2_LARGEST, weight};
 

@@ -25,12 +25,12 @@ mod levels;
 mod neighborhoods;
 mod output_distances;
 mod outside;
+mod parameters;
 pub mod recommended;
 mod rejection;
 mod rough_distances;
 mod row_table;
 mod shells;
-mod terms;
 mod tries;
 
 use std::sync::Arc;
@@ -465,7 +465,7 @@ impl Tem {
 
     /// The exponent (ε/2)·d from which on all F are equal.
     pub(crate) fn floor_exponent(&self) -> f64 {
-        terms::floor_exponent(self.base.as_ref().map_or(0, |base| base.shift()))
+        parameters::floor_exponent(self.base.as_ref().map_or(0, |base| base.shift()))
     }
 
     /// Identifies the outputs' sets and their base measure: 0 for the words themselves, uniformly.

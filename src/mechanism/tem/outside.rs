@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use rand::Rng;
 
-use super::terms::Terms;
+use super::parameters::Parameters;
 use crate::support::random::{continued, uniform_below_u128};
 
 /// Tries made together, so that the data of their words is fetched from memory at the same time.
@@ -18,7 +18,7 @@ const TRIES_PER_BATCH: usize = 4;
 /// All outputs that are not in a list. Fields that every try reads come first.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub(super) struct Outside {
+pub(super) struct OutsideList {
     /// The sum of Q over all outputs, those in the list included; 0 if the list holds all.
     pub(super) mass: u64,
     /// Every output whose entry is below this is in the list, and no other output is.
@@ -39,14 +39,14 @@ pub(super) struct Try {
 /// The share S/total of the list: S sums the list's weights, and the total adds the envelopes
 /// outside.
 #[derive(Debug)]
-pub(super) struct Share {
+pub(super) struct ListShare {
     /// ⌊2⁶⁴·S/total⌋.
     pub(super) first: u64,
     inside: u128,
     total: u128,
 }
 
-impl Share {
+impl ListShare {
     pub(super) fn new(inside: u128, total: u128) -> Self {
         let mut share = (0, inside);
         for _ in 0..64 {
@@ -59,7 +59,7 @@ impl Share {
             }
         }
         let first = share.0;
-        Share {
+        ListShare {
             first,
             inside,
             total,
@@ -92,12 +92,12 @@ impl Share {
     }
 }
 
-impl Outside {
+impl OutsideList {
     /// Fills in the outputs outside a list that ends at `end`, whose F are at most `envelope`;
     /// `None` if the list holds all outputs.
-    pub(super) fn fill(&mut self, end: u64, envelope: Option<u128>, terms: Terms) {
-        *self = Outside {
-            mass: envelope.map_or(0, |_| terms.mass),
+    pub(super) fn fill(&mut self, end: u64, envelope: Option<u128>, parameters: Parameters) {
+        *self = OutsideList {
+            mass: envelope.map_or(0, |_| parameters.mass),
             end,
             envelope: envelope.map_or([0; 2], |b| [b as u64, (b >> 64) as u64]),
         };
@@ -119,7 +119,7 @@ impl Outside {
     #[inline]
     pub(super) fn sample<R: Rng>(
         &self,
-        terms: Terms,
+        parameters: Parameters,
         rng: &mut R,
         most: u32,
         mut land: impl FnMut(&mut R) -> Option<u32>,
@@ -140,7 +140,7 @@ impl Outside {
             let batch = TRIES_PER_BATCH.min((most - made) as usize);
             let (mut count, mut inside) = (0, None);
             while inside.is_none() && count < batch {
-                let output = terms.propose(rng);
+                let output = parameters.propose(rng);
                 let x = rng.next_u64();
                 (tries[count], outputs[count]) = (Try { x, output }, output);
                 count += 1;
@@ -152,7 +152,7 @@ impl Outside {
             distances(&outputs[..count], &mut apart[..count]);
             for (tried, apart) in tries[..count].iter().zip(apart) {
                 made += 1;
-                if self.accepts(tried, apart, terms, rng) {
+                if self.accepts(tried, apart, parameters, rng) {
                     return (Some(tried.output), made);
                 }
             }
@@ -169,15 +169,15 @@ impl Outside {
         &self,
         tried: &Try,
         apart: f64,
-        terms: Terms,
+        parameters: Parameters,
         rng: &mut impl Rng,
     ) -> bool {
         let envelope = self.envelope();
-        let entry = terms.grid.entry(apart, tried.output);
+        let entry = parameters.grid.entry(apart, tried.output);
         if entry < self.end {
             return false;
         }
-        let weight = terms.factor(terms.grid.distance(entry));
+        let weight = parameters.factor(parameters.grid.distance(entry));
         // Whatever bits follow x, ⌊u·b⌋ lies between these two.
         if continued(tried.x, envelope, envelope - 1) < weight {
             return true;

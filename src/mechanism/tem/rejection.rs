@@ -16,8 +16,8 @@
 use rand::Rng;
 
 use super::neighborhoods::List;
-use super::outside::{Outside, Share};
-use super::terms::Terms;
+use super::outside::{ListShare, OutsideList};
+use super::parameters::Parameters;
 use crate::law::alias::AliasTable;
 use crate::law::base::shortened;
 use crate::law::{Law, weight};
@@ -36,7 +36,7 @@ pub(super) struct ListLaw {
     /// The common weight of the list's remaining outputs, and their sum.
     flat: u128,
     flat_sum: u128,
-    outside: Outside,
+    outside: OutsideList,
 }
 
 /// The index of a block's first output. A block shares an envelope, the weight of its nearest
@@ -54,40 +54,41 @@ fn first_of(block: usize) -> usize {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct ListTable {
-    pub(super) outside: Outside,
-    pub(super) share: Share,
+    pub(super) outside: OutsideList,
+    pub(super) share: ListShare,
     /// The alias table over the list's positions, and the outputs at these positions.
     table: AliasTable,
     outputs: Box<[u32]>,
 }
 
 /// The law of a list's outputs among themselves, by position.
-pub(super) fn whole(list: List, terms: Terms) -> Law {
+pub(super) fn whole(list: List, parameters: Parameters) -> Law {
     let mut law = Law::default();
-    weigh(list, terms, &mut law);
+    weigh(list, parameters, &mut law);
     law
 }
 
 /// Fills in the weights Q·F of a list's outputs.
-fn weigh(list: List, terms: Terms, law: &mut Law) {
-    let Terms { eta, grid, .. } = terms;
-    let cap = terms.cap();
+fn weigh(list: List, parameters: Parameters, law: &mut Law) {
+    let Parameters { eta, grid, .. } = parameters;
+    let cap = parameters.cap();
     law.fill_with(list.entries, |entry| eta * grid.distance(entry).min(cap));
-    if let Some(base) = terms.base {
+    if let Some(base) = parameters.base {
         law.change(|place, weight| {
-            shortened(weight, base.shift()) * terms.share(terms.output(list.entries[place]))
+            shortened(weight, base.shift())
+                * parameters.share(parameters.output(list.entries[place]))
         });
     }
 }
 
 impl ListLaw {
     /// Computes the law of a list.
-    pub(super) fn fill(&mut self, list: List, terms: Terms) {
-        let Terms { eta, grid, .. } = terms;
-        let cap = terms.cap();
+    pub(super) fn fill(&mut self, list: List, parameters: Parameters) {
+        let Parameters { eta, grid, .. } = parameters;
+        let cap = parameters.cap();
         let entries = list.entries;
-        let flat = terms.factor(cap);
-        match terms.base {
+        let flat = parameters.factor(cap);
+        match parameters.base {
             None => {
                 self.falling = entries.partition_point(|&entry| grid.distance(entry) < cap);
                 let heads = (0..)
@@ -110,28 +111,28 @@ impl ListLaw {
             // Compute each weight by itself: they are not in order.
             Some(_) => {
                 self.falling = entries.len();
-                weigh(list, terms, &mut self.envelopes);
+                weigh(list, parameters, &mut self.envelopes);
                 (self.flat, self.flat_sum) = (1, 0);
             }
         }
         let nearest_outside = grid.distance(list.end.saturating_sub(1));
         let envelope = match nearest_outside >= cap {
             true => flat,
-            false => terms.most_factor(nearest_outside),
+            false => parameters.most_factor(nearest_outside),
         };
-        let any_outside = entries.len() < terms.outputs as usize;
+        let any_outside = entries.len() < parameters.outputs as usize;
         self.outside
-            .fill(list.end, any_outside.then_some(envelope), terms);
+            .fill(list.end, any_outside.then_some(envelope), parameters);
     }
 
     /// Builds the table for many draws from the list it was filled with; leaves itself empty.
-    pub(super) fn table(&mut self, list: List, terms: Terms) -> ListTable {
-        let law = whole(list, terms);
+    pub(super) fn table(&mut self, list: List, parameters: Parameters) -> ListTable {
+        let law = whole(list, parameters);
         let inside = law.total();
         let total = inside + self.outside.sum();
-        let outputs = list.entries.iter().map(|&entry| terms.output(entry));
+        let outputs = list.entries.iter().map(|&entry| parameters.output(entry));
         ListTable {
-            share: Share::new(inside, total),
+            share: ListShare::new(inside, total),
             table: AliasTable::new(&law),
             outputs: outputs.collect(),
             outside: std::mem::take(&mut self.outside),
@@ -144,7 +145,7 @@ impl ListLaw {
     pub(super) fn sample(
         &self,
         list: List,
-        terms: Terms,
+        parameters: Parameters,
         rng: &mut impl Rng,
         most: u32,
         distances: &impl Fn(&[u32], &mut [f64]),
@@ -152,7 +153,7 @@ impl ListLaw {
         let falling = self.envelopes.total();
         let inside = falling + self.flat_sum;
         let total = inside + self.outside.sum();
-        let in_blocks = terms.base.is_none();
+        let in_blocks = parameters.base.is_none();
         let land = |rng: &mut _| {
             loop {
                 let u = uniform_below_u128(rng, total);
@@ -160,7 +161,7 @@ impl ListLaw {
                     let block = self.envelopes.find(u);
                     match in_blocks {
                         false => block as usize,
-                        true => match self.accepted_of(block, list, terms, rng) {
+                        true => match self.accepted_of(block, list, parameters, rng) {
                             Some(place) => place,
                             None => continue,
                         },
@@ -170,10 +171,10 @@ impl ListLaw {
                 } else {
                     return None;
                 };
-                return Some(terms.output(list.entries[place]));
+                return Some(parameters.output(list.entries[place]));
             }
         };
-        self.outside.sample(terms, rng, most, land, distances)
+        self.outside.sample(parameters, rng, most, land, distances)
     }
 
     /// Draws a position of a block, if it is accepted.
@@ -182,7 +183,7 @@ impl ListLaw {
         &self,
         block: u32,
         list: List,
-        terms: Terms,
+        parameters: Parameters,
         rng: &mut impl Rng,
     ) -> Option<usize> {
         let (first, end) = (first_of(block as usize), first_of(block as usize + 1));
@@ -192,7 +193,7 @@ impl ListLaw {
         }
         let place = first + uniform_below(rng, count) as usize;
         let envelope = self.envelopes.weight(block) / u128::from(count);
-        let weight = weight(terms.eta * terms.grid.distance(list.entries[place]));
+        let weight = weight(parameters.eta * parameters.grid.distance(list.entries[place]));
         (uniform_below_u128(rng, envelope) < weight).then_some(place)
     }
 }
@@ -214,7 +215,7 @@ impl ListTable {
     pub(super) fn sample(
         &self,
         list: impl Fn() -> Law,
-        terms: Terms,
+        parameters: Parameters,
         rng: &mut impl Rng,
         (mut left, most): (usize, u32),
         distances: &impl Fn(&[u32], &mut [f64]),
@@ -226,8 +227,8 @@ impl ListTable {
             // A draw takes at most 2⁶⁴/share tries, and rarely more than a third of them.
             let each = (u64::MAX / share.first.max(1)).min(48) as usize / 3;
             return match left.saturating_mul(each) <= 8 {
-                true => self.sample_many::<8, _>(list, terms, rng, counts, distances, drawn),
-                false => self.sample_many::<16, _>(list, terms, rng, counts, distances, drawn),
+                true => self.sample_many::<8, _>(list, parameters, rng, counts, distances, drawn),
+                false => self.sample_many::<16, _>(list, parameters, rng, counts, distances, drawn),
             };
         }
         let mut tries = 0;
@@ -238,7 +239,7 @@ impl ListTable {
             };
             let (y, made) = self
                 .outside
-                .sample(terms, rng, most - tries, land, distances);
+                .sample(parameters, rng, most - tries, land, distances);
             tries += made;
             if let Some(y) = y {
                 drawn(y);
@@ -296,9 +297,9 @@ mod tests {
                 distances.iter().zip(0..).map(|(&d, id)| grid.entry(d, id)).collect();
             entries.sort_unstable();
             let list = List { entries: &entries[..k], end: entries[k - 1] + 1 };
-            let terms = Terms { eta, gamma, grid, cover: None, base: None, mass: words as u64, outputs: words as u32 };
+            let parameters = Parameters { eta, gamma, grid, cover: None, base: None, mass: words as u64, outputs: words as u32 };
             let mut law = ListLaw::default();
-            law.fill(list, terms);
+            law.fill(list, parameters);
             let of = |entry: u64| weight(eta * grid.distance(entry).min(gamma));
             let envelope = law.outside.envelope();
             for &entry in &entries[k..] {
@@ -317,7 +318,7 @@ mod tests {
             let outside = law.outside.sum();
             prop_assert_eq!(outside, envelope * words as u128 * u128::from(k < words));
             let inside: u128 = entries[..k].iter().map(|&entry| of(entry)).sum();
-            let table = law.table(list, terms);
+            let table = law.table(list, parameters);
             prop_assert_eq!(table.share.sums(), (inside, inside + outside));
         }
     }
@@ -357,7 +358,7 @@ mod tests {
                 entries: &entries[..k],
                 end: entries[k - 1] + 1,
             };
-            let terms = Terms {
+            let parameters = Parameters {
                 eta,
 
                 gamma,
@@ -380,9 +381,9 @@ mod tests {
                 expected[grid.id(entry) as usize] = p;
             }
             let mut law = ListLaw::default();
-            law.fill(list, terms);
+            law.fill(list, parameters);
             for indexed in [false, true] {
-                let table = indexed.then(|| law.table(list, terms));
+                let table = indexed.then(|| law.table(list, parameters));
                 for most in [1, 3, 1000] {
                     let draws = 60_000u32;
                     let mut counts = vec![0u32; words];
@@ -390,17 +391,19 @@ mod tests {
                     let mut missing = draws as usize;
                     let mut count = |y: u32| counts[y as usize] += 1;
                     while missing > 0 {
-                        let again = || whole(list, terms);
+                        let again = || whole(list, parameters);
                         // Draw one at a time, or several.
                         let wanted = if most == 3 { 1 } else { missing.min(7) };
                         let (left, tries) = match &table {
                             Some(table) => {
                                 let counts = (wanted, most);
-                                table.sample(again, terms, &mut rng, counts, &distances, &mut count)
+                                table.sample(
+                                    again, parameters, &mut rng, counts, &distances, &mut count,
+                                )
                             }
                             None => {
                                 let (y, tries) =
-                                    law.sample(list, terms, &mut rng, most, &distances);
+                                    law.sample(list, parameters, &mut rng, most, &distances);
                                 y.into_iter().for_each(&mut count);
                                 (wanted - usize::from(y.is_some()), tries)
                             }

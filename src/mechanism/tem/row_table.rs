@@ -96,7 +96,9 @@ impl RowLaw<'_> {
     fn outweigh_some<const SOME: usize>(&self, asked: &[Asked]) -> u64 {
         let grid = self.tem.grid();
         // The rounding is not the grid's where there is none.
-        let terms = self.tem.terms(self.cover, self.tem.neighborhoods.grid());
+        let parameters = self
+            .tem
+            .parameters(self.cover, self.tem.neighborhoods.grid());
         let (mut outputs, mut apart) = ([0; SOME], [0.0; SOME]);
         let outputs = &mut outputs[..asked.len()];
         for (each, output) in asked.iter().zip(&mut *outputs) {
@@ -108,7 +110,7 @@ impl RowLaw<'_> {
         let mut enough = 0;
         for (i, (each, &mut apart)) in asked.iter().zip(apart).enumerate() {
             let apart = grid.map_or(apart, |grid| grid.round(apart));
-            let weight = terms.share(each.output) * terms.factor(apart);
+            let weight = parameters.share(each.output) * parameters.factor(apart);
             // At most 2¹²⁷.
             enough |= u64::from(weight * u128::from(each.times) > each.number) << i;
         }

@@ -6,9 +6,9 @@
 
 use rand::Rng;
 
-use super::outside::{Share, Try};
+use super::outside::{ListShare, Try};
+use super::parameters::Parameters;
 use super::rejection::ListTable;
-use super::terms::Terms;
 use crate::law::Law;
 use crate::support::simd::vectorised;
 
@@ -52,16 +52,16 @@ impl<const N: usize> Tries<N> {
     /// Handles rare cases: 64 bits do not decide whether a try is inside, or 32 bits would not be
     /// uniform. With a base measure, it draws the outputs.
     #[inline]
-    fn finish(&mut self, share: &Share, terms: Terms, rng: &mut impl Rng) {
+    fn finish(&mut self, share: &ListShare, parameters: Parameters, rng: &mut impl Rng) {
         for i in 0..N {
             if self.land[i] == share.first {
                 self.inside |= u64::from(share.continues(rng)) << i;
             }
-            let count = terms.outputs;
-            if terms.base.is_some()
+            let count = parameters.outputs;
+            if parameters.base.is_some()
                 || (self.low[i] < count && self.low[i] < count.wrapping_neg() % count)
             {
-                self.outputs[i] = terms.propose(rng);
+                self.outputs[i] = parameters.propose(rng);
             }
         }
     }
@@ -110,7 +110,7 @@ impl ListTable {
     pub(super) fn sample_many<const N: usize, R: Rng>(
         &self,
         list: impl Fn() -> Law,
-        terms: Terms,
+        parameters: Parameters,
         rng: &mut R,
         (mut left, most): (usize, u32),
         distances: &impl Fn(&[u32], &mut [f64]),
@@ -120,8 +120,8 @@ impl ListTable {
         let mut made = 0;
         while left > 0 && made < most {
             let mut tries = Tries::<N>::new(rng);
-            fall(&mut tries, share.first, terms.outputs);
-            tries.finish(share, terms, rng);
+            fall(&mut tries, share.first, parameters.outputs);
+            tries.finish(share, parameters, rng);
             for i in bits(tries.inside) {
                 self.prefetch_at(tries.x[i]);
             }
@@ -145,7 +145,7 @@ impl ListTable {
                         x: tries.x[i],
                         output: tries.outputs[i],
                     };
-                    if !outside.accepts(&tried, exact[i], terms, rng) {
+                    if !outside.accepts(&tried, exact[i], parameters, rng) {
                         continue;
                     }
                     drawn(tried.output);

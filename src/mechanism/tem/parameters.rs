@@ -11,7 +11,7 @@ use crate::support::random::uniform_below;
 /// The parameters of a law: η = ε/2, 1/η, γ, the grid, the cover, the base measure, and the number
 /// of outputs (the words, without a cover).
 #[derive(Clone, Copy)]
-pub(super) struct Terms<'a> {
+pub(super) struct Parameters<'a> {
     pub(super) eta: f64,
     pub(super) gamma: f64,
     pub(super) grid: Grid,
@@ -27,7 +27,7 @@ pub(super) fn floor_exponent(shift: u32) -> f64 {
     FLOOR_EXPONENT - f64::from(shift) * std::f64::consts::LN_2
 }
 
-impl Terms<'_> {
+impl Parameters<'_> {
     fn shift(&self) -> u32 {
         self.base.map_or(0, BaseMeasure::shift)
     }
