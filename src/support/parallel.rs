@@ -187,7 +187,7 @@ pub(crate) fn install<R: Send>(
     let mut work = Some(work);
     let mut result = None;
     in_pool(&mut || result = work.take().map(|work| work()))?;
-    Ok(result.expect("the pool ran the work"))
+    result.ok_or(Error::Interrupted)
 }
 
 /// Without the type of the work, so that rayon's way into the pool is compiled once.
