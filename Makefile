@@ -19,12 +19,12 @@ help: ## lists the targets
 
 ##@ Work on it
 .PHONY: run
-run: $(STAMP) ## sets everything up and privatises a sentence
+run: $(STAMP) ## builds, installs and privatises a sentence
 	@echo "I would like to book a table for two at the restaurant near the station." \
 		| $(BIN)/fastdx privatize
 
 .PHONY: quick
-quick: $(STAMP) ## builds and installs, for `.venv/bin/python -m pytest FILE`
+quick: $(STAMP) $(VENV)/.made ## builds and installs, for `.venv/bin/python -m pytest FILE`
 
 .PHONY: fix
 fix: $(VENV)/.made ## formats everything, and mends what ruff can mend
@@ -36,14 +36,19 @@ fix: $(VENV)/.made ## formats everything, and mends what ruff can mend
 hooks: $(VENV)/.made ## installs the checks that git runs before a commit and before a push
 	$(BIN)/pre-commit install --hook-type pre-commit --hook-type pre-push
 
-$(VENV)/.made: requirements-dev.txt
+# What a build needs; `make run` waits for nothing else.
+$(VENV)/.bare: requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) $$(grep -E '^(maturin|numpy)==' requirements-dev.txt)
+	@touch $@
+
+$(VENV)/.made: $(VENV)/.bare
 	$(PIP) -r requirements-dev.txt
 	@touch $@
 
 # An editable installation by the profile `quick` of Cargo.toml: it is built in less than half the time, and is slower.
 # Workflows test the wheels that are released.
-$(STAMP): $(VENV)/.made $(RUST_SOURCES) pyproject.toml
+$(STAMP): $(VENV)/.bare $(RUST_SOURCES) pyproject.toml
 	@rm -f $(RELEASED)
 	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile quick --locked --quiet
 	@touch $@
@@ -58,7 +63,7 @@ $(RELEASED): $(VENV)/.made $(RUST_SOURCES) pyproject.toml
 test: ## sets everything up and passes every test
 	@# The two builds share nothing but crates that are fetched, and each leaves a core idle at times. Cargo cannot
 	@# use make's job server here, so its recipes do not see MAKEFLAGS.
-	$(MAKE) --jobs=2 --output-sync=target test-rust $(STAMP)
+	$(MAKE) --jobs=2 --output-sync=target test-rust $(VENV)/.made $(STAMP)
 	$(MAKE) test-python
 
 # The same cases each time, so that a run that passed passes again. New ones:
@@ -76,11 +81,11 @@ test-rust: ## tests of the core and of the service
 COMPILED := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath target/pycache) OPENBLAS_NUM_THREADS=1
 
 .PHONY: test-python
-test-python: $(STAMP) ## tests of the package, the documents and the tools
+test-python: $(STAMP) $(VENV)/.made ## tests of the package, the documents and the tools
 	$(COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal
 
 .PHONY: test-service
-test-service: $(STAMP) ## builds and tests the service alone; its page where there is a Chromium
+test-service: $(STAMP) $(VENV)/.made ## builds and tests the service alone; its page where there is a Chromium
 	cargo test $(SERVICE)
 	$(COMPILED) $(BIN)/python -m pytest tests/python/service
 
@@ -98,7 +103,7 @@ fetch-engines: $(VENV)/.made ## fetches what test-engines needs, and installs no
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w $(ENGINES) -r $(ENGINES)/requirements.txt
 
 .PHONY: test-bounds
-test-bounds: $(STAMP) ## the tests of ε·d bounds and certificates, on new vocabularies with 20 times the draws
+test-bounds: $(STAMP) $(VENV)/.made ## the tests of ε·d bounds and certificates, on new vocabularies with 20 times the draws
 	HYPOTHESIS_PROFILE=explore FASTDX_TEST_FACTOR=20 $(BIN)/python -m pytest tests/python/lab/test_audit.py tests/python/mechanisms/test_registry.py
 
 .PHONY: fuzz
