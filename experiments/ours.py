@@ -334,7 +334,7 @@ def equal_bits(run: Run) -> Table:
     names = run.of([*NAMES, HYPERBOLIC], ["tem", "tem-balanced:40", "laplace", HYPERBOLIC])
     table = _table(
         run, f"Ours: all mechanisms where a release tells {bits:g} bits of a word",
-        partial(_at_bits, bits=bits, draws=run.of(ESTIMATED, 1000)), bits, names,
+        partial(_at_bits, bits=bits, draws=run.of(ESTIMATED, 300)), bits, names,
     )  # fmt: skip
     table.notes += [
         *_notes(run, _sizes(run)),

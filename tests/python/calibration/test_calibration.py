@@ -217,7 +217,7 @@ def test_several_epsilons_at_once_are_those_of_each(kind: str) -> None:
 
 
 def test_sweep_and_match() -> None:
-    e = normal(300, 8, 1)
+    e = normal(100, 8, 1)
     tem = Tem(e, 2.0)
     table = calibration.sweep(tem, [1.0, 2.0, 4.0])
     assert (np.diff(table["mean_N_w"]) > 0).all() and (np.diff(table["mean_support"]) < 0).all()

@@ -112,7 +112,8 @@ def test_the_default_vocabularies_give_telling_pairs() -> None:
         found = record.pairs(m.guarantee)
         assert len({(pair.first, pair.second) for pair in found}) == 3
         assert [pair.bound for pair in found] == sorted(pair.bound for pair in found)
-        check(m.describe("reviewer"), m.guarantee)
+        if m.has_law or kind.default_space != "english":  # else it is drawn what comes back
+            check(m.describe("reviewer"), m.guarantee)
 
 
 def test_pairs_are_of_words_that_may_be_shown_and_are_protected() -> None:

@@ -65,6 +65,9 @@ class Planted(data.Sample):
     def mails(self, size: str, part: str) -> data.Labelled:
         return labelled(160, 8, len(part) + 20)
 
+    def glove(self) -> Embedding:
+        return E
+
     def minilm(self, dim: int, words: int = 40_000) -> Embedding:
         return E
 

@@ -114,7 +114,7 @@ def test_the_network_knows_what_stands_around_a_word() -> None:
     for name, m in (("twins", Tem(twins, 60.0, gamma=10.0, seed=1)),
                     ("leak", LEAK), ("noise", UNIFORM)):  # fmt: skip
         model, inputs = NgramPrior.train(m.space, public), LikelyInputs.of(m)
-        context = ContextModel(m, public, inputs, model, seed=1)
+        context = ContextModel(m, public, inputs, model, epochs=6, seed=1)
         named[name] = sentence_attack(m, attacked, model, inputs=inputs, context=context)
     assert named["leak"].context.mean == 1.0
     assert named["twins"].alone.mean < 0.6 and named["twins"].context.mean > 0.9

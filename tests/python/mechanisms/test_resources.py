@@ -37,9 +37,9 @@ def test_no_more_is_kept_than_allowed(limit: int) -> None:
 
 @pytest.mark.parametrize("cover", [None, 20])
 def test_the_law_does_not_depend_on_what_is_kept(cover: int | None) -> None:
-    ids = np.concatenate([np.full(4000, 7), np.arange(3000)])
+    ids = np.concatenate([np.full(500, 7), np.arange(3000)])
     seeded = [Tem(SPACE, 3.0, cover=cover, cache_bytes=b, seed=4) for b in (0, 400_000, 10**9)]
-    drawn = [np.concatenate([m.privatize_ids(ids) for _ in range(3)]) for m in seeded]
+    drawn = [np.concatenate([m.privatize_ids(ids) for _ in range(2)]) for m in seeded]
     assert (drawn[0] == drawn[1]).all() and (drawn[0] == drawn[2]).all()
     # And without a seed: 600,000 draws of one word against its law.
     for limit in (0, 10**9):
@@ -204,13 +204,13 @@ def test_no_file_takes_more_memory_than_a_record_may(tmp_path: Path, case: str) 
 @pytest.mark.parametrize("kind", ["jsonl", "json", "csv"])
 def test_a_larger_record_can_be_allowed(tmp_path: Path, kind: str) -> None:
     path, out = tmp_path / f"in.{kind}", tmp_path / "out"
-    text = "coffee-tea " * 1_600_000
+    text = ("coffee-tea" + " " * 30) * 440_000
     lines = {"csv": f't\n"{text}"\n', "json": f'[{{"t":"{text}"}}]', "jsonl": f'{{"t":"{text}"}}\n'}
     path.write_text(lines[kind])
     args = ("privatize", path, "--column", "t", "--epsilon", "3", "-q", "-o", out)
     assert "more than 16777216 " in peak(MAIN, *args)[1] and not out.exists()
     assert peak(MAIN, *args, "--max-record", "32")[1] == ""
-    assert out.read_text().count("-") == 1_600_000
+    assert out.read_text().count("-") == 440_000
 
 
 @pytest.mark.parametrize("size", ["0", "1025", "1.5", "-1", "much"])

@@ -139,7 +139,7 @@ class ContextModel:
     >>> e = Embedding(["hot", "cold", "fire", "ice"], [[0.0], [1.0], [2.0], [3.0]])
     >>> public, m = ["hot fire", "cold ice"] * 200, Tem(e, 1.0, seed=1)
     >>> inputs, model = LikelyInputs.of(m), NgramPrior.train(e, public)
-    >>> context = ContextModel(m, public, inputs, model)
+    >>> context = ContextModel(m, public, inputs, model, epochs=5)
     >>> found = sentence_attack(m, public[:200], model, context=context)
     >>> found.context.mean > found.alone.mean
     True
