@@ -44,14 +44,16 @@ fn one_seed_one_graph_for_every_metric() {
 
 #[test]
 fn one_seed_one_graph_at_any_number_of_threads() {
-    let e = embedding(800, 8, 1.0, Metric::Euclidean, 4);
+    let e = embedding(300, 20, 0.1, Metric::Euclidean, 2);
     let built = |threads| {
         let pool = fastdx::support::parallel::pool_of(threads).unwrap();
-        pool.install(|| near(&graph(&e, 8, 5)))
+        pool.install(|| near(&graph(&e, 6, 5)))
     };
     let one = built(1);
     assert_eq!(one, built(2));
     assert_eq!(one, built(5));
+    // Another graph is told apart.
+    assert_ne!(one, near(&graph(&e, 6, 6)));
 }
 
 #[test]

@@ -79,9 +79,11 @@ fn without_epsilon_the_recommended_policy_is_taken() {
     ] {
         let service = Running::start(flags);
         for name in names {
-            let card = service.get(&format!("/v1/policies/{name}/channel"));
-            holds(card.text(), "ε = 2.6 per unit");
-            assert_eq!(card.json()["spec"]["language"], "rank");
+            let of = |path: String| service.get(&path);
+            let promise = of(format!("/v1/guarantee/{name}"));
+            holds(promise.text(), "ε = 2.6 per unit");
+            let card = of(format!("/v1/policies/{name}/channel")).json();
+            assert_eq!(card["spec"]["language"], "rank");
         }
     }
 }
