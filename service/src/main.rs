@@ -366,3 +366,19 @@ async fn reload(flags: &Flags, service: &Arc<Service>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is accepted is tested on fewer words: the bits of all built-in words take seconds.
+    #[test]
+    fn only_the_flag_accepts_words_that_come_back_unchanged() {
+        for (more, allowed) in [(&[][..], false), (&["--allow-unchanged"], true)] {
+            let given = [&["fastdx-serve", "--epsilon", "12"], more].concat();
+            let config = read(&Flags::try_parse_from(given).unwrap()).unwrap();
+            let mut policies = config.policies.values();
+            assert!(policies.all(|policy| policy.allow_unchanged == allowed));
+        }
+    }
+}

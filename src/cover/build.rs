@@ -535,14 +535,16 @@ mod tests {
                 let cover = Cover::balanced(&e, k, &balance, &build, &Control::new());
                 let cover = cover.expect("a cover");
                 let scale = weight * median_neighbor(&e, Grid::of(&e));
+                let each = all.iter().copied();
+                let allowed: Vec<u32> = each.filter(|y| !exclude.contains(y)).collect();
                 for (w, row) in all.iter().zip(rows.chunks_exact(WORDS)) {
                     let logs = &balance.log2_frequencies;
-                    let score = |y: u32| {
-                        let factor = (logs[*w as usize] - logs[y as usize]).abs();
-                        row[y as usize] + scale * factor
-                    };
-                    let mut outputs: Vec<u32> = all.clone();
-                    outputs.retain(|y| !exclude.contains(y));
+                    let factor = |log: f64| (logs[*w as usize] - log).abs();
+                    let each = row.iter().zip(logs);
+                    let scores = each.map(|(d, &log)| d + scale * factor(log));
+                    let scores: Vec<f64> = scores.collect();
+                    let score = |y: u32| scores[y as usize];
+                    let mut outputs: Vec<u32> = allowed.clone();
                     outputs.sort_by(|&a, &b| score(a).total_cmp(&score(b)).then(a.cmp(&b)));
                     outputs.truncate(k);
                     outputs.sort_unstable();

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::common::{embedding, tem};
 use fastdx::mechanism::tem::Truncation;
@@ -103,7 +103,8 @@ proptest! {
     ) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("e.fdx");
-        let mut bytes = files(30, 4)[kind].clone();
+        static FILES: LazyLock<[Vec<u8>; 3]> = LazyLock::new(|| files(30, 4));
+        let mut bytes = FILES[kind].clone();
         for (at, value) in changes {
             let at = at.index(bytes.len());
             bytes[at] = value;

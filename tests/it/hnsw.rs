@@ -1,6 +1,6 @@
 //! Approximate search by hnsw_rs: built deterministically, every word found, measured.
 
-use crate::common::{assert_law, counts, embedding, from_vectors};
+use crate::common::{embedding, from_vectors};
 use fastdx::distance::search::{HnswParameters, Search};
 use fastdx::mechanism::hyperbolic_laplace::NoiseSampler;
 use fastdx::mechanism::quality;
@@ -34,24 +34,26 @@ fn laplace(e: &Embedding, epsilon: f64, seed: u64) -> MultivariateLaplace {
 #[test]
 fn one_seed_one_graph_for_every_metric() {
     for metric in Metric::ALL {
-        let e = embedding(1200, 20, 0.1, metric, 2);
+        let e = embedding(300, 20, 0.1, metric, 2);
         let (a, b, c) = (graph(&e, 6, 1), graph(&e, 6, 1), graph(&e, 6, 2));
         assert_eq!(near(&a), near(&b), "{metric}");
         assert_ne!(near(&a), near(&c), "{metric}");
-        assert!(a.hnsw().unwrap().unreachable().len() < 120, "{metric}");
+        assert!(a.hnsw().unwrap().unreachable().len() < 30, "{metric}");
     }
 }
 
 #[test]
 fn one_seed_one_graph_at_any_number_of_threads() {
-    let e = embedding(3000, 8, 1.0, Metric::Euclidean, 4);
+    let e = embedding(300, 20, 0.1, Metric::Euclidean, 2);
     let built = |threads| {
         let pool = fastdx::support::parallel::pool_of(threads).unwrap();
-        pool.install(|| near(&graph(&e, 8, 5)))
+        pool.install(|| near(&graph(&e, 6, 5)))
     };
     let one = built(1);
     assert_eq!(one, built(2));
     assert_eq!(one, built(5));
+    // Another graph is told apart.
+    assert_ne!(one, near(&graph(&e, 6, 6)));
 }
 
 #[test]
@@ -91,11 +93,11 @@ fn words_without_a_link_are_found_too() {
 
 #[test]
 fn with_enough_candidates_the_law_is_the_exact_one() {
-    let e = graph(&embedding(300, 3, 1.0, Metric::Euclidean, 3), 12, 0);
+    let e = graph(&embedding(100, 3, 1.0, Metric::Euclidean, 3), 12, 0);
     let exact = laplace(&e, 4.0, 5);
-    let approximate = exact.clone().with_search(Search::Hnsw { ef: 300 }).unwrap();
+    let approximate = exact.clone().with_search(Search::Hnsw { ef: 100 }).unwrap();
     // The same seed gives the same noise, and so the same words.
-    let draws = 20_000;
+    let draws = 10_000;
     assert_eq!(
         exact.sample("w7", draws).unwrap(),
         approximate.sample("w7", draws).unwrap()
@@ -103,7 +105,7 @@ fn with_enough_candidates_the_law_is_the_exact_one() {
     let quality = quality::measure(
         &exact,
         e.hnsw().unwrap(),
-        300,
+        100,
         &[1, 2, 3],
         500,
         &Control::new(),
@@ -112,23 +114,15 @@ fn with_enough_candidates_the_law_is_the_exact_one() {
     assert_eq!((quality.recall, quality.total_variation), (1.0, 0.0));
     assert_eq!(quality.distance_ratio, 1.0);
     assert!(quality.warning().is_none());
-    let law: Vec<f64> = counts(&exact.sample("w7", 2_000_000).unwrap(), 300)
-        .iter()
-        .map(|&c| c as f64 / 2e6)
-        .collect();
-    // Compared with another seed's draws; the expected counts are estimates, hence the wide cells.
-    let other = laplace(&e, 4.0, 6).with_search(Search::Hnsw { ef: 300 });
-    let drawn = counts(&other.unwrap().sample("w7", 20_000).unwrap(), 300);
-    assert_law(&drawn, &law, "HNSW, all candidates");
 }
 
 #[test]
 fn a_graph_finds_the_nearest_words_of_points_between_them() {
-    let e = graph(&embedding(4000, 8, 1.0, Metric::Euclidean, 3), 16, 0);
+    let e = graph(&embedding(1500, 8, 1.0, Metric::Euclidean, 3), 16, 0);
     let mechanism = laplace(&e, 20.0, 5);
-    let ids: Vec<u32> = (0..40).map(|i| i * 100).collect();
+    let ids: Vec<u32> = (0..40).map(|i| i * 37).collect();
     let hnsw = e.hnsw().unwrap();
-    let measured = |ef| quality::measure(&mechanism, hnsw, ef, &ids, 100, &Control::new()).unwrap();
+    let measured = |ef| quality::measure(&mechanism, hnsw, ef, &ids, 50, &Control::new()).unwrap();
     let (few, many) = (measured(20), measured(200));
     assert!(few.recall > 0.8, "{few:?}");
     assert!(many.recall > 0.99 && many.recall >= few.recall, "{many:?}");
@@ -165,12 +159,12 @@ fn points_beyond_single_precision_and_beyond_the_ball_are_answered() {
 #[test]
 fn a_poor_search_is_found_out() {
     // Noisy points in 40 dimensions, far from every word, and a graph with two links per word.
-    let e = graph(&embedding(3000, 40, 1.0, Metric::Euclidean, 3), 2, 0);
+    let e = graph(&embedding(1000, 40, 1.0, Metric::Euclidean, 3), 2, 0);
     let mechanism = laplace(&e, 1.0, 5);
     let ids: Vec<u32> = (0..20).collect();
     let hnsw = e.hnsw().unwrap();
-    let measure = |ef| quality::measure(&mechanism, hnsw, ef, &ids, 300, &Control::new()).unwrap();
-    let (poor, better) = (measure(1), measure(1000));
+    let measure = |ef| quality::measure(&mechanism, hnsw, ef, &ids, 100, &Control::new()).unwrap();
+    let (poor, better) = (measure(1), measure(300));
     assert!(poor.recall < 0.7 && poor.total_variation > 0.2, "{poor:?}");
     assert!(poor.distance_ratio > 1.0 && poor.warning().unwrap().contains("distorts"));
     assert!(better.recall > poor.recall && better.total_variation < poor.total_variation);
@@ -180,7 +174,7 @@ fn a_poor_search_is_found_out() {
 #[test]
 fn tiny_and_huge_vectors_are_told_apart() {
     for scale in [1e-24f32, 1e20] {
-        let e = graph(&embedding(1000, 6, scale, Metric::Euclidean, 3), 8, 0);
+        let e = graph(&embedding(400, 6, scale, Metric::Euclidean, 3), 8, 0);
         let mechanism = laplace(&e, 20.0 / f64::from(scale), 5);
         let hnsw = e.hnsw().unwrap();
         let ids: Vec<u32> = (0..20).collect();

@@ -224,11 +224,17 @@ fn drawn(m: &dyn Mechanism, draws: usize) -> Vec<Vec<u64>> {
 
 #[test]
 fn the_bound_holds_with_exact_confidence_intervals_and_liars_are_convicted() {
-    let (epsilon, draws, few) = (2.0, 2_000_000, 200_000);
-    for (dim, (at, make)) in [1, 2, 5]
-        .into_iter()
-        .flat_map(|dim| BOUNDED.into_iter().enumerate().map(move |m| (dim, m)))
-    {
+    let (epsilon, many, few) = (2.0, 2_000_000, 200_000);
+    // Tem sees distances alone, so that one dimension is enough for it. On a line the loss of noise
+    // reaches ε, so that many draws show most there.
+    for (dim, at, draws) in [
+        (2, 0, few),
+        (2, 1, many),
+        (1, 2, many),
+        (2, 2, few),
+        (5, 2, few),
+    ] {
+        let make = BOUNDED[at];
         let e = embedding(4, dim, 0.5, Metric::Euclidean, 20 + dim as u64);
         let claim = make(&e, epsilon, Randomness::new(None));
         let seeded = |epsilon| make(&e, epsilon, Randomness::known_keys(21 + at as u64));

@@ -117,6 +117,8 @@ fn the_law_does_not_depend_on_the_lists() {
     // 3,000 words: lists of 5 and 256 leave most of the mass in the tail at small ε.
     let e = embedding(3000, 3, 1.0, Metric::Euclidean, 5);
     let control = Control::new();
+    let listed =
+        [1, 5, 300, 3000].map(|k| (k, Arc::new(e.build_lists(k, MEMORY, &control).unwrap())));
     for (i, &(epsilon, truncation)) in [
         (0.01, Truncation::Gamma(f64::INFINITY)),
         (3.0, Truncation::Beta(1e-3)),
@@ -128,9 +130,8 @@ fn the_law_does_not_depend_on_the_lists() {
     .iter()
     .enumerate()
     {
-        for k in [1, 5, 300, 3000] {
-            let listed = e.build_lists(k, MEMORY, &control).unwrap();
-            let tem = tem(Arc::new(listed), epsilon, truncation, (10 * i + k) as u64);
+        for (k, listed) in &listed {
+            let tem = tem(listed.clone(), epsilon, truncation, (10 * i + k) as u64);
             let what = format!("ε={epsilon}, {truncation:?}, k={k}");
             assert_drawn(
                 &tem.sample("w17", 300_000).unwrap(),

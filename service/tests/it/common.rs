@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
-use fastdx::{Embedding, Vocabulary};
+use fastdx::Embedding;
 
 /// A running service; killed when it is dropped.
 pub struct Running {
@@ -62,15 +62,20 @@ pub fn ended(flags: &[&str]) -> (ExitStatus, String, String) {
 }
 
 impl Running {
+    /// Starts the service with one policy, named `default`, at ε = 3 on the [few](FEW) words.
     pub fn english(more: &[&str]) -> Self {
-        Self::start(&[&["--epsilon", "3"], more].concat())
+        Self::with("[policies.default]\nepsilon = 3.0\n", more)
     }
 
-    /// Starts the service with a file of policies.
+    /// Starts the service with a file of policies on the [few](FEW) words.
     pub fn configured(text: &str) -> Self {
+        Self::with(text, &[])
+    }
+
+    fn with(text: &str, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let file = write(&folder.path().join("policies.toml"), text);
-        let mut service = Self::start(&["--config", &file]);
+        let file = few(&folder.path().join("policies.toml"), text);
+        let mut service = Self::start(&[&["--config", &file], more].concat());
         service.folder = Some(folder);
         service
     }
@@ -78,7 +83,7 @@ impl Running {
     /// Writes another file of policies in the place of the first, and has it read.
     pub fn configure(&self, text: &str) {
         let folder = self.folder.as_ref().unwrap();
-        write(&folder.path().join("policies.toml"), text);
+        few(&folder.path().join("policies.toml"), text);
         self.signal(libc::SIGHUP);
     }
 
@@ -291,15 +296,17 @@ pub fn write(path: &Path, text: &str) -> String {
     path.to_str().expect("UTF-8").to_owned()
 }
 
-/// Writes the first 2,000 built-in words, of which everything is computed at once; returns the line
-/// of a policy that takes them.
-pub fn few_words(folder: &Path) -> String {
-    let english = Embedding::default_english().unwrap();
-    let count = 2000;
-    let words: Vec<&str> = (0..count).map(|id| english.vocabulary().word(id)).collect();
-    let vectors = &english.vectors()[..count as usize * english.dim()];
-    let words = Vocabulary::new(&words).unwrap();
-    let few = Embedding::new(words, vectors.to_vec(), english.dim(), english.metric()).unwrap();
-    few.save(&folder.join("few.fdx")).unwrap();
-    "index = \"few.fdx\"".to_owned()
+/// The first 2,000 built-in words, of which everything is computed at once.
+pub static FEW: LazyLock<Arc<Embedding>> = LazyLock::new(|| {
+    let few = Embedding::default_english().unwrap().first(2000).unwrap();
+    few.save(Path::new(FEW_FILE)).unwrap();
+    few.into()
+});
+const FEW_FILE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/few.fdx");
+
+/// Writes a file of policies, each of which takes the [few](FEW) words.
+pub fn few(path: &Path, text: &str) -> String {
+    LazyLock::force(&FEW);
+    let index = format!("\nindex = {FEW_FILE:?}\nepsilon");
+    write(path, &text.replace("\nepsilon", &index))
 }

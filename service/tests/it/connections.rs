@@ -9,7 +9,7 @@ use super::common::{self, Got, Running, ended, holds, posted, read, wait, write}
 
 #[test]
 fn too_many_at_once_and_too_slow() {
-    let flags = "--max-requests 1 --body-time 4 --head-time 1";
+    let flags = "--max-requests 1 --body-time 2 --head-time 1";
     let service = Running::english(&flags.split(' ').collect::<Vec<_>>());
     let body = br#"{"text": "hot tea"}"#;
     let request = posted("/v1/privatize", "", body);
@@ -214,7 +214,7 @@ fn tls() {
 
 #[test]
 fn a_client_that_reads_nothing_loses_its_connection() {
-    let service = Running::english(&["--idle-time", "2"]);
+    let service = Running::english(&["--idle-time", "1"]);
     let text = format!(r#"{{"text": "{}"}}"#, "tea ".repeat(10_000));
     let whole = posted("/v1/privatize", "", text.as_bytes());
     let begin = b"POST /v1/privatize HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-ndjson\r\n\
@@ -237,7 +237,7 @@ fn a_client_that_reads_nothing_loses_its_connection() {
 
 #[test]
 fn a_stream_that_drips_ends() {
-    let service = Running::english(&["--body-time", "2"]);
+    let service = Running::english(&["--body-time", "1"]);
     let mut stream = service.connect();
     stream
         .write_all(
@@ -251,7 +251,7 @@ fn a_stream_that_drips_ends() {
     // Each line arrives in time.
     while stream.write_all(b"6\r\n\"tea\"\n\r\n").is_ok() && !got.is_finished() {
         assert!(start.elapsed() < Duration::from_secs(30));
-        std::thread::sleep(Duration::from_millis(500));
+        std::thread::sleep(Duration::from_millis(250));
     }
     let got = got.join().unwrap();
     assert!(!got.whole && got.lines().len() > 2);
@@ -261,7 +261,7 @@ fn a_stream_that_drips_ends() {
 
 #[test]
 fn clients_without_keys_have_a_space_each() {
-    let service = Running::start(&["--epsilon", "3", "--listen", "127.0.0.1:0"]);
+    let service = Running::english(&[]);
     let body = format!(r#"{{"text": "{}"}}"#, "tea ".repeat(20));
     let header = "idempotency-key: 0123456789abcdef\r\n";
     let request = posted("/v1/privatize", header, body.as_bytes());
@@ -284,7 +284,7 @@ fn clients_without_keys_have_a_space_each() {
     };
     let (first, again) = (from("127.0.0.1"), from("127.0.0.1"));
     let other = from("127.0.0.2");
-    // 20 words of 20,000: two draws are equal by chance with a negligible probability.
+    // 20 words: two draws are equal by chance with a negligible probability.
     assert!(first.status == 200 && first.body == again.body);
     assert!(other.status == 200 && other.body != first.body);
     // A key that others could guess, or two keys.

@@ -159,7 +159,7 @@ fn one_draw_and_one_charge_for_a_request_that_comes_again() {
             .map(|thread| thread.join().unwrap())
             .collect()
     });
-    // 20 words of 20,000: two draws are equal by chance with a negligible probability.
+    // 20 words: two draws are equal by chance with a negligible probability.
     assert!(
         all.iter()
             .all(|got| got.status == 200 && got.body == all[0].body)

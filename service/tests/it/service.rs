@@ -180,6 +180,8 @@ fn settings_beyond_a_client_are_refused_without_an_echo() {
 #[test]
 fn other_paths() {
     let service = Running::english(&[]);
+    // From then on its promise stays as it is.
+    service.says("a release tells", 1);
     assert_eq!(service.get("/healthz").status, 200);
     assert_eq!(service.get("/readyz").status, 200);
     let list = service.get("/v1/policies").json();
@@ -419,7 +421,7 @@ fn metrics_are_described() {
 fn the_law_through_http_is_the_law_in_process() {
     const WORDS: usize = 20_000;
     const REQUESTS: usize = 10;
-    let service = Running::english(&[]);
+    let service = Running::start(&["--epsilon", "3"]);
     let embedding = Arc::new(Embedding::default_english().unwrap());
     let tem = Tem::new(embedding, 3.0, Default::default(), Randomness::new(None)).unwrap();
     // The recommended base measure.
