@@ -62,8 +62,9 @@ pub fn assert_distribution(sample: &mut [f64], cdf: impl Fn(f64) -> f64, what: &
     sample.sort_by(f64::total_cmp);
     let n = sample.len() as f64;
     assert!(n > 0.0, "{what}");
-    // The distribution function is computed at 1 in 20: D is the larger by 20/n at most.
-    let some = (0..sample.len()).step_by(20).chain([sample.len() - 1]);
+    // The distribution function is computed at some 10,000 places: D is the larger by 1e-4 at most.
+    let step = (sample.len() / 10_000).max(1);
+    let some = (0..sample.len()).step_by(step).chain([sample.len() - 1]);
     let d = some.fold(0.0f64, |d, i| {
         let (x, f) = (sample[i], cdf(sample[i]));
         // NaN would pass: it is never the larger one.
