@@ -81,6 +81,9 @@ class _Anew:
         """The model with the weights that this seed gives; biases as they were."""
         keras = _keras()
         keras.utils.set_random_seed(seed)
+        for layer in self.model.layers:
+            if isinstance(layer, keras.layers.Dropout):  # its numbers go on from fit to fit
+                layer.seed_generator.state.assign([seed, 0])
         glorot = keras.initializers.GlorotUniform(seed=keras.random.SeedGenerator(seed))
         _assign(self.model.optimizer.variables, self._optimizer)
         return self.learned([glorot(w.shape) if w.ndim > 1 else w for w in self._weights])
@@ -128,7 +131,7 @@ class BiLstm:
 
     def __init__(self, reader: Reader, *, units: int = 64, epochs: int = 10) -> None:
         self.reader, self.units, self.epochs = reader, units, epochs
-        self._weights: list[NDArray[Any]] = []
+        self.weights: list[NDArray[Any]] = []
 
     def _model(self) -> _Anew:
         vectors = self.reader.vectors()
@@ -150,12 +153,12 @@ class BiLstm:
         model = self._model().start(seed)
         model.fit(x[~aside], y[~aside], validation_data=(x[aside], y[aside]), batch_size=64,
                   epochs=self.epochs, verbose=0, callbacks=[stop])  # fmt: skip
-        self._weights = _copies(model.trainable_variables)
+        self.weights = _copies(model.trainable_variables)
         return self
 
     def score(self, texts: Sequence[str], labels: Sequence[str]) -> float:
         """The share of texts whose label it gives."""
-        model = self._model().learned(self._weights)
+        model = self._model().learned(self.weights)
         said = model.predict(self.reader.ids(texts), batch_size=256, verbose=0)[:, 0] > 0.5
         return float(np.mean([self.classes[int(s)] == t for s, t in zip(said, labels,
                                                                         strict=True)]))  # fmt: skip
@@ -203,7 +206,7 @@ class NextWordLstm:
         model = _next_word(self.most, units).start(seed)
         if (y > 0).any():
             model.fit(x, y, batch_size=32, epochs=epochs, verbose=0)
-        self._weights = _copies(model.trainable_variables)
+        self.weights = _copies(model.trainable_variables)
 
     def _pieces(self, run: NDArray[np.uint32]) -> list[tuple[Ids, Ids]]:
         """The tokens that are read and those that come next, of the same length; 0 fills up."""
@@ -222,7 +225,7 @@ class NextWordLstm:
         pieces = [piece for run in runs for piece in self._pieces(run)]
         if not pieces:
             return np.zeros(0, np.int64)
-        model = _next_word(self.most, self.units).learned(self._weights)
+        model = _next_word(self.most, self.units).learned(self.weights)
         x, y = (np.array([p[i] for p in pieces], np.int32) for i in (0, 1))
         # By batches of one shape: another one would be compiled anew.
         scores = np.zeros((len(x), CONTEXT, self.most), np.float32)

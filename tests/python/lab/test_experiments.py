@@ -347,8 +347,10 @@ def test_the_bilstm_learns_what_is_there_and_nothing_else() -> None:
     assert model.score(*texts) > 0.85
     # 200 at 0.5: five standard deviations are 0.18.
     assert abs(model.score(UNIFORM.privatize(texts.texts), texts.labels) - 0.5) < 0.18
-    networks.BiLstm(reader, epochs=1).fit(known.texts, known.labels[::-1], 2)
+    other = networks.BiLstm(reader, epochs=1).fit(known.texts, known.labels[::-1], 2)
     assert model.score(*texts) > 0.85  # the other one's weights are not its own
+    again = networks.BiLstm(reader, epochs=1).fit(known.texts, known.labels[::-1], 2)
+    assert all(map(np.array_equal, other.weights, again.weights))  # one seed, one network
     with pytest.raises(ValueError, match="labels"):
         networks.BiLstm(reader).fit(known.texts, ["a"] * 384, 1)
 
