@@ -190,7 +190,7 @@ pub(crate) fn install<R: Send>(
     result.ok_or(Error::Interrupted)
 }
 
-/// Without the type of the work, so that rayon's way into the pool is compiled once.
+/// Does not depend on the type of the work, so that rayon's entry into the pool is compiled once.
 fn in_pool(work: &mut (dyn FnMut() + Send)) -> Result<()> {
     pool()?.install(work);
     Ok(())

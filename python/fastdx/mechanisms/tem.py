@@ -93,7 +93,7 @@ class Tem(Mechanism):
     Examples
     --------
     >>> from fastdx import Tem
-    >>> tem = Tem(epsilon=2.25, cover=40)
+    >>> tem = Tem.recommended()
     >>> law = tem.probabilities("coffee")
     >>> law.shape, round(float(law.sum()), 9)
     ((20000,), 1.0)

@@ -304,7 +304,7 @@ pub static FEW: LazyLock<Arc<Embedding>> = LazyLock::new(|| {
 });
 const FEW_FILE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/few.fdx");
 
-/// Writes a file of policies, each of which takes the [few](FEW) words.
+/// Writes a file of policies. Each policy whose ε has a line of its own takes the [few](FEW) words.
 pub fn few(path: &Path, text: &str) -> String {
     LazyLock::force(&FEW);
     let index = format!("\nindex = {FEW_FILE:?}\nepsilon");

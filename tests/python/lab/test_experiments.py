@@ -35,11 +35,11 @@ from helpers.attacked import WORDS, E, Planted, labelled, leak, uniform, users
 
 
 def run(paper: str, folder: Path | None = None, table: str = "") -> tables.Run:
-    # All takes a time that grows with the vocabulary, and networks of one shape are compiled once.
+    # The time of every table grows with the vocabulary. Networks of one shape are compiled once.
     if paper == "ours" or table in ("fig5", "tables3-4-lstm"):
         source: data.Sample = Planted()
     else:
-        # Of few words all come back more often than the published calibration allows.
+        # In fewer words, every word comes back more often than the published calibration allows.
         source = data.Sample(2000 if table == "fig3-4" else 500)
     return tables.Run(source, paper, quick=True, folder=folder)
 

@@ -43,7 +43,7 @@ def space() -> Embedding:
 
 
 def fewer() -> Embedding:
-    """Noise draws at its first call what comes back, which takes a time that grows with words."""
+    """Return a space for noise, whose first call measures how many of the words come back."""
     return Embedding(NAMES[:2000], VECTORS[:2000])
 
 
