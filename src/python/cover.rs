@@ -80,7 +80,6 @@ fn build(
     Ok(Build {
         least: least.map_or(Ok(default), |least| count("least", least))?,
         exclude: exclusion(space.vocabulary(), exclude)?,
-        approximate: false,
     })
 }
 
@@ -98,31 +97,26 @@ impl PyCover {
     ///     Outputs that stand for fewer words (default 3) take their own nearest words in.
     /// exclude : iterable of str, path, or 'offensive', optional
     ///     Words that are never released.
-    /// approximate : bool, optional
-    ///     Take about the nearest outputs, from the embedding's HNSW graph (``build_hnsw``). Which
-    ///     words a set holds is not what the proof rests on; distances stay exact.
     /// progress : callable, optional
     ///     Called now and then with the number of words done.
     ///
     /// Raises
     /// ------
     /// ParameterError
-    ///     A `k` that is not from 1 to the number of outputs; `approximate` without a graph.
+    ///     A `k` that is not from 1 to the number of outputs.
     #[staticmethod]
-    #[pyo3(signature = (space, k, *, least = None, exclude = None, approximate = false, progress = None))]
+    #[pyo3(signature = (space, k, *, least = None, exclude = None, progress = None))]
     fn nearest(
         py: Python<'_>,
         space: &Bound<'_, PyAny>,
         k: &Bound<'_, PyAny>,
         least: Option<&Bound<'_, PyAny>>,
         exclude: Option<&Bound<'_, PyAny>>,
-        approximate: bool,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let space = Space::of(space)?;
         let words = space.space();
-        let (k, mut build) = (count("k", k)?, build(&*words, least, exclude)?);
-        build.approximate = approximate;
+        let (k, build) = (count("k", k)?, build(&*words, least, exclude)?);
         let cover = run_with(py, true, progress, |control| {
             Cover::nearest(&*words, k, &build, control)
         })?;

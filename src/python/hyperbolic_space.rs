@@ -5,9 +5,7 @@ use pyo3::prelude::*;
 
 use super::arguments::{count, matrix, real, seed as seed_of, shape_text, shaped};
 use super::run::run;
-use crate::mechanism::hyperbolic_laplace::NoiseSampler;
 use crate::noise::hyperbolic::noise::HyperbolicLaplace as Noise;
-use crate::noise::hyperbolic::walk::Walk;
 use crate::noise::hyperbolic::{self, LAMBDA};
 use crate::{Error, Randomness};
 
@@ -24,9 +22,6 @@ use crate::{Error, Randomness};
 /// base : str, optional
 ///     'volume' (default): density exp(-ερ) with respect to hyperbolic volume, ρ the distance from
 ///     the origin. 'ball': ((1-r)/(1+r))^ε with respect to Lebesgue measure on the ball (ICDM'19).
-/// sampler : str, optional
-///     'exact' (default), or 'metropolis': the paper's Algorithm 2 on the hyperboloid (see
-///     `hyperbolic_metropolis` for its diagnostics).
 /// seed : int, optional
 ///     For tests only: makes the noise reproducible.
 ///
@@ -45,113 +40,22 @@ use crate::{Error, Randomness};
 /// >>> hyperbolic_laplace(5, 6.0, 3).shape
 /// (3, 5)
 #[pyfunction]
-#[pyo3(signature = (n, epsilon, size, *, base = "volume", sampler = "exact", seed = None))]
+#[pyo3(signature = (n, epsilon, size, *, base = "volume", seed = None))]
 pub(super) fn hyperbolic_laplace<'py>(
     py: Python<'py>,
     n: &Bound<'py, PyAny>,
     epsilon: &Bound<'py, PyAny>,
     size: &Bound<'py, PyAny>,
     base: &str,
-    sampler: &str,
     seed: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     let (n, size) = (count("n", n)?, count("size", size)?);
     let law = Noise::new(n, real("epsilon", epsilon)?, base.parse()?)?;
-    let sampler: NoiseSampler = sampler.parse()?;
     let randomness = Randomness::new(seed_of(seed)?);
-    let long = size > 256 || sampler == NoiseSampler::Metropolis;
-    let rows = run(py, long, |control| {
-        let key = randomness.next_key()?;
-        match sampler {
-            NoiseSampler::Exact => law.sample_many(size, &key, control),
-            NoiseSampler::Metropolis => Ok(Walk::new(law).sample(size, &key, control)?.0),
-        }
+    let rows = run(py, size > 256, |control| {
+        law.sample_many(size, &randomness.next_key()?, control)
     })?;
     shaped(py, rows, &[size, n])
-}
-
-/// Points and diagnostics of a Metropolis-Hastings walk on the hyperboloid.
-#[pyclass(
-    frozen,
-    get_all,
-    name = "MetropolisSample",
-    module = "fastdx.lab.noise"
-)]
-pub(super) struct PyMetropolisSample {
-    /// numpy.ndarray of float64, shape (size, n): points of the ball, clamped to 1 - 1e-5.
-    points: Py<PyArrayDyn<f64>>,
-    /// Share of proposals accepted after burn-in.
-    acceptance: f64,
-    /// Effective number of independent draws of the distance, over all chains.
-    effective_size: f64,
-    /// Split R̂ of the distance: near 1 if the chains agree.
-    r_hat: f64,
-    /// The tuned scale of a proposal, averaged over the chains.
-    scale: f64,
-}
-
-#[pymethods]
-impl PyMetropolisSample {
-    fn __repr__(&self) -> String {
-        format!(
-            "MetropolisSample(acceptance={:.3}, effective_size={:.0}, r_hat={:.4}, scale={:.4})",
-            self.acceptance, self.effective_size, self.r_hat, self.scale
-        )
-    }
-}
-
-/// ICDM'19's Algorithm 2 with the correct stationary law: a Metropolis-Hastings walk on the
-/// hyperboloid.
-///
-/// Parameters
-/// ----------
-/// n, epsilon, size, base, seed
-///     As for `hyperbolic_laplace`.
-/// burn_in : int, optional
-///     Steps before the first draw, in which alone the proposal is tuned (2000).
-/// thin : int, optional
-///     Steps from one draw to the next (500).
-/// chains : int, optional
-///     Independent chains (8).
-///
-/// Returns
-/// -------
-/// MetropolisSample
-///     Points, acceptance rate, effective sample size, R̂.
-#[pyfunction]
-#[pyo3(signature = (n, epsilon, size, *, base = "ball", burn_in = None, thin = None, chains = None, seed = None))]
-#[allow(clippy::too_many_arguments)]
-pub(super) fn hyperbolic_metropolis<'py>(
-    py: Python<'py>,
-    n: &Bound<'py, PyAny>,
-    epsilon: &Bound<'py, PyAny>,
-    size: &Bound<'py, PyAny>,
-    base: &str,
-    burn_in: Option<&Bound<'py, PyAny>>,
-    thin: Option<&Bound<'py, PyAny>>,
-    chains: Option<&Bound<'py, PyAny>>,
-    seed: Option<&Bound<'py, PyAny>>,
-) -> PyResult<PyMetropolisSample> {
-    let (n, size) = (count("n", n)?, count("size", size)?);
-    let law = Noise::new(n, real("epsilon", epsilon)?, base.parse()?)?;
-    let mut walk = Walk::new(law);
-    let number = |name, value: Option<&Bound<'py, PyAny>>, default| {
-        value.map_or(Ok(default), |value| count(name, value))
-    };
-    walk.burn_in = number("burn_in", burn_in, walk.burn_in)?;
-    walk.thin = number("thin", thin, walk.thin)?;
-    walk.chains = number("chains", chains, walk.chains)?;
-    let randomness = Randomness::new(seed_of(seed)?);
-    let (rows, seen) = run(py, true, |control| {
-        walk.sample(size, &randomness.next_key()?, control)
-    })?;
-    Ok(PyMetropolisSample {
-        points: shaped(py, rows, &[size, n])?.unbind(),
-        acceptance: seen.acceptance,
-        effective_size: seen.effective_size,
-        r_hat: seen.r_hat,
-        scale: seen.scale,
-    })
 }
 
 /// Two matrices of one shape; the rows are points of the ball if `inside` says so.
@@ -277,142 +181,6 @@ pub(super) fn log_map<'py>(
     y: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     by_rows(py, pair(("x", x), ("y", y), true)?, hyperbolic::log_map)
-}
-
-/// Hyperboloid coordinates, time first, of points x of the ball.
-///
-/// x has the shape (m, n), the result (m, n + 1), in float64.
-#[pyfunction]
-pub(super) fn to_lorentz<'py>(
-    py: Python<'py>,
-    x: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-    let (x, m, n) = matrix::<f64>("x", x)?;
-    inside("x", &x, n)?;
-    let mut out = vec![0.0; m * (n + 1)];
-    for (x, out) in x.chunks_exact(n.max(1)).zip(out.chunks_exact_mut(n + 1)) {
-        hyperbolic::to_lorentz(x, out);
-    }
-    shaped(py, out, &[m, n + 1])
-}
-
-/// Converts hyperboloid coordinates y, time first, to points of the ball.
-///
-/// y has the shape (m, n + 1), and its time is computed anew; the result has (m, n), in float64.
-#[pyfunction]
-pub(super) fn from_lorentz<'py>(
-    py: Python<'py>,
-    y: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-    let (y, m, columns) = matrix::<f64>("y", y)?;
-    let n = columns.saturating_sub(1).max(1);
-    if columns < 2 {
-        let error = Error::Shape {
-            what: "y",
-            expected: "(m, n + 1) with n at least 1".into(),
-            got: shape_text(&[m, columns]),
-        };
-        return Err(error.into());
-    }
-    let mut out = vec![0.0; m * n];
-    for (y, out) in y.chunks_exact(columns).zip(out.chunks_exact_mut(n)) {
-        hyperbolic::from_lorentz(y, out);
-    }
-    shaped(py, out, &[m, n])
-}
-
-/// Two matrices of one shape whose rows have hyperboloid coordinates.
-fn lorentz_pair(x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyResult<Pair> {
-    let (x, m, columns) = matrix::<f64>("x", x)?;
-    let (y, m_y, columns_y) = matrix::<f64>("y", y)?;
-    for (what, got) in [("x", [m, columns]), ("y", [m_y, columns_y])] {
-        if got != [m, columns] || columns < 2 {
-            let expected = "(m, n + 1), the same for both, with n at least 1".into();
-            let got = shape_text(&got);
-            return Err(Error::Shape {
-                what,
-                expected,
-                got,
-            }
-            .into());
-        }
-    }
-    Ok((x, y, [m, columns]))
-}
-
-/// Lorentz inner products of the rows of two matrices, -x₀y₀ + Σxᵢyᵢ.
-///
-/// It is -cosh of the hyperbolic distance for points of the hyperboloid; see `lorentz_distance`.
-///
-/// Parameters
-/// ----------
-/// x, y : array_like of float, shape (m, n + 1)
-///     Any vectors, time first.
-///
-/// Returns
-/// -------
-/// numpy.ndarray of float64, shape (m,)
-///
-/// Examples
-/// --------
-/// >>> from fastdx.lab.hyperbolic import lorentz_inner, to_lorentz
-/// >>> x = to_lorentz([[0.5, 0.25]])
-/// >>> round(float(lorentz_inner(x, x)[0]), 9)
-/// -1.0
-#[pyfunction]
-pub(super) fn lorentz_inner<'py>(
-    py: Python<'py>,
-    x: &Bound<'py, PyAny>,
-    y: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    numbers_of_rows(py, lorentz_pair(x, y)?, hyperbolic::lorentz_inner)
-}
-
-/// Hyperbolic distances of the rows of two matrices of points of the hyperboloid, arcosh(-⟨x,y⟩).
-///
-/// Computed without the inner product, which cancels: as accurate as `distance` is on the ball, and
-/// the same metric. An embedding takes such points by `from_lorentz` and ``metric="poincare"``.
-///
-/// Parameters
-/// ----------
-/// x, y : array_like of float, shape (m, n + 1)
-///     Points, time first. The time coordinate is computed anew from the others.
-///
-/// Returns
-/// -------
-/// numpy.ndarray of float64, shape (m,)
-///
-/// Raises
-/// ------
-/// VectorError
-///     A row that is not on the hyperboloid: its time coordinate is off by more than 1e-6 of itself.
-///
-/// Examples
-/// --------
-/// >>> from fastdx.lab.hyperbolic import lorentz_distance, to_lorentz
-/// >>> x, y = to_lorentz([[0.0, 0.0]]), to_lorentz([[0.5, 0.0]])
-/// >>> round(float(lorentz_distance(x, y)[0]), 6)   # ln 3
-/// 1.098612
-#[pyfunction]
-pub(super) fn lorentz_distance<'py>(
-    py: Python<'py>,
-    x: &Bound<'py, PyAny>,
-    y: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let pair = lorentz_pair(x, y)?;
-    for (name, points) in [("x", &pair.0), ("y", &pair.1)] {
-        for (i, x) in points.chunks_exact(pair.2[1]).enumerate() {
-            let time = x[1..].iter().fold(1.0f64, |sum, x| sum.hypot(*x));
-            // Also refuses NaN and infinity.
-            if !((x[0] - time).abs() <= 1e-6 * time && time.is_finite()) {
-                let owner = format!("{name}, row {i},");
-                let reason = "is not on the hyperboloid: its time is not √(1 + its other norm²)";
-                let reason = reason.into();
-                return Err(Error::Vector { owner, reason }.into());
-            }
-        }
-    }
-    numbers_of_rows(py, pair, hyperbolic::lorentz_distance)
 }
 
 /// proj(θ) = θ/‖θ‖·(1-λ) for rows of x outside the ball of radius 1 - λ; other rows stay.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::{allowed, assert_law, counts, edges};
 use fastdx::mechanism::tem::Truncation;
 use fastdx::words::graph::{Edges, WordGraph};
-use fastdx::{Cover, Error, Mechanism, Randomness, Tem, WordMechanism, WordMetric};
+use fastdx::{Cover, Error, Mechanism, Randomness, Tem, WordMetric};
 use proptest::prelude::*;
 
 /// Whether each word is another one, in one or more steps.

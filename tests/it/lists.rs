@@ -9,7 +9,6 @@ use fastdx::mechanism::tem::Truncation;
 use fastdx::words::embedding::format::native;
 use fastdx::{
     Control, Embedding, Error, Mechanism, Metric, MetricSpace, NeighborLists, Randomness, Tem,
-    WordMechanism,
 };
 use proptest::prelude::*;
 

@@ -7,23 +7,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import (
-    MetropolisSample,
-    hyperbolic_laplace,
-    hyperbolic_metropolis,
-    multivariate_laplace,
-)
+from fastdx._core import hyperbolic_laplace, multivariate_laplace
 from fastdx._shared.checks import counted, positive
 from fastdx.exceptions import ParameterError, ShapeError, VectorError
 
-__all__ = [
-    "MetropolisSample",
-    "hyperbolic_laplace",
-    "hyperbolic_metropolis",
-    "log_constant",
-    "log_density",
-    "multivariate_laplace",
-]
+__all__ = ["hyperbolic_laplace", "log_constant", "log_density", "multivariate_laplace"]
 
 
 def log_constant(n: int, epsilon: float, base: str = "euclidean") -> float:

@@ -23,8 +23,8 @@ use rayon::prelude::*;
 use crate::guarantee::Guarantee;
 use crate::law::Law;
 use crate::law::word_cache::CacheBudget;
+use crate::mechanism::Mechanism;
 use crate::mechanism::grouped::{Chunk, Grouped, WordDraws, each_chunk};
-use crate::mechanism::{Mechanism, WordMechanism};
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install};
 use crate::support::random::{Key, Randomness, uniform_below};
@@ -234,7 +234,7 @@ impl FiniteLaw {
     }
 }
 
-impl WordMechanism for FiniteLaw {
+impl Mechanism for FiniteLaw {
     fn space(&self) -> &dyn MetricSpace {
         &*self.space
     }
@@ -308,9 +308,6 @@ impl WordMechanism for FiniteLaw {
             grouped.draw(0, key, out, control, self)
         })?
     }
-}
-
-impl Mechanism for FiniteLaw {
     fn has_law(&self) -> bool {
         true
     }

@@ -3,9 +3,9 @@
 use rand::Rng;
 use rand::rngs::ChaCha12Rng;
 
+use super::Tem;
 use super::draw::DrawScratch;
 use super::row_table::{RowLaw, RowTable};
-use super::{Sampler, Tem};
 use crate::cover::word_of;
 use crate::mechanism::grouped::{Chunk, WordDraws};
 use crate::support::error::Result;
@@ -73,9 +73,8 @@ impl Tem {
     /// The table that draws a chunk, if its random bits may be drawn ahead.
     fn kept_table(&self, chunk: Chunk) -> Option<&RowTable> {
         // A longer chunk fetches its own columns together.
-        let ahead = chunk.count < RowTable::DRAWS_PER_BATCH
-            && self.sampler == Sampler::Exact
-            && !self.randomness.takes_the_simple_draw();
+        let ahead =
+            chunk.count < RowTable::DRAWS_PER_BATCH && !self.randomness.takes_the_simple_draw();
         let table = self.cache.rows.get(chunk.word).filter(|_| ahead)?;
         let (cover, _) = self.drawn_by(chunk.word);
         let by_distance =

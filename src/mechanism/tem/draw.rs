@@ -1,9 +1,9 @@
-//! Draws from a Tem: chooses one of four sampling methods for each word, and groups the words of a
-//! call.
+//! Draws from a Tem: chooses one of three ways for each word, and groups the words of a call.
 
 use rand::Rng;
 use rayon::prelude::*;
 
+use super::Tem;
 use super::covered::{FoundOutputs, NearestOutputs};
 use super::level_bins::BinBuilder;
 use super::level_cuts::Bins;
@@ -15,7 +15,6 @@ use super::rejection::{self, ListLaw, ListTable};
 use super::rough_distances::LANES;
 use super::row_table::{RowLaw, RowTable};
 use super::shells::ShellLaw;
-use super::{Sampler, Tem, gumbel};
 use crate::cover::{Cover, word_of};
 use crate::distance::neighbors::Grid;
 use crate::law::Law;
@@ -75,7 +74,7 @@ impl Tem {
         scratch: &mut DrawScratch,
         mut drawn: impl FnMut(u32),
     ) {
-        if self.sampler == Sampler::Exact && self.randomness.takes_the_simple_draw() {
+        if self.randomness.takes_the_simple_draw() {
             return self.draw_simply(id, count, rng, scratch, drawn);
         }
         let (cover, excluding) = self.drawn_by(id);
@@ -132,15 +131,12 @@ impl Tem {
         }
     }
 
-    /// Draws one word's outputs under `cover` by the first of four methods that applies:
+    /// Draws one word's outputs under `cover`, from one integer law, by the first way that applies:
     ///
-    /// 1. Gumbel noise over the whole row, if that sampler is selected;
-    /// 2. a distance, then a word at that distance, if few distances occur (`Shells`);
-    /// 3. the table of the whole row, if the word is drawn often enough, or no grid is fine enough
+    /// 1. a distance, then a word at that distance, if few distances occur (`Shells`);
+    /// 2. the table of the whole row, if the word is drawn often enough, or no grid is fine enough
     ///    for lists;
-    /// 4. the word's list, with rejection outside it.
-    ///
-    /// Methods 2 to 4 draw from the same integer law.
+    /// 3. the word's list, with rejection outside it.
     fn draw_covered(
         &self,
         cover: Option<&Cover>,
@@ -150,10 +146,6 @@ impl Tem {
         scratch: &mut DrawScratch,
         mut drawn: impl FnMut(u32),
     ) {
-        if self.sampler == Sampler::Gumbel {
-            let gumbel = self.gumbel(cover, id, &mut scratch.row);
-            return (0..count).for_each(|_| drawn(word_of(cover, gumbel.sample(rng))));
-        }
         if let (Some(around), true) = (
             self.space.shells(id),
             cover.is_none() && self.base.is_none(),
@@ -172,20 +164,6 @@ impl Tem {
             Some(grid) => self.draw_from_list(cover, id, count, grid, rng, scratch, drawn),
             None => self.draw_from_row(cover, id, count, rng, scratch, drawn),
         }
-    }
-
-    /// The paper's sampler, whose scores have the base measure's penalties.
-    fn gumbel(&self, cover: Option<&Cover>, id: u32, row: &mut Row) -> gumbel::Gumbel {
-        let scores = self.distances_to_outputs(cover, id, row);
-        let Some(base) = &self.base else {
-            return gumbel::Gumbel::new(self.epsilon, self.gamma, scores);
-        };
-        for (score, rank) in scores.iter_mut().zip(0..) {
-            let id = word_of(cover, rank);
-            let penalty = base.penalties()[id as usize];
-            *score = self.epsilon / 2.0 * score.min(self.gamma) + penalty;
-        }
-        gumbel::Gumbel::new(2.0, f64::INFINITY, scores)
     }
 
     /// Draws from the table of a word's whole law.
@@ -449,8 +427,7 @@ impl Tem {
     /// Prepares the lists and rows that several sheets need, so that no two threads build the same
     /// one.
     fn prepare(&self, sheets: &[Grouped], control: &Control) -> Result<()> {
-        let simple = self.sampler != Sampler::Exact || self.randomness.takes_the_simple_draw();
-        if simple || self.grid().is_none() {
+        if self.randomness.takes_the_simple_draw() || self.grid().is_none() {
             return Ok(());
         }
         self.prepare_rows(sheets, control)?;

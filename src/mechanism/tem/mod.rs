@@ -8,16 +8,14 @@
 //! exp((ε/2)·d(w,w')), and so does the normaliser. The proof needs *every* distance exactly: if an
 //! approximate search missed a neighbour, its score would change by up to γ.
 //!
-//! **Law**: integers, in [`crate::law`]. **Samplers**: `rejection` draws from the integer law
-//! exactly, using the k nearest words; [`gumbel`] is the paper's, kept as the reference. README.md,
-//! beside this file, explains the samplers step by step.
+//! **Law**: integers, in [`crate::law`]. **Sampler**: `rejection` draws from the integer law
+//! exactly, using the k nearest words. README.md, beside this file, explains it step by step.
 
 pub(in crate::mechanism) mod after;
 mod ahead;
 pub(crate) mod columns;
 mod covered;
 pub(in crate::mechanism) mod draw;
-pub mod gumbel;
 mod law_cache;
 mod level_bins;
 mod level_cuts;
@@ -44,29 +42,14 @@ use crate::guarantee::{Certificate, Guarantee, Unchanged};
 use crate::law::base::{BaseMeasure, shortened};
 use crate::law::word_cache::CacheBudget;
 use crate::law::{self, Law};
-use crate::mechanism::{Mechanism, WordMechanism};
+use crate::mechanism::Mechanism;
 use crate::support::error::{Error, Result, check_epsilon};
-use crate::support::names::named;
 use crate::support::parallel::Control;
 use crate::support::random::{Key, Randomness, uniform_below};
 use crate::words::space::MetricSpace;
 
 use law_cache::LawCache;
 use neighborhoods::{Neighborhoods, Row};
-
-/// The sampling method of the law.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Sampler {
-    /// Integer weights and exact integer randomness.
-    #[default]
-    Exact,
-    /// Gumbel noise in floating point, as in TEM'21 Algorithm 3, for comparison. It has the same
-    /// law, except that it never draws words more than about 40 scales below the best.
-    Gumbel,
-}
-
-named!(Sampler, "sampler", Sampler::Exact => "exact", Sampler::Gumbel => "gumbel");
 
 /// The distance up to which words count as neighbours.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,7 +85,6 @@ pub struct Tem {
     epsilon: f64,
     truncation: Truncation,
     gamma: f64,
-    sampler: Sampler,
     cover: Option<Arc<Cover>>,
     /// The base measure that was given.
     language: Option<Arc<BaseMeasure>>,
@@ -122,7 +104,6 @@ impl std::fmt::Debug for Tem {
             .field("metric", &self.space.metric_name())
             .field("epsilon", &self.epsilon)
             .field("gamma", &self.gamma)
-            .field("sampler", &self.sampler)
             .finish_non_exhaustive()
     }
 }
@@ -153,7 +134,6 @@ impl Tem {
             epsilon,
             truncation,
             gamma: 0.0,
-            sampler: Sampler::default(),
             cover: None,
             language: None,
             base: None,
@@ -227,12 +207,6 @@ impl Tem {
     pub fn cache_bytes(&self) -> (usize, usize) {
         let budget = self.neighborhoods.budget();
         (budget.limit(), budget.limit() - budget.free())
-    }
-
-    /// Returns the same mechanism with another sampler.
-    pub fn with_sampler(mut self, sampler: Sampler) -> Self {
-        self.sampler = sampler;
-        self
     }
 
     /// Returns the same mechanism with a cover: each output stands for its set. Without a cover,
@@ -326,7 +300,6 @@ impl Tem {
         let randomness = self.randomness.clone();
         let tem = Self::new(space, self.epsilon, self.truncation, randomness)?;
         tem.with_cache_bytes(self.cache_bytes().0)
-            .with_sampler(self.sampler)
             .with_base(self.language.clone())?
             .with_cover(self.cover.clone())
     }
@@ -343,8 +316,7 @@ impl Tem {
 
     /// The certificate of this mechanism, if its space carries one.
     pub fn certificate(&self) -> Option<&Certificate> {
-        let exact = self.sampler == Sampler::Exact;
-        self.certificate.as_ref().filter(|_| exact)
+        self.certificate.as_ref()
     }
 
     /// Returns the same mechanism with a certificate. If its space can carry certificates, it
@@ -388,13 +360,8 @@ impl Tem {
         self.truncation
     }
 
-    /// The sampler.
-    pub fn sampler(&self) -> Sampler {
-        self.sampler
-    }
-
-    /// The probability of every word as the output for word `id`. These are the integer weights
-    /// that the exact sampler draws from, divided by their sum.
+    /// The probability of every word as the output for word `id`: the integer weights that are
+    /// drawn from, divided by their sum.
     pub fn probabilities(&self, id: u32) -> Vec<f64> {
         let law = self.law(id).probabilities();
         let Some(cover) = &self.cover else {
@@ -528,7 +495,7 @@ fn gamma_of(epsilon: f64, beta: f64, others: f64) -> f64 {
     (2.0 / epsilon * ((1.0 - beta) * others / beta).ln()).max(0.0)
 }
 
-impl WordMechanism for Tem {
+impl Mechanism for Tem {
     fn space(&self) -> &dyn MetricSpace {
         &*self.space
     }
@@ -561,18 +528,10 @@ impl WordMechanism for Tem {
                  Theorem 2, with sets)"
             }
         };
-        let arithmetic = match self.sampler {
-            Sampler::Exact => {
-                "integer weights drawn with exact integer randomness; every word that can be \
-                 released keeps a positive weight"
-            }
-            Sampler::Gumbel => {
-                "Gumbel noise in 64-bit floating point, for comparison only: words more than \
-                 about 40 scales below the best are never drawn, which the proof does not cover"
-            }
-        };
-        let (metric, epsilon) = (self.space.metric_name(), WordMechanism::epsilon(self));
-        let guarantee = Guarantee {
+        let arithmetic = "integer weights drawn with exact integer randomness; every word that can \
+                          be released keeps a positive weight";
+        let (metric, epsilon) = (self.space.metric_name(), Mechanism::epsilon(self));
+        Guarantee {
             certificate: self.certificate().map(|c| c.named(self.space.vocabulary())),
             // A score has four errors (two weights, two sums) of (ε/2)·error each, and the distance
             // between the two words has one more.
@@ -583,12 +542,6 @@ impl WordMechanism for Tem {
             unknown_bound: self.epsilon / 2.0 * self.gamma.min(self.diameter()),
             exceptions: self.space.unproved().into_iter().collect(),
             ..Guarantee::of("Tem", metric, epsilon, theorem, arithmetic)
-        };
-        match self.sampler {
-            Sampler::Exact => guarantee,
-            Sampler::Gumbel => guarantee.voided(
-                "sampler=\"gumbel\" is for comparison only, its noise stops short of the law",
-            ),
         }
         .drawn_from(&self.randomness)
     }
@@ -604,9 +557,6 @@ impl WordMechanism for Tem {
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
         self.draw_ids(ids, key, out, control)
     }
-}
-
-impl Mechanism for Tem {
     fn has_law(&self) -> bool {
         true
     }
@@ -621,8 +571,7 @@ impl Mechanism for Tem {
         let recommended = cover.fingerprint() == recommended::COVER
             && base.fingerprint() == recommended::BASE
             && self.epsilon == recommended::EPSILON
-            && self.truncation == Truncation::default()
-            && self.sampler == Sampler::Exact;
+            && self.truncation == Truncation::default();
         recommended.then_some(recommended::UNCHANGED)
     }
 

@@ -256,7 +256,6 @@ def test_what_needs_one_law_is_refused() -> None:
         tem.bits()
     for made, name in ((lambda: tem_of(PRIOR, remap=2), "remap"),
                        (lambda: Tem.certified(E, 1.0, language=PRIOR), "certified"),
-                       (lambda: tem_of(PRIOR, sampler="gumbel"), "sampler"),
                        (lambda: tem_of("english"), "language"),
                        (lambda: tem_of(NgramPrior.english()), "language"),
                        (lambda: tem_of(PRIOR, cover=Cover.identity(E).weighted([1, 2, 3, 4])),
