@@ -175,17 +175,6 @@ impl<N: Noise> NoisyNearest<N> {
         Ok(NoisyNearest { search, ..self })
     }
 
-    /// Returns the same mechanism at another proved ε; all other data is shared.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] for an ε outside the noise's domain.
-    pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
-        Ok(NoisyNearest {
-            noise: self.noise.with_epsilon(&self.embedding, epsilon)?,
-            ..self.clone()
-        })
-    }
-
     /// The search for the nearest words.
     pub fn search(&self) -> Search {
         self.search
@@ -323,7 +312,10 @@ impl<N: Noise> Mechanism for NoisyNearest<N> {
     }
 
     fn with_epsilon(&self, epsilon: f64) -> Result<Arc<dyn Mechanism>> {
-        Ok(Arc::new(self.with_epsilon(epsilon)?))
+        Ok(Arc::new(NoisyNearest {
+            noise: self.noise.with_epsilon(&self.embedding, epsilon)?,
+            ..self.clone()
+        }))
     }
 
     fn randomness(&self) -> &Randomness {

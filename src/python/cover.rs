@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use super::arguments::{Text, as_strs, count, exclude, numbers, real, strings};
+use super::arguments::{Text, count, exclude, numbers, real, strings};
 use super::errors::wrong_type;
 use super::graph::{PyWordGraph, edges_of};
 use super::run::{run, run_with};
@@ -310,16 +310,18 @@ impl PyCover {
         let pairs = sets
             .call_method0("items")
             .map_err(|_| wrong_type("sets must be a mapping of str to iterables of str".into()))?;
-        let mut all: Vec<(PyBackedStr, Vec<PyBackedStr>)> = Vec::new();
+        let vocabulary = words.vocabulary();
+        let mut all = vec![Vec::new(); vocabulary.len()];
         for pair in pairs.try_iter()? {
             let (output, set): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair?.extract()?;
             let output = output
                 .extract::<PyBackedStr>()
                 .map_err(|_| wrong_type("sets must have keys of str".into()))?;
-            all.push((output, strings("sets", &set)?));
+            let set = strings("sets", &set)?;
+            let ids = set.iter().map(|word| vocabulary.require(word));
+            all[vocabulary.require(&output)? as usize] = ids.collect::<crate::Result<_>>()?;
         }
-        let sets = all.iter().map(|(output, set)| (&**output, as_strs(set)));
-        let cover = Cover::from_sets(&*words, sets)?;
+        let cover = Cover::from_members(&*words, all)?;
         Ok(PyCover::new(Arc::new(cover), space))
     }
 

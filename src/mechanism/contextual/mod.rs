@@ -171,19 +171,12 @@ impl ContextualTem {
     fn outputs_said(&self) -> String {
         let print = self.model.fingerprint();
         let print = print.map_or_else(String::new, |print| format!(" ({print:016x})"));
-        let cover = self.tem.cover().filter(|cover| !cover.is_identity());
-        let sets = cover.map_or_else(String::new, |cover| {
-            let print = cover.fingerprint();
-            format!("Each stands for a set of words (cover {print:016x}, taken to be public). ")
-        });
-        let said = format!(
+        self.tem.weighed_said(format!(
             "Outputs are weighed by a public model of language, given what was released before: \
              {}{print}. That is the same for every word, so it costs nothing, as long as the model \
-             was not made from the texts to protect. {sets}{}",
-            self.base.source(),
-            Guarantee::excluded(self.vocabulary().len(), self.outputs().count())
-        );
-        said.trim_end().to_owned()
+             was not made from the texts to protect.",
+            self.base.source()
+        ))
     }
 
     /// The whole law, by rank.

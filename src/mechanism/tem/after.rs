@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rand::Rng;
 
 use super::Tem;
+use super::covered::output_distances;
 use super::draw::DrawScratch;
 use super::neighborhoods::Row;
-use super::output_distances::output_distances;
 use crate::cover::Cover;
 use crate::distance::neighbors::Grid;
 use crate::law::word_cache::CacheBudget;

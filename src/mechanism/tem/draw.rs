@@ -4,12 +4,12 @@ use rand::Rng;
 use rayon::prelude::*;
 
 use super::Tem;
+use super::covered::output_distances;
 use super::covered::{FoundOutputs, NearestOutputs};
 use super::level_bins::BinBuilder;
 use super::level_cuts::Bins;
 use super::levels::LevelTable;
 use super::neighborhoods::Row;
-use super::output_distances::output_distances;
 use super::parameters::Parameters;
 use super::rejection::{self, ListLaw, ListTable};
 use super::rough_distances::LANES;
@@ -176,12 +176,12 @@ impl Tem {
         rng: &mut impl Rng,
         mut drawn: impl FnMut(u32),
     ) {
-        let mut law = RowLaw {
+        let law = RowLaw {
             tem: self,
             cover,
             id,
         };
-        table.sample_many(count, rng, &mut law, |rank| drawn(word_of(cover, rank)));
+        table.sample_many(count, rng, &law, |rank| drawn(word_of(cover, rank)));
     }
 
     /// Draws from the word's whole law and keeps its table.
@@ -414,7 +414,10 @@ impl Tem {
         self.prepare(&sheets, control)?;
         let draw_sheet = |(sheet, (grouped, out)): (u64, (&Grouped, &mut [u32]))| {
             let first = (block * SHEETS as u64 + sheet) << 32;
-            grouped.draw(first, key, out, control, self)
+            grouped.draw(first, key, out, control, |scratch, chunks, rng, out| {
+                self.draw_in_turn(|i| chunks.get(i).copied(), rng, scratch, out);
+                Ok(())
+            })
         };
         let each = sheets.iter().zip(out.chunks_mut(SHEET));
         let mut each: Vec<_> = (0..).zip(each).collect();

@@ -21,7 +21,6 @@ mod level_bins;
 mod level_cuts;
 mod levels;
 mod neighborhoods;
-mod output_distances;
 mod outside;
 mod parameters;
 pub mod recommended;
@@ -456,26 +455,29 @@ impl Tem {
         let Some(language) = &self.language else {
             return covered;
         };
-        // A cover's bound counts outputs, which a language weighs.
-        let excluded = |cover: &Cover| Guarantee::excluded(cover.words(), cover.released().len());
-        let mut said = format!(
+        self.weighed_said(format!(
             "Outputs are weighed by a public base measure: {} ({:016x}). It is the same for every \
              word, so it costs nothing, as long as it was not made from the texts to protect.",
             language.source(),
             language.fingerprint()
-        );
-        if let Some(cover) = cover {
-            let more = match cover.is_identity() {
-                true => excluded(cover),
-                false => format!(
-                    "Each stands for a set of words (cover {:016x}, taken to be public). {}",
-                    cover.fingerprint(),
-                    excluded(cover)
-                ),
-            };
-            said = format!("{said} {more}");
-        }
-        said.trim_end().to_owned()
+        ))
+    }
+
+    /// What is said of weighed outputs, and of their cover. Its bound counts outputs, so that it is
+    /// not said where they are weighed.
+    pub(in crate::mechanism) fn weighed_said(&self, said: String) -> String {
+        let Some(cover) = &self.cover else {
+            return said;
+        };
+        let print = cover.fingerprint();
+        let sets = match cover.is_identity() {
+            true => String::new(),
+            false => {
+                format!("Each stands for a set of words (cover {print:016x}, taken to be public). ")
+            }
+        };
+        let excluded = Guarantee::excluded(cover.words(), cover.released().len());
+        format!("{said} {sets}{excluded}").trim_end().to_owned()
     }
 
     /// The grid, if lists are useful and it is fine enough for this ε.
