@@ -419,6 +419,14 @@ def tem_probabilities_after(
 def laplace_perturb(core: MechanismCore, vectors: ArrayLike) -> _Floats: ...
 
 @final
+class MetropolisSample:
+    points: Final[_Floats]
+    acceptance: Final[float]
+    effective_size: Final[float]
+    r_hat: Final[float]
+    scale: Final[float]
+
+@final
 class PoincareTraining:
     def __new__(
         cls,
@@ -494,6 +502,17 @@ def hyperbolic_laplace(
     base: str = "volume",
     seed: SupportsIndex | None = None,
 ) -> _Floats: ...
+def hyperbolic_metropolis(
+    n: SupportsIndex,
+    epsilon: float,
+    size: SupportsIndex,
+    *,
+    base: str = "ball",
+    burn_in: SupportsIndex | None = None,
+    thin: SupportsIndex | None = None,
+    chains: SupportsIndex | None = None,
+    seed: SupportsIndex | None = None,
+) -> MetropolisSample: ...
 def distance(x: ArrayLike, y: ArrayLike) -> _Floats: ...
 def mobius_add(a: ArrayLike, b: ArrayLike) -> _Floats: ...
 def exp_map(x: ArrayLike, v: ArrayLike) -> _Floats: ...

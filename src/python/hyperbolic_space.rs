@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use super::arguments::{count, matrix, real, seed as seed_of, shape_text, shaped};
 use super::run::run;
 use crate::noise::hyperbolic::noise::HyperbolicLaplace as Noise;
+use crate::noise::hyperbolic::walk::Walk;
 use crate::noise::hyperbolic::{self, LAMBDA};
 use crate::{Error, Randomness};
 
@@ -56,6 +57,90 @@ pub(super) fn hyperbolic_laplace<'py>(
         law.sample_many(size, &randomness.next_key()?, control)
     })?;
     shaped(py, rows, &[size, n])
+}
+
+/// Points and diagnostics of a Metropolis-Hastings walk on the hyperboloid.
+#[pyclass(
+    frozen,
+    get_all,
+    name = "MetropolisSample",
+    module = "fastdx.lab.noise"
+)]
+pub(super) struct PyMetropolisSample {
+    /// numpy.ndarray of float64, shape (size, n): points of the ball, clamped to 1 - 1e-5.
+    points: Py<PyArrayDyn<f64>>,
+    /// Share of proposals accepted after burn-in.
+    acceptance: f64,
+    /// Effective number of independent draws of the distance, over all chains.
+    effective_size: f64,
+    /// Split R̂ of the distance: near 1 if the chains agree.
+    r_hat: f64,
+    /// The tuned scale of a proposal, averaged over the chains.
+    scale: f64,
+}
+
+#[pymethods]
+impl PyMetropolisSample {
+    fn __repr__(&self) -> String {
+        format!(
+            "MetropolisSample(acceptance={:.3}, effective_size={:.0}, r_hat={:.4}, scale={:.4})",
+            self.acceptance, self.effective_size, self.r_hat, self.scale
+        )
+    }
+}
+
+/// ICDM'19's Algorithm 2 with the correct stationary law: a Metropolis-Hastings walk on the
+/// hyperboloid.
+///
+/// Parameters
+/// ----------
+/// n, epsilon, size, base, seed
+///     As for `hyperbolic_laplace`.
+/// burn_in : int, optional
+///     Steps before the first draw, in which alone the proposal is tuned (2000).
+/// thin : int, optional
+///     Steps from one draw to the next (500).
+/// chains : int, optional
+///     Independent chains (8).
+///
+/// Returns
+/// -------
+/// MetropolisSample
+///     Points, acceptance rate, effective sample size, R̂.
+#[pyfunction]
+#[pyo3(signature = (n, epsilon, size, *, base = "ball", burn_in = None, thin = None, chains = None, seed = None))]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn hyperbolic_metropolis<'py>(
+    py: Python<'py>,
+    n: &Bound<'py, PyAny>,
+    epsilon: &Bound<'py, PyAny>,
+    size: &Bound<'py, PyAny>,
+    base: &str,
+    burn_in: Option<&Bound<'py, PyAny>>,
+    thin: Option<&Bound<'py, PyAny>>,
+    chains: Option<&Bound<'py, PyAny>>,
+    seed: Option<&Bound<'py, PyAny>>,
+) -> PyResult<PyMetropolisSample> {
+    let (n, size) = (count("n", n)?, count("size", size)?);
+    let law = Noise::new(n, real("epsilon", epsilon)?, base.parse()?)?;
+    let mut walk = Walk::new(law);
+    let number = |name, value: Option<&Bound<'py, PyAny>>, default| {
+        value.map_or(Ok(default), |value| count(name, value))
+    };
+    walk.burn_in = number("burn_in", burn_in, walk.burn_in)?;
+    walk.thin = number("thin", thin, walk.thin)?;
+    walk.chains = number("chains", chains, walk.chains)?;
+    let randomness = Randomness::new(seed_of(seed)?);
+    let (rows, seen) = run(py, true, |control| {
+        walk.sample(size, &randomness.next_key()?, control)
+    })?;
+    Ok(PyMetropolisSample {
+        points: shaped(py, rows, &[size, n])?.unbind(),
+        acceptance: seen.acceptance,
+        effective_size: seen.effective_size,
+        r_hat: seen.r_hat,
+        scale: seen.scale,
+    })
 }
 
 /// Two matrices of one shape; the rows are points of the ball if `inside` says so.

@@ -59,7 +59,8 @@ mod _core {
     use super::guarantee::{PyCertificate, PyGuarantee};
     #[pymodule_export]
     use super::hyperbolic_space::{
-        ball_distance, clamp, exp_map, hyperbolic_laplace, log_map, mobius_add,
+        PyMetropolisSample, ball_distance, clamp, exp_map, hyperbolic_laplace,
+        hyperbolic_metropolis, log_map, mobius_add,
     };
     #[pymodule_export]
     use super::law_rows::{PyLawRows, nearest_words, partition_words};

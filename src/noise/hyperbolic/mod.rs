@@ -8,6 +8,7 @@
 //! meaningless once ‖x‖ rounds to 1 (ρ ≈ 37).
 
 pub mod noise;
+pub mod walk;
 
 use crate::distance::metric::{norm2, poincare};
 
