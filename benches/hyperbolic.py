@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from common import SHARED, median, report, seconds, timed
+from common import SHARED, median, report, timed
 
 from fastdx import Embedding, poincare
-from fastdx.lab.noise import hyperbolic_laplace, hyperbolic_metropolis
+from fastdx.lab.noise import hyperbolic_laplace
 
 SIZE = 20_000
 
@@ -31,8 +31,6 @@ def noise() -> None:
         report(f"noise, n = 100, ball, ε = {epsilon:g}, a vector (all threads)",
                median(exact) / SIZE, median(partial(by_numpy, epsilon), 3) / SIZE,
                "numpy, inverse on a grid")  # fmt: skip
-    walk = partial(hyperbolic_metropolis, 100, 1.0, 40, thin=1000, burn_in=1, chains=2)
-    print(f"Metropolis, n = 100: {seconds(median(walk) / 40_000)} a step (two chains at once)")
 
 
 def search() -> None:

@@ -20,7 +20,6 @@ use fastdx::support::random::Key;
 use fastdx::text::{Policy, TextPrivatizer, word_ids, words};
 use fastdx::{
     Control, Embedding, Guarantee, Mechanism, MetricSpace, Randomness, Result, Spec, Tem,
-    WordMechanism,
 };
 use rand::{Rng, RngExt};
 
@@ -31,9 +30,7 @@ const RUNS: usize = 7;
 /// Returns every word as it is: text without draws. All else is the Tem's.
 struct Identity(Tem);
 
-impl Mechanism for Identity {}
-
-impl WordMechanism for Identity {
+impl Mechanism for Identity {
     fn space(&self) -> &dyn MetricSpace {
         self.0.space()
     }
@@ -47,10 +44,10 @@ impl WordMechanism for Identity {
         f64::INFINITY
     }
     fn with_epsilon(&self, epsilon: f64) -> Result<Arc<dyn Mechanism>> {
-        WordMechanism::with_epsilon(&self.0, epsilon)
+        Mechanism::with_epsilon(&self.0, epsilon)
     }
     fn excluding(&self, ids: &[u32]) -> Result<Arc<dyn Mechanism>> {
-        WordMechanism::excluding(&self.0, ids)
+        Mechanism::excluding(&self.0, ids)
     }
     fn excluded(&self) -> Vec<u32> {
         Vec::new()

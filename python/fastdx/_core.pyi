@@ -109,7 +109,6 @@ class Cover:
         *,
         least: SupportsIndex | None = None,
         exclude: _Words = None,
-        approximate: bool = False,
         progress: _Progress = None,
     ) -> Cover: ...
     @staticmethod
@@ -418,9 +417,6 @@ def tem_probabilities_after(
     core: MechanismCore, word: str, after: str | Iterable[str]
 ) -> _Floats: ...
 def laplace_perturb(core: MechanismCore, vectors: ArrayLike) -> _Floats: ...
-def laplace_search_quality(
-    core: MechanismCore, words: Iterable[str] | None, draws: SupportsIndex, ef: SupportsIndex | None
-) -> SearchQuality: ...
 
 @final
 class MetropolisSample:
@@ -450,16 +446,6 @@ class PoincareTraining:
     epoch: Final[int]
     def run_epoch(self) -> float: ...
     def embedding(self) -> Embedding: ...
-
-@final
-class SearchQuality:
-    words: Final[int]
-    draws: Final[int]
-    recall: Final[float]
-    distance_ratio: Final[float]
-    total_variation: Final[float]
-    worst: Final[tuple[str, float]]
-    warning: Final[str | None]
 
 @final
 class Guarantee:
@@ -514,7 +500,6 @@ def hyperbolic_laplace(
     size: SupportsIndex,
     *,
     base: str = "volume",
-    sampler: str = "exact",
     seed: SupportsIndex | None = None,
 ) -> _Floats: ...
 def hyperbolic_metropolis(
@@ -532,10 +517,6 @@ def distance(x: ArrayLike, y: ArrayLike) -> _Floats: ...
 def mobius_add(a: ArrayLike, b: ArrayLike) -> _Floats: ...
 def exp_map(x: ArrayLike, v: ArrayLike) -> _Floats: ...
 def log_map(x: ArrayLike, y: ArrayLike) -> _Floats: ...
-def to_lorentz(x: ArrayLike) -> _Floats: ...
-def from_lorentz(y: ArrayLike) -> _Floats: ...
-def lorentz_inner(x: ArrayLike, y: ArrayLike) -> _Floats: ...
-def lorentz_distance(x: ArrayLike, y: ArrayLike) -> _Floats: ...
 def clamp(x: ArrayLike, lam: float = 1e-05) -> _Floats: ...
 
 @final

@@ -68,7 +68,7 @@ class Ledger:
     `charge_alternatives` charges ε·Σd, the log-ratio between a text and an alternative to it.
 
     The ledger refuses a release, before it is drawn, if no finite number pays for it
-    (`Guarantee.price`). This is so for a mechanism with a seed, for one whose sampler proves
+    (`Guarantee.price`). This is so for a mechanism with a seed, for one that proves
     nothing, and for one that releases words unchanged. It is also so for a text with unknown words
     that are recognisable in the output (``oov='drop'``, ``'mask'``, ``'error'``, or a mechanism
     that proves nothing about unknown words).

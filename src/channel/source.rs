@@ -8,11 +8,11 @@ use rayon::prelude::*;
 use super::estimated::Estimated;
 use crate::cover::Cover;
 use crate::guarantee::measured::calibration::sums::sums;
+use crate::mechanism::Mechanism;
 use crate::mechanism::neighbor_response::NeighborResponse;
 use crate::mechanism::remapped::Remapped;
 use crate::mechanism::tem::Tem;
 use crate::mechanism::tem::columns::LawRows;
-use crate::mechanism::{Mechanism, WordMechanism};
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install};
 use crate::words::space::rows_together;
@@ -241,9 +241,7 @@ fn unknown_of(mechanism: &dyn Mechanism, uniform: impl Fn(&[u32]) -> Vec<f64>) -
         return uniform(&mechanism.excluded());
     };
     // For a remapping, take the inner mechanism's draw.
-    let inner = remapped
-        .inner()
-        .map_or_else(Vec::new, WordMechanism::excluded);
+    let inner = remapped.inner().map_or_else(Vec::new, Mechanism::excluded);
     let mut law = uniform(&inner);
     remapped.spread(&mut law);
     law

@@ -16,9 +16,6 @@ pub struct Build {
     pub least: usize,
     /// Ids of words that are never released.
     pub exclude: Vec<u32>,
-    /// Whether [`Cover::nearest`] may take approximately nearest outputs from an HNSW graph. The
-    /// proof does not depend on which words a set holds.
-    pub approximate: bool,
 }
 
 impl Default for Build {
@@ -26,7 +23,6 @@ impl Default for Build {
         Build {
             least: 3,
             exclude: Vec::new(),
-            approximate: false,
         }
     }
 }
@@ -121,16 +117,8 @@ impl Cover {
     ) -> Result<Self> {
         let allowed = Allowed::new(space, k, build)?;
         let grid = space.lists().map_or_else(|| Grid::of(space), |l| l.grid());
-        if build.approximate && space.approximate_neighbors(&[0], 1)?.is_none() {
-            let expected = "False, or for an embedding with an HNSW graph (build_hnsw)";
-            return Err(Error::parameter("approximate", expected, true));
-        }
         let chosen = each_block(space, BATCH, control, |ids| {
-            let about = build
-                .approximate
-                .then(|| about_nearest(space, ids, k, &allowed))
-                .transpose()?;
-            Ok(nearest_allowed(space, ids, grid, k, &allowed, about))
+            nearest_allowed(space, ids, grid, k, &allowed)
         })?;
         finish(space, chosen, build, &allowed, grid, control)
     }
@@ -168,13 +156,12 @@ impl Cover {
             space,
             frequencies,
             scale: weight * median_neighbor(space, grid),
-            excluded: &build.exclude,
             allowed: &allowed,
             all: (0..words as u32).collect(),
             k,
         };
         let chosen = each_block(space, rows_together(words), control, |ids| {
-            Ok(scores.lowest(ids))
+            scores.lowest(ids)
         })?;
         finish(space, chosen, build, &allowed, grid, control)
     }
@@ -185,15 +172,11 @@ struct Scores<'a> {
     space: &'a dyn MetricSpace,
     frequencies: &'a [f64],
     scale: f64,
-    excluded: &'a [u32],
     allowed: &'a Allowed,
     /// The ids of all words.
     all: Vec<u32>,
     k: usize,
 }
-
-/// Segments of a row. The k-th least of their minima is an upper bound on the k-th least score.
-const SEGMENTS: usize = 16;
 
 impl Scores<'_> {
     /// Returns the k outputs of lowest score for each of some words; ties go to the smaller id.
@@ -204,110 +187,54 @@ impl Scores<'_> {
         let words = self.all.len();
         let stride = words.next_multiple_of(16);
         let mut bounded = vec![0.0f32; ids.len() * stride];
-        let error = self
+        let mut rows = vec![0.0; ids.len() * words];
+        let bound = self
             .space
             .bounded_distances(ids, &self.all, &mut bounded, stride);
-        let (mut work, mut candidates, mut exact) = (Scratch::default(), Vec::new(), Vec::new());
-        let mut chosen = Vec::with_capacity(ids.len());
-        match error {
-            Some(error) => {
-                for (&w, row) in ids.iter().zip(bounded.chunks_exact(stride)) {
-                    let distances = row[..words].iter().map(|&d| f64::from(d));
-                    self.candidates(w, distances, error, &mut work, &mut candidates);
-                    exact.resize(candidates.len(), 0.0);
-                    self.space
-                        .block(&[w], &candidates, &mut exact, candidates.len());
-                    chosen.push(self.least(w, &candidates, &exact, &mut work));
-                }
-            }
-            None => {
-                let mut rows = vec![0.0; ids.len() * words];
-                self.space.rows(ids, &mut rows);
-                for (&w, row) in ids.iter().zip(rows.chunks_exact(words)) {
-                    self.candidates(w, row.iter().copied(), 0.0, &mut work, &mut candidates);
-                    exact.clear();
-                    exact.extend(candidates.iter().map(|&y| row[y as usize]));
-                    chosen.push(self.least(w, &candidates, &exact, &mut work));
-                }
+        match bound {
+            None => self.space.rows(ids, &mut rows),
+            Some(_) => {
+                let each = rows.chunks_exact_mut(words).zip(bounded.chunks(stride));
+                each.flat_map(|(row, bounded)| row.iter_mut().zip(bounded))
+                    .for_each(|(d, &bounded)| *d = bounded.into());
             }
         }
-        chosen
+        let each = ids.iter().zip(rows.chunks_exact_mut(words));
+        each.map(|(&w, row)| self.lowest_of(w, row, bound.unwrap_or(0.0)))
+            .collect()
     }
 
-    fn score(&self, w: u32, y: u32, distance: f64) -> f64 {
-        let [own, other] = [w, y].map(|id| self.frequencies[id as usize]);
-        distance + self.scale * (own - other).abs()
-    }
-
-    /// Finds the outputs that can be among the k of lowest score, ascending, from distances with a
-    /// relative error of `error`.
-    fn candidates(
-        &self,
-        w: u32,
-        distances: impl ExactSizeIterator<Item = f64>,
-        error: f64,
-        work: &mut Scratch,
-        found: &mut Vec<u32>,
-    ) {
-        let Scratch { scores, minima, .. } = work;
-        let own = self.frequencies[w as usize];
-        scores.clear();
-        scores.extend(
-            distances
-                .zip(self.frequencies)
-                .map(|(d, f)| d + self.scale * (own - f).abs()),
-        );
-        for &y in self.excluded {
-            scores[y as usize] = f64::INFINITY;
-        }
-        // The minima belong to different outputs, so at least k outputs score at most the k-th
-        // minimum.
-        minima.clear();
-        minima.resize(scores.len().div_ceil(SEGMENTS), f64::INFINITY);
-        for segment in scores.chunks(minima.len()) {
-            for (least, &score) in minima.iter_mut().zip(segment) {
-                *least = if score < *least { score } else { *least };
-            }
-        }
-        let limit = match self.k <= minima.len() {
-            true => *minima.select_nth_unstable_by(self.k - 1, f64::total_cmp).1,
-            false => f64::INFINITY,
+    /// The same for one word, from its distances with a relative error of `error`.
+    fn lowest_of(&self, w: u32, row: &mut [f64], error: f64) -> Vec<u32> {
+        let more = |y: u32| {
+            let [own, other] = [w, y].map(|id| self.frequencies[id as usize]);
+            self.scale * (own - other).abs()
         };
+        for (score, y) in row.iter_mut().zip(0..) {
+            *score = match self.allowed.is(y) {
+                true => *score + more(y),
+                false => f64::INFINITY,
+            };
+        }
+        let mut order = row.to_vec();
+        let (_, &mut limit, _) = order.select_nth_unstable_by(self.k - 1, f64::total_cmp);
         // Both this score and the one it is compared with may be off by `error` and by rounding.
         let limit = limit * (1.0 + 4.0 * (error + 1e-9));
         // A NaN score, from an infinite scale, does not exclude an output.
         let beyond = |score: f64| score > limit;
-        found.clear();
-        for (scores, first) in scores.chunks(SEGMENTS).zip((0u32..).step_by(SEGMENTS)) {
-            if !scores.iter().all(|&score| beyond(score)) {
-                let each = scores.iter().zip(first..);
-                let near = each.filter(|&(&score, y)| !beyond(score) && self.allowed.is(y));
-                found.extend(near.map(|(_, y)| y));
-            }
-        }
-    }
-
-    /// Returns the k outputs of lowest score among some outputs, by their exact distances.
-    fn least(&self, w: u32, outputs: &[u32], distances: &[f64], work: &mut Scratch) -> Vec<u32> {
-        let keys = &mut work.keys;
-        keys.clear();
-        keys.extend(outputs.iter().zip(distances).map(|(&y, &d)| {
-            // The bits of non-negative numbers sort like the numbers.
-            (self.score(w, y, d).to_bits(), y)
-        }));
+        let each = row.iter().zip(0..);
+        let near = each.filter(|&(&score, y)| !beyond(score) && self.allowed.is(y));
+        let near: Vec<u32> = near.map(|(_, y)| y).collect();
+        let mut exact = vec![0.0; near.len()];
+        self.space.block(&[w], &near, &mut exact, near.len());
+        // The bits of non-negative numbers sort like the numbers.
+        let each = near.iter().zip(exact);
+        let mut keys: Vec<(u64, u32)> = each.map(|(&y, d)| ((d + more(y)).to_bits(), y)).collect();
         if self.k < keys.len() {
             keys.select_nth_unstable(self.k - 1);
         }
         keys[..self.k].iter().map(|key| key.1).collect()
     }
-}
-
-/// Working memory that the words of a block share.
-#[derive(Default)]
-struct Scratch {
-    scores: Vec<f64>,
-    minima: Vec<f64>,
-    keys: Vec<(u64, u32)>,
 }
 
 /// The words that may be outputs.
@@ -347,19 +274,14 @@ fn nearest_allowed(
     grid: Grid,
     k: usize,
     allowed: &Allowed,
-    about: Option<Vec<Vec<u32>>>,
 ) -> Vec<Vec<u32>> {
     let words = space.vocabulary().len();
     let chosen = |list: &[u64]| -> Vec<u32> {
         let near = list.iter().map(|&entry| grid.id(entry));
         near.filter(|&y| allowed.is(y)).take(k).collect()
     };
-    let given = about.is_some();
-    let mut found = about.unwrap_or_else(|| vec![Vec::new(); ids.len()]);
-    if let (Some(lists), false) = (space.lists(), given) {
-        let each = found.iter_mut().zip(ids);
-        each.for_each(|(found, &id)| *found = chosen(lists.list(id)));
-    }
+    let stored = |&id: &u32| space.lists().map_or_else(Vec::new, |l| chosen(l.list(id)));
+    let mut found: Vec<Vec<u32>> = ids.iter().map(stored).collect();
     let mut longer = k + (words - allowed.count).min(k);
     loop {
         let open: Vec<usize> = (0..ids.len()).filter(|&i| found[i].len() < k).collect();
@@ -375,26 +297,6 @@ fn nearest_allowed(
         }
         longer = longer.saturating_mul(4);
     }
-}
-
-/// Returns approximately the k nearest outputs of each of some words, including the word itself;
-/// fewer if the graph finds fewer.
-fn about_nearest(
-    space: &dyn MetricSpace,
-    ids: &[u32],
-    k: usize,
-    allowed: &Allowed,
-) -> Result<Vec<Vec<u32>>> {
-    let longer = k + (space.vocabulary().len() - allowed.count).min(k);
-    let lists = space
-        .approximate_neighbors(ids, longer)?
-        .unwrap_or_default();
-    let each = lists.into_iter().zip(ids).map(|(list, &id)| {
-        let others = list.into_iter().filter(|&y| y != id);
-        let near = std::iter::once(id).chain(others);
-        near.filter(|&y| allowed.is(y)).take(k).collect()
-    });
-    Ok(each.collect())
 }
 
 /// The median distance to the 20th neighbour, not counting the word itself, over words spread
@@ -419,14 +321,14 @@ pub(crate) fn each_block(
     space: &dyn MetricSpace,
     block: usize,
     control: &Control,
-    lists: impl Fn(&[u32]) -> Result<Vec<Vec<u32>>> + Sync,
+    lists: impl Fn(&[u32]) -> Vec<Vec<u32>> + Sync,
 ) -> Result<Vec<Vec<u32>>> {
     let ids: Vec<u32> = (0..space.vocabulary().len() as u32).collect();
     let blocks: Vec<Vec<Vec<u32>>> = install(ids.len(), 1, || {
         ids.par_chunks(block)
             .map(|ids| {
                 control.check()?;
-                let found = lists(ids)?;
+                let found = lists(ids);
                 control.advance(ids.len());
                 Ok(found)
             })
@@ -477,81 +379,4 @@ pub(crate) fn finish(
         }
     }
     Cover::from_members(space, sets)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::distance::metric::Metric;
-    use crate::words::embedding::Embedding;
-    use crate::words::vocabulary::Vocabulary;
-    use rand::RngExt;
-
-    /// Words of which every fifth has the vector of the one before.
-    fn embedding(words: usize, metric: Metric) -> Embedding {
-        const DIMENSIONS: usize = 24;
-        let mut rng = crate::testing::rng(3);
-        let mut vectors: Vec<f32> = Vec::new();
-        for i in 0..words {
-            match i % 5 {
-                4 => vectors.extend_from_within(vectors.len() - DIMENSIONS..),
-                _ => vectors.extend((0..DIMENSIONS).map(|_| 0.1 * (rng.random::<f32>() - 0.5))),
-            }
-        }
-        let names = Vocabulary::new((0..words).map(|i| format!("w{i}"))).expect("distinct");
-        Embedding::new(names, vectors, DIMENSIONS, metric).expect("points")
-    }
-
-    #[test]
-    fn balanced_sets_are_those_of_a_sort_of_all_exact_scores() {
-        const WORDS: usize = 700;
-        for metric in [
-            Metric::Euclidean,
-            Metric::Angular,
-            Metric::Poincare,
-            Metric::Manhattan,
-        ] {
-            let e = embedding(WORDS, metric);
-            let all: Vec<u32> = (0..WORDS as u32).collect();
-            let mut rows = vec![0.0; WORDS * WORDS];
-            e.rows(&all, &mut rows);
-            let excluded: Vec<u32> = all.iter().copied().filter(|y| y % 11 == 2).collect();
-            // Pairs of equal counts, so that words at one place tie.
-            let counts: Vec<f64> = (0..WORDS).map(|i| 1e6 / (1 + i / 2) as f64).collect();
-            for (k, weight, exclude) in [
-                (1, 0.1, &[][..]),
-                (7, 0.0, &excluded),
-                (40, 0.1, &excluded),
-                (43, 2.0, &[]),
-                (300, 0.1, &excluded),
-                (WORDS, 0.1, &[]),
-            ] {
-                let balance = Balance::of_counts(&counts, WORDS, weight).expect("counts");
-                let build = Build {
-                    least: 0,
-                    exclude: exclude.to_vec(),
-                    approximate: false,
-                };
-                let cover = Cover::balanced(&e, k, &balance, &build, &Control::new());
-                let cover = cover.expect("a cover");
-                let scale = weight * median_neighbor(&e, Grid::of(&e));
-                let each = all.iter().copied();
-                let allowed: Vec<u32> = each.filter(|y| !exclude.contains(y)).collect();
-                for (w, row) in all.iter().zip(rows.chunks_exact(WORDS)) {
-                    let logs = &balance.log2_frequencies;
-                    let factor = |log: f64| (logs[*w as usize] - log).abs();
-                    let each = row.iter().zip(logs);
-                    let scores = each.map(|(d, &log)| d + scale * factor(log));
-                    let scores: Vec<f64> = scores.collect();
-                    let score = |y: u32| scores[y as usize];
-                    let mut outputs: Vec<u32> = allowed.clone();
-                    outputs.sort_by(|&a, &b| score(a).total_cmp(&score(b)).then(a.cmp(&b)));
-                    outputs.truncate(k);
-                    outputs.sort_unstable();
-                    let found = cover.outputs(*w).iter().map(|&rank| cover.id(rank));
-                    assert_eq!(found.collect::<Vec<_>>(), outputs, "{metric:?} {w} {k}");
-                }
-            }
-        }
-    }
 }

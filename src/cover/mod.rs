@@ -30,10 +30,11 @@ pub use build::{Balance, Build};
 /// in the order of their ids.
 ///
 /// ```
-/// use fastdx::{Control, Cover, Embedding};
+/// use fastdx::{Cover, Embedding};
 /// let embedding = Embedding::default_english()?;
-/// let cover = Cover::from_sets(&embedding, [("tea", vec!["coffee", "tea"]), ("cup", vec!["mug"])])?;
-/// assert_eq!(cover.released().len(), 2);
+/// let mut sets = vec![Vec::new(); embedding.len()];
+/// sets[7] = vec![7, 8]; // by id: the words with other numbers are never released
+/// assert_eq!(Cover::from_members(&embedding, sets)?.released(), [7]);
 /// # Ok::<(), fastdx::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -77,34 +78,6 @@ const LANES: usize = 8;
 struct Column([f64; LANES]);
 
 impl Cover {
-    /// Creates a cover from the sets of the outputs: `sets` in any order, each output once, words
-    /// in any order.
-    ///
-    /// # Errors
-    /// [`Error::UnknownWord`]; [`Error::Parameter`] for an output given twice, or if no set holds a
-    /// word.
-    pub fn from_sets<'a>(
-        space: &dyn MetricSpace,
-        sets: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>,
-    ) -> Result<Self> {
-        let vocabulary = space.vocabulary();
-        let mut all = vec![Vec::new(); vocabulary.len()];
-        let mut given = vec![false; vocabulary.len()];
-        for (output, words) in sets {
-            let y = vocabulary.require(output)? as usize;
-            if std::mem::replace(&mut given[y], true) {
-                return Err(Error::parameter(
-                    "sets",
-                    "one for each output",
-                    "two of one",
-                ));
-            }
-            let ids = words.iter().map(|word| vocabulary.require(word));
-            all[y] = ids.collect::<Result<_>>()?;
-        }
-        Self::from_members(space, all)
-    }
-
     /// Creates a cover from one set per word as an output, by id; an output with an empty set is
     /// never released.
     ///

@@ -12,35 +12,6 @@ const DRAWS_PER_CHUNK: usize = 1 << 14;
 /// Approximate number of draws in one parallel task; each task has its own random stream.
 const DRAWS_PER_TASK: usize = 512;
 
-/// Draws the outputs of words.
-pub(super) trait WordDraws: Sync {
-    /// Working memory of one thread.
-    type Scratch: Default;
-
-    /// Fills `out` with the draws of several chunks, in their order.
-    fn draw_chunks(
-        &self,
-        scratch: &mut Self::Scratch,
-        chunks: &[Chunk],
-        rng: &mut ChaCha12Rng,
-        out: &mut [u32],
-    ) -> Result<()>;
-}
-
-/// Fills the part of each chunk in `out`, chunk by chunk.
-pub(super) fn each_chunk(
-    chunks: &[Chunk],
-    mut out: &mut [u32],
-    mut fill: impl FnMut(u32, &mut [u32]) -> Result<()>,
-) -> Result<()> {
-    for chunk in chunks {
-        let (part, after) = out.split_at_mut(chunk.count);
-        fill(chunk.word, part)?;
-        out = after;
-    }
-    Ok(())
-}
-
 /// The positions of a call, sorted by word; the positions of one word keep their order.
 pub(super) struct Grouped {
     /// The rank of each position in the order of the words.
@@ -136,17 +107,18 @@ impl Grouped {
 
     /// Draws for every position, one chunk of a word at a time. Each task, counted from `first`,
     /// has its own stream. Tasks depend on the ids alone, so the output does not depend on the
-    /// number of threads.
+    /// number of threads. `draws` fills the draws of some chunks in their order, with the working
+    /// memory `S` of a thread.
     ///
     /// # Errors
-    /// The errors of [`WordDraws::draw_chunks`]; [`Error::Interrupted`](crate::Error::Interrupted).
-    pub(super) fn draw<D: WordDraws>(
+    /// Those of `draws`; [`Error::Interrupted`](crate::Error::Interrupted).
+    pub(super) fn draw<S: Default>(
         &self,
         first: u64,
         key: &Key,
         out: &mut [u32],
         control: &Control,
-        draws: &D,
+        draws: impl Fn(&mut S, &[Chunk], &mut ChaCha12Rng, &mut [u32]) -> Result<()> + Sync,
     ) -> Result<()> {
         let mut drawn = vec![0; self.ranks.len()];
         let mut rest = &mut *drawn;
@@ -168,21 +140,20 @@ impl Grouped {
             }
         }
         tasks.push((first + tasks.len() as u64, task, rest));
-        let each = |scratch: &mut D::Scratch,
-                    (stream, chunks, out): (u64, Vec<Chunk>, &mut [u32])| {
+        let each = |scratch: &mut S, (stream, chunks, out): (u64, Vec<Chunk>, &mut [u32])| {
             control.check()?;
             let mut rng = key.stream(stream);
             let size = out.len();
-            draws.draw_chunks(scratch, &chunks, &mut rng, out)?;
+            draws(scratch, &chunks, &mut rng, out)?;
             control.advance(size);
             Ok(())
         };
         let pooled = rayon::current_thread_index().is_some();
         if pooled {
             let tasks = tasks.into_par_iter();
-            tasks.try_for_each_init(D::Scratch::default, each)?;
+            tasks.try_for_each_init(S::default, each)?;
         } else {
-            let (mut scratch, mut tasks) = (D::Scratch::default(), tasks.into_iter());
+            let (mut scratch, mut tasks) = (S::default(), tasks.into_iter());
             tasks.try_for_each(|task| each(&mut scratch, task))?;
         }
         // Every position reads its own draw. Writing each draw to its position instead would move
@@ -208,26 +179,6 @@ impl Grouped {
 mod tests {
     use super::*;
     use crate::Randomness;
-
-    struct TenMore;
-
-    impl WordDraws for TenMore {
-        type Scratch = ();
-
-        fn draw_chunks(
-            &self,
-            _: &mut (),
-            chunks: &[Chunk],
-            _: &mut ChaCha12Rng,
-            out: &mut [u32],
-        ) -> Result<()> {
-            each_chunk(chunks, out, |word, out| {
-                assert!(out.len() <= DRAWS_PER_CHUNK);
-                out.fill(word + 10);
-                Ok(())
-            })
-        }
-    }
 
     #[test]
     fn every_position_gets_a_draw_of_its_word() {
@@ -258,7 +209,17 @@ mod tests {
             );
             let mut out = vec![u32::MAX; ids.len()];
             let control = Control::new();
-            grouped.draw(0, &key, &mut out, &control, &TenMore).unwrap();
+            let ten_more = |(): &mut (), chunks: &[Chunk], _: &mut _, out: &mut [u32]| {
+                assert!(chunks.iter().all(|chunk| chunk.count <= DRAWS_PER_CHUNK));
+                let each = chunks.iter();
+                let words = each.flat_map(|chunk| std::iter::repeat_n(chunk.word, chunk.count));
+                out.iter_mut()
+                    .zip(words)
+                    .for_each(|(y, word)| *y = word + 10);
+                Ok(())
+            };
+            let drawn = grouped.draw(0, &key, &mut out, &control, ten_more);
+            drawn.unwrap();
             assert!(out.iter().zip(&ids).all(|(y, id)| *y == id + 10));
             assert_eq!(control.done(), u64::from(count));
         }

@@ -63,43 +63,14 @@ impl Mahalanobis {
         randomness: Randomness,
         control: &Control,
     ) -> Result<Self> {
-        let noise = EllipticalNoise::around(&embedding, epsilon, mixing, control)?;
-        Ok(Self::around(embedding, noise, randomness))
-    }
-
-    /// Creates the mechanism at the paper's nominal ε, which refers to ‖·‖_M. Its Euclidean
-    /// [`epsilon`](crate::WordMechanism::epsilon) is nominal/√a.
-    ///
-    /// # Errors
-    /// The errors of [`new`](Self::new).
-    pub fn from_paper(
-        embedding: Arc<Embedding>,
-        nominal: f64,
-        mixing: f64,
-        randomness: Randomness,
-        control: &Control,
-    ) -> Result<Self> {
-        check_epsilon(nominal)?;
+        check_epsilon(epsilon)?;
         let ellipse = Arc::new(Ellipse::new(&embedding, mixing, control)?);
-        let epsilon = nominal / ellipse.narrowest;
         let noise = EllipticalNoise::new(embedding.dim(), ellipse, epsilon)?;
         Ok(Self::around(embedding, noise, randomness))
     }
 }
 
 impl EllipticalNoise {
-    /// Creates the noise with the proved `epsilon` and λ = `mixing` for an embedding's covariance.
-    pub(super) fn around(
-        embedding: &Embedding,
-        epsilon: f64,
-        mixing: f64,
-        control: &Control,
-    ) -> Result<Self> {
-        check_epsilon(epsilon)?;
-        let ellipse = Arc::new(Ellipse::new(embedding, mixing, control)?);
-        Self::new(embedding.dim(), ellipse, epsilon)
-    }
-
     fn new(n: usize, ellipse: Arc<Ellipse>, epsilon: f64) -> Result<Self> {
         let sphere = MultivariateLaplace::new(n, check_epsilon(epsilon)? * ellipse.narrowest)?;
         Ok(EllipticalNoise {
@@ -127,8 +98,7 @@ impl Noise for EllipticalNoise {
         ids: &[u32],
         rng: &mut ChaCha12Rng,
         points: &mut [f64],
-        _: &Control,
-    ) -> Result<()> {
+    ) {
         let n = embedding.dim();
         for point in points.chunks_exact_mut(n) {
             self.sphere.sample(rng, point);
@@ -138,7 +108,6 @@ impl Noise for EllipticalNoise {
             }
         }
         add_vectors(embedding, ids, points);
-        Ok(())
     }
 
     fn guarantee(&self, _: &Embedding) -> Guarantee {
@@ -337,18 +306,15 @@ mod tests {
     fn the_noise_has_the_law_that_is_proved() {
         use statrs::distribution::{ContinuousCDF, Gamma};
         let (e, draws) = (spread(), 200_000);
-        let randomness = Randomness::new(Some(1));
-        let m = Mahalanobis::from_paper(e.clone(), 2.0, 0.7, randomness, &Control::new())
-            .expect("a mechanism");
-        let noise = m.noise();
+        let ellipse = Ellipse::new(&e, 0.7, &Control::new()).expect("an ellipse");
+        let epsilon = 2.0 / ellipse.narrowest;
+        let noise = EllipticalNoise::new(3, ellipse.into(), epsilon).expect("noise");
         assert!((noise.nominal() - 2.0).abs() < 1e-12 && noise.epsilon() > 2.0);
-        let mut rng = m_rng();
+        let mut rng = crate::testing::rng(2);
         // The first word lies at the origin.
         let mut points = vec![0.0; 3 * draws];
         let ids = vec![0; draws];
-        noise
-            .perturb(&e, &ids, &mut rng, &mut points, &Control::new())
-            .expect("points");
+        noise.perturb(&e, &ids, &mut rng, &mut points);
         let l = &noise.ellipse.factor;
         let mut radii = Vec::with_capacity(draws);
         let mut moments = [0.0; 9];
@@ -383,15 +349,11 @@ mod tests {
         for words in 1..12 {
             let vectors = [0.1f32, 0.7, -0.3].repeat(words);
             let e = from_vectors(vectors, 3, Metric::Euclidean);
-            let noise = EllipticalNoise::around(&e, 2.0, 0.9, &Control::new()).expect("noise");
+            let ellipse = Ellipse::new(&e, 0.9, &Control::new()).expect("an ellipse");
             assert_eq!(
-                noise.ellipse.factor,
+                ellipse.factor,
                 [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
             );
         }
-    }
-
-    fn m_rng() -> ChaCha12Rng {
-        crate::testing::rng(2)
     }
 }

@@ -9,10 +9,8 @@ pub mod multivariate_laplace;
 pub mod neighbor_response;
 pub mod noisy_nearest;
 pub mod published;
-pub mod quality;
 pub mod remapped;
 pub mod tem;
-pub mod vickrey;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -27,12 +25,20 @@ use crate::words::space::MetricSpace;
 use crate::words::vocabulary::Vocabulary;
 use contextual::ContextualTem;
 
-/// A mechanism that replaces words of a vocabulary by words of the same vocabulary: the required
-/// methods.
+/// A mechanism that replaces words of a vocabulary by words of the same vocabulary.
 ///
-/// Mechanisms are immutable and shared between threads; every call draws fresh randomness.
-/// [`Mechanism`] adds optional methods, each with a default.
-pub trait WordMechanism: Any + Send + Sync {
+/// Mechanisms are immutable and shared between threads; every call draws fresh randomness. After
+/// the required methods come those with defaults:
+///
+/// | where | one may implement |
+/// |---|---|
+/// | its laws can be computed | [`has_law`](Self::has_law), [`law`](Self::law); for speed [`scores`](Self::scores), [`law_of_scores`](Self::law_of_scores) |
+/// | it does not release all words alike | [`draw_unknown`](Self::draw_unknown) |
+/// | it knows how often words come back | [`known_unchanged`](Self::known_unchanged) |
+/// | its log-ratios are not bounded by ε·d alone | [`bound`](Self::bound) |
+/// | it post-processes another mechanism | [`inner`](Self::inner) |
+/// | it draws a text in order, each word by what was released before | [`in_order`](Self::in_order) |
+pub trait Mechanism: Any + Send + Sync {
     /// The words that serve as inputs and outputs, and the metric of the guarantee.
     fn space(&self) -> &dyn MetricSpace;
 
@@ -67,22 +73,7 @@ pub trait WordMechanism: Any + Send + Sync {
     /// # Errors
     /// [`Error::Interrupted`](crate::Error::Interrupted) once `control` is cancelled.
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()>;
-}
 
-/// A [`WordMechanism`] with all methods that the text layer, calibration and audits call. Every
-/// method has a default: `impl Mechanism for Mine {}` is complete.
-///
-/// | where | one may implement |
-/// |---|---|
-/// | its laws can be computed | [`has_law`](Self::has_law), [`law`](Self::law); for speed [`scores`](Self::scores), [`law_of_scores`](Self::law_of_scores) |
-/// | it does not release all words alike | [`draw_unknown`](Self::draw_unknown) |
-/// | it knows how often words come back | [`known_unchanged`](Self::known_unchanged) |
-/// | its log-ratios are not bounded by ε·d alone | [`bound`](Self::bound) |
-/// | it post-processes another mechanism | [`inner`](Self::inner) |
-/// | it draws a text in order, each word by what was released before | [`in_order`](Self::in_order) |
-///
-/// The methods up to `in_order` may be overridden; the others are for callers.
-pub trait Mechanism: WordMechanism {
     // Methods that a mechanism may override.
 
     /// Whether [`law`](Self::law) can compute the laws.
@@ -172,13 +163,6 @@ pub trait Mechanism: WordMechanism {
         }
     }
 
-    /// Computes [`law_of_scores`](Self::law_of_scores) from the word's distances to all words.
-    fn law_of_row(&self, id: u32, distances: &[f64], probabilities: &mut [f64]) -> bool {
-        let mut scores = Vec::new();
-        self.scores(distances, &mut scores);
-        self.law_of_scores(id, &scores, probabilities)
-    }
-
     /// Replaces every word id, independently.
     ///
     /// # Errors
@@ -222,7 +206,7 @@ impl dyn Mechanism {
 /// The mechanism without some outputs: itself if it has none of them.
 ///
 /// # Errors
-/// The errors of [`WordMechanism::excluding`].
+/// The errors of [`Mechanism::excluding`].
 pub(crate) fn excluding(mechanism: Arc<dyn Mechanism>, ids: &[u32]) -> Result<Arc<dyn Mechanism>> {
     let done = mechanism.excluded();
     match ids.iter().all(|id| done.binary_search(id).is_ok()) {

@@ -14,7 +14,7 @@ use rand::rngs::ChaCha12Rng;
 
 use crate::distance::metric::Metric;
 use crate::guarantee::Guarantee;
-use crate::mechanism::WordMechanism;
+use crate::mechanism::Mechanism;
 use crate::mechanism::noisy_nearest::{Noise, NoisyNearest, floating_point};
 use crate::noise;
 use crate::support::error::{Error, Result, check_epsilon};
@@ -104,13 +104,11 @@ impl Noise for noise::MultivariateLaplace {
         ids: &[u32],
         rng: &mut ChaCha12Rng,
         points: &mut [f64],
-        _: &Control,
-    ) -> Result<()> {
+    ) {
         for point in points.chunks_exact_mut(embedding.dim()) {
             self.sample(rng, point);
         }
         add_vectors(embedding, ids, points);
-        Ok(())
     }
 
     fn guarantee(&self, _: &Embedding) -> Guarantee {

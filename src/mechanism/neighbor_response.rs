@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use crate::cover::Cover;
 use crate::guarantee::Guarantee;
-use crate::mechanism::{Mechanism, WordMechanism};
+use crate::mechanism::Mechanism;
 use crate::support::error::{Error, Result, check_epsilon};
 use crate::support::parallel::{Control, install};
 use crate::support::random::{Key, Randomness, uniform_below_u128};
@@ -148,7 +148,7 @@ impl NeighborResponse {
     }
 }
 
-impl WordMechanism for NeighborResponse {
+impl Mechanism for NeighborResponse {
     fn space(&self) -> &dyn MetricSpace {
         &*self.space
     }
@@ -215,9 +215,6 @@ impl WordMechanism for NeighborResponse {
                 })
         })?
     }
-}
-
-impl Mechanism for NeighborResponse {
     fn bound(&self, a: u32, b: u32) -> f64 {
         if a == b { 0.0 } else { self.epsilon }
     }

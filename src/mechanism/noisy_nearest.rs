@@ -1,20 +1,28 @@
 //! Adds noise to a word's vector and releases a word near the noisy point. MADLIB (WSDM'20),
 //! hyperbolic noise (ICDM'19) and similar mechanisms share this code.
 //!
-//! **Releases** a word near a noisy point. A [`Noise`] draws the point and proves its guarantee. A
-//! [`Choice`] picks one of the words nearest to the point, usually the nearest. The choice sees
-//! only the point, so it is post-processing. Of two words at the same distance, the smaller id
-//! counts as nearer. This module adds batches, threads and the search.
+//! **Releases** the word nearest to a noisy point z. A [`Noise`] draws the point and proves its
+//! guarantee. Which word is nearest depends on z alone, so it is post-processing. Of two words at the
+//! same distance, the smaller id counts as nearer. This module adds batches, threads and the search.
+//!
+//! **The Vickrey mechanism** (Xu, Aggarwal, Feyisetan, Teissier 2021) releases u or v, the two words
+//! nearest to z = φ(w) + N (u the nearer). The probability of u is (1-t)·‖z-φ(v)‖ / (t·‖z-φ(u)‖ +
+//! (1-t)·‖z-φ(v)‖). t = 0 always gives the nearest word, t = 1 the second nearest. N is round (as in
+//! MADLIB) or elliptical (as in Mahalanobis). Its guarantee is that of the noise: both words and both
+//! distances are functions of z, so the choice is post-processing. Code that excludes the input word
+//! from the choice loses this guarantee: see docs/research/mechanisms.md. If two words lie at z, the
+//! smaller id is released, whatever w was.
 
 use std::sync::Arc;
 
+use rand::RngExt;
 use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
 use crate::distance::search::hnsw::{self, Hnsw, HnswScratch};
 use crate::distance::search::{BATCH, Search, exact::Scratch};
 use crate::guarantee::Guarantee;
-use crate::mechanism::{Mechanism, WordMechanism};
+use crate::mechanism::Mechanism;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install};
 use crate::support::random::{Key, Randomness, uniform_below};
@@ -25,17 +33,13 @@ use crate::words::vocabulary::Vocabulary;
 /// Draws random points around the words of an embedding.
 pub trait Noise: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// Writes a noisy point for each of `ids`, row-major in `points`.
-    ///
-    /// # Errors
-    /// [`Error::Interrupted`] from a noise that takes long.
     fn perturb(
         &self,
         embedding: &Embedding,
         ids: &[u32],
         rng: &mut ChaCha12Rng,
         points: &mut [f64],
-        control: &Control,
-    ) -> Result<()>;
+    );
 
     /// The proved guarantee of the points, per unit of the embedding's distance.
     fn guarantee(&self, embedding: &Embedding) -> Guarantee;
@@ -48,34 +52,6 @@ pub trait Noise: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`Error::Parameter`] for an ε outside the noise's domain.
     fn with_epsilon(&self, embedding: &Embedding, epsilon: f64) -> Result<Self>;
-}
-
-/// Selects which of the words nearest to a point is released. It is post-processing: it sees the
-/// point, not the word.
-pub trait Choice: Clone + std::fmt::Debug + Send + Sync + 'static {
-    /// How many of the nearest words the choice needs.
-    const WORDS: usize;
-
-    /// Returns an index into `ranked`: the nearest words, at most [`WORDS`](Self::WORDS), with
-    /// their distances from the point, ascending.
-    fn choose(&self, ranked: &[(f64, u32)], rng: &mut ChaCha12Rng) -> usize;
-
-    /// Adapts the noise's guarantee to the whole mechanism.
-    fn adapt_guarantee(&self, noise: Guarantee) -> Guarantee {
-        noise
-    }
-}
-
-/// Chooses the nearest word.
-#[derive(Clone, Copy, Debug)]
-pub struct Nearest;
-
-impl Choice for Nearest {
-    const WORDS: usize = 1;
-
-    fn choose(&self, _: &[(f64, u32)], _: &mut ChaCha12Rng) -> usize {
-        0
-    }
 }
 
 /// The guarantee of noise drawn in floating point. The proof is about real numbers; it does not
@@ -100,10 +76,11 @@ pub(super) fn floating_point(
 
 /// A word mechanism that releases a word near a noisy point: by default the nearest.
 #[derive(Clone, Debug)]
-pub struct NoisyNearest<N, C = Nearest> {
+pub struct NoisyNearest<N> {
     embedding: Arc<Embedding>,
     noise: N,
-    choice: C,
+    /// t of the Vickrey mechanism.
+    tuning: Option<f64>,
     search: Search,
     /// The words that may be released, if some are excluded.
     released: Option<Arc<Released>>,
@@ -143,30 +120,43 @@ impl Released {
 impl<N: Noise> NoisyNearest<N> {
     /// Combines an embedding with a noise that fits it and the exact search.
     pub(super) fn around(embedding: Arc<Embedding>, noise: N, randomness: Randomness) -> Self {
-        Self::choosing(embedding, noise, Nearest, randomness)
-    }
-}
-
-impl<N: Noise, C: Choice> NoisyNearest<N, C> {
-    /// Combines an embedding with a noise that fits it, a choice and the exact search.
-    pub(super) fn choosing(
-        embedding: Arc<Embedding>,
-        noise: N,
-        choice: C,
-        randomness: Randomness,
-    ) -> Self {
         NoisyNearest {
             embedding,
             noise,
-            choice,
+            tuning: None,
             search: Search::Exact,
             released: None,
             randomness,
         }
     }
 
+    /// Returns the Vickrey mechanism with the same noise and t = `tuning`.
+    ///
+    /// ```
+    /// use fastdx::{Embedding, Mechanism, MultivariateLaplace, Randomness};
+    /// let embedding = Embedding::default_english()?.into();
+    /// let noise = MultivariateLaplace::new(embedding, 12.0, Randomness::new(None))?;
+    /// assert_eq!(noise.vickrey(0.75)?.sample("coffee", 3)?.len(), 3);
+    /// # Ok::<(), fastdx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a t outside [0, 1].
+    pub fn vickrey(self, tuning: f64) -> Result<Self> {
+        if !(0.0..=1.0).contains(&tuning) {
+            return Err(Error::parameter("tuning", "from 0 to 1", tuning));
+        }
+        let tuning = Some(tuning);
+        Ok(NoisyNearest { tuning, ..self })
+    }
+
+    /// t of the Vickrey mechanism; `None` if the nearest word is always released.
+    pub fn tuning(&self) -> Option<f64> {
+        self.tuning
+    }
+
     /// Returns the same mechanism with another search. An approximate search keeps the guarantee
-    /// and changes the law; [`quality`](crate::mechanism::quality) measures by how much.
+    /// and changes the law. One seed gives both searches the same points, so that they compare.
     ///
     /// # Errors
     /// [`Error::Parameter`] for `ef` outside 1..=10,000, an embedding without a graph
@@ -185,17 +175,6 @@ impl<N: Noise, C: Choice> NoisyNearest<N, C> {
         Ok(NoisyNearest { search, ..self })
     }
 
-    /// Returns the same mechanism at another proved ε; all other data is shared.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] for an ε outside the noise's domain.
-    pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
-        Ok(NoisyNearest {
-            noise: self.noise.with_epsilon(&self.embedding, epsilon)?,
-            ..self.clone()
-        })
-    }
-
     /// The search for the nearest words.
     pub fn search(&self) -> Search {
         self.search
@@ -211,9 +190,19 @@ impl<N: Noise, C: Choice> NoisyNearest<N, C> {
         &self.noise
     }
 
-    /// The choice among the nearest words.
-    pub fn choice(&self) -> &C {
-        &self.choice
+    /// How many of the nearest words the choice needs, if there are as many.
+    fn needed(&self) -> usize {
+        1 + usize::from(self.tuning.is_some())
+    }
+
+    /// The place of the released word in the nearest words with their distances from the point.
+    fn choose(&self, ranked: &[(f64, u32)], rng: &mut ChaCha12Rng) -> usize {
+        let (Some(tuning), &[(first, _), (second, _)]) = (self.tuning, ranked) else {
+            return 0;
+        };
+        // The share of v. If both words lie at the point, 0/0 is NaN and the comparison chooses u.
+        let (to_first, to_second) = (tuning * first, (1.0 - tuning) * second);
+        usize::from(rng.random::<f64>() < to_first / (to_first + to_second))
     }
 
     /// Returns the graph and the number of candidates of an approximate search.
@@ -239,9 +228,9 @@ impl<N: Noise, C: Choice> NoisyNearest<N, C> {
         let n = self.embedding.dim();
         for (point, out) in points.chunks_exact(n).zip(out) {
             let Some(released) = &self.released else {
-                let k = C::WORDS.min(self.embedding.len());
+                let k = self.needed().min(self.embedding.len());
                 let near = hnsw.nearest(point, k, ef, &mut scratch.approximate);
-                *out = near[self.choice.choose(near, rng)].1;
+                *out = near[self.choose(near, rng)].1;
                 continue;
             };
             let k = ef.min(self.embedding.len());
@@ -249,9 +238,9 @@ impl<N: Noise, C: Choice> NoisyNearest<N, C> {
             let near = near.iter().copied();
             let near = near.filter(|(_, id)| released.ids.binary_search(id).is_ok());
             scratch.near.clear();
-            scratch.near.extend(near.take(C::WORDS));
-            match scratch.near.len() < C::WORDS.min(released.ids.len()) {
-                false => *out = scratch.near[self.choice.choose(&scratch.near, rng)].1,
+            scratch.near.extend(near.take(self.needed()));
+            match scratch.near.len() < self.needed().min(released.ids.len()) {
+                false => *out = scratch.near[self.choose(&scratch.near, rng)].1,
                 true => self.chosen_exactly(point, scratch, rng, std::slice::from_mut(out)),
             }
         }
@@ -267,9 +256,9 @@ impl<N: Noise, C: Choice> NoisyNearest<N, C> {
         let released = self.released.as_deref();
         let embedding = released.map_or(&*self.embedding, |r| &r.embedding);
         let (search, vectors) = (embedding.search(), embedding.vectors());
-        let k = C::WORDS.min(embedding.len());
+        let k = self.needed().min(embedding.len());
         search.nearest_batch(vectors, points, k, None, &mut scratch.exact, |i, ranked| {
-            let chosen = ranked[self.choice.choose(ranked, rng)].1;
+            let chosen = ranked[self.choose(ranked, rng)].1;
             out[i] = released.map_or(chosen, |r| r.ids[chosen as usize]);
         });
     }
@@ -284,15 +273,16 @@ struct SearchScratch {
     points: Vec<f64>,
 }
 
-impl<N: Noise, C: Choice> WordMechanism for NoisyNearest<N, C> {
+impl<N: Noise> Mechanism for NoisyNearest<N> {
     fn space(&self) -> &dyn MetricSpace {
         &*self.embedding
     }
 
     fn guarantee(&self) -> Guarantee {
-        let mut guarantee = self
-            .choice
-            .adapt_guarantee(self.noise.guarantee(&self.embedding));
+        let mut guarantee = self.noise.guarantee(&self.embedding);
+        if self.tuning.is_some() {
+            guarantee.mechanism = "Vickrey";
+        }
         if let Some(released) = &self.released {
             guarantee.outputs = Guarantee::excluded(self.embedding.len(), released.ids.len());
         }
@@ -322,7 +312,10 @@ impl<N: Noise, C: Choice> WordMechanism for NoisyNearest<N, C> {
     }
 
     fn with_epsilon(&self, epsilon: f64) -> Result<Arc<dyn Mechanism>> {
-        Ok(Arc::new(self.with_epsilon(epsilon)?))
+        Ok(Arc::new(NoisyNearest {
+            noise: self.noise.with_epsilon(&self.embedding, epsilon)?,
+            ..self.clone()
+        }))
     }
 
     fn randomness(&self) -> &Randomness {
@@ -347,8 +340,7 @@ impl<N: Noise, C: Choice> WordMechanism for NoisyNearest<N, C> {
                     let mut rng = key.stream(chunk as u64);
                     let mut points = std::mem::take(&mut scratch.points);
                     let some = &mut points[..ids.len() * n];
-                    let noise = &self.noise;
-                    noise.perturb(&self.embedding, ids, &mut rng, some, control)?;
+                    self.noise.perturb(&self.embedding, ids, &mut rng, some);
                     self.chosen(graph, some, scratch, &mut rng, out);
                     scratch.points = points;
                     control.advance(ids.len());
@@ -356,9 +348,6 @@ impl<N: Noise, C: Choice> WordMechanism for NoisyNearest<N, C> {
                 })
         })?
     }
-}
-
-impl<N: Noise, C: Choice> Mechanism for NoisyNearest<N, C> {
     fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
         match &self.released {
             None => uniform_below(rng, self.embedding.len() as u32),

@@ -10,7 +10,7 @@ use rand::rngs::ChaCha12Rng;
 
 use crate::cover::Cover;
 use crate::guarantee::Guarantee;
-use crate::mechanism::{Mechanism, WordMechanism};
+use crate::mechanism::Mechanism;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
 use crate::support::random::{Key, Randomness, uniform_below};
@@ -67,7 +67,7 @@ impl Remapped {
     }
 }
 
-impl WordMechanism for Remapped {
+impl Mechanism for Remapped {
     fn space(&self) -> &dyn MetricSpace {
         self.inner.space()
     }
@@ -118,9 +118,6 @@ impl WordMechanism for Remapped {
         }
         Ok(())
     }
-}
-
-impl Mechanism for Remapped {
     fn inner(&self) -> Option<&dyn Mechanism> {
         Some(&*self.inner)
     }

@@ -100,21 +100,6 @@ pub(crate) fn normals(rng: &mut impl Rng, out: &mut [f64]) -> f64 {
     }
 }
 
-/// Zeros for `size` vectors.
-pub(crate) fn rows(size: usize, dim: usize) -> Result<Vec<f64>> {
-    let len = size
-        .checked_mul(dim)
-        .filter(|&len| len <= isize::MAX as usize / 8);
-    let mut out = Vec::new();
-    len.and_then(|len| out.try_reserve_exact(len).ok())
-        .ok_or_else(|| {
-            let expected = format!("small enough that (size, {dim}) fits in memory");
-            Error::parameter("size", expected, size)
-        })?;
-    out.resize(size * dim, 0.0);
-    Ok(out)
-}
-
 /// Draws `size` vectors with `sample`, in parallel; the result depends on the key, not on the
 /// number of threads.
 pub(crate) fn sample_rows(
@@ -125,7 +110,16 @@ pub(crate) fn sample_rows(
     sample: impl Fn(&mut ChaCha12Rng, &mut [f64]) + Sync,
 ) -> Result<Vec<f64>> {
     const ROWS: usize = 256;
-    let mut out = rows(size, dim)?;
+    let len = size
+        .checked_mul(dim)
+        .filter(|&len| len <= isize::MAX as usize / 8);
+    let mut out = Vec::new();
+    len.and_then(|len| out.try_reserve_exact(len).ok())
+        .ok_or_else(|| {
+            let expected = format!("small enough that (size, {dim}) fits in memory");
+            Error::parameter("size", expected, size)
+        })?;
+    out.resize(size * dim, 0.0);
     install(size, ROWS, || {
         out.par_chunks_mut(ROWS * dim)
             .enumerate()

@@ -22,8 +22,7 @@ use crate::mechanism::multivariate_laplace::MultivariateLaplace;
 use crate::mechanism::neighbor_response::NeighborResponse;
 use crate::mechanism::remapped::Remapped;
 use crate::mechanism::tem::{Tem, Truncation};
-use crate::mechanism::vickrey::{EllipticalVickrey, Vickrey};
-use crate::mechanism::{self, Mechanism, WordMechanism};
+use crate::mechanism::{self, Mechanism};
 use crate::numbers::Figures;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
@@ -247,7 +246,6 @@ impl Maker<'_> {
     fn mechanism(&mut self) -> Result<(Arc<dyn Mechanism>, Option<f64>)> {
         let Spec { mixing, .. } = *self.spec;
         let (randomness, control) = (self.randomness.clone(), self.control);
-        let paper = self.spec.paper == Some(true);
         let made: Arc<dyn Mechanism> = match self.spec.mechanism {
             Kind::Tem => return self.tem(),
             Kind::NeighborResponse => {
@@ -270,42 +268,31 @@ impl Maker<'_> {
             Kind::MultivariateLaplace => Arc::new(self.multivariate_laplace()?),
             Kind::HyperbolicLaplace => {
                 let (embedding, epsilon) = (self.vectors()?, self.epsilon()?);
-                let Spec { base, sampler, .. } = self.spec;
-                Arc::new(match paper {
-                    true => HyperbolicLaplace::from_paper(embedding, epsilon, randomness)?,
-                    false => HyperbolicLaplace::new(
-                        embedding,
-                        epsilon,
-                        base.as_deref().map_or(Ok(Default::default()), str::parse)?,
-                        sampler
-                            .as_deref()
-                            .map_or(Ok(Default::default()), str::parse)?,
-                        randomness,
-                    )?,
-                })
+                let base = self.spec.base.as_deref();
+                let base = base.map_or(Ok(Default::default()), str::parse)?;
+                Arc::new(HyperbolicLaplace::new(
+                    embedding, epsilon, base, randomness,
+                )?)
             }
             Kind::Mahalanobis => {
-                let make = match paper {
-                    true => Mahalanobis::from_paper,
-                    false => Mahalanobis::new,
-                };
+                let (embedding, epsilon) = (self.vectors()?, self.epsilon()?);
                 let mixing = mixing.unwrap_or(MIXING);
-                Arc::new(make(
-                    self.vectors()?,
-                    self.epsilon()?,
-                    mixing,
-                    randomness,
-                    control,
+                Arc::new(Mahalanobis::new(
+                    embedding, epsilon, mixing, randomness, control,
                 )?)
             }
             Kind::Vickrey => {
                 let (embedding, epsilon) = (self.vectors()?, self.epsilon()?);
                 let tuning = self.spec.tuning.unwrap_or(TUNING);
                 match mixing.unwrap_or(0.0) {
-                    0.0 => Arc::new(Vickrey::new(embedding, epsilon, tuning, randomness)?),
-                    mixing => Arc::new(EllipticalVickrey::new(
-                        embedding, epsilon, mixing, tuning, randomness, control,
-                    )?),
+                    0.0 => Arc::new(
+                        MultivariateLaplace::new(embedding, epsilon, randomness)?
+                            .vickrey(tuning)?,
+                    ),
+                    mixing => Arc::new(
+                        Mahalanobis::new(embedding, epsilon, mixing, randomness, control)?
+                            .vickrey(tuning)?,
+                    ),
                 }
             }
         };
@@ -342,27 +329,13 @@ impl Maker<'_> {
         if !self.exclude.is_empty() {
             tem = tem.excluding(self.exclude)?;
         }
-        let sampler = spec
-            .sampler
-            .as_deref()
-            .map_or(Ok(Default::default()), str::parse)?;
         if let Some(Public::History(model)) = &self.language {
             self.refuse_beside_history()?;
-            let tem = ContextualTem::new(&tem.with_sampler(sampler), model.clone())?;
+            let tem = ContextualTem::new(&tem, model.clone())?;
             return Ok((Arc::new(tem), None));
         }
         if spec.certified != Some(true) {
-            return Ok((Arc::new(tem.with_sampler(sampler)), None));
-        }
-        if let Some(sampler) = &spec.sampler
-            && sampler != "exact"
-        {
-            let expected = "'exact' where certified is true";
-            return Err(Error::parameter(
-                "sampler",
-                expected,
-                format!("{sampler:?}"),
-            ));
+            return Ok((Arc::new(tem), None));
         }
         let (tem, certificate) = self.certified(&tem)?;
         let nominal = tem.nominal();

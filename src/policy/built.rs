@@ -71,12 +71,10 @@ impl Built {
                 {
                     spec.beta.get_or_insert(beta);
                 }
-                spec.sampler = spec.sampler.take().or(text("exact"));
                 spec.language = self.language(spec.language.take());
             }
-            Kind::HyperbolicLaplace if spec.paper != Some(true) => {
+            Kind::HyperbolicLaplace => {
                 spec.base = spec.base.take().or(text("volume"));
-                spec.sampler = spec.sampler.take().or(text("exact"));
             }
             Kind::Mahalanobis => {
                 spec.mixing.get_or_insert(MIXING);
@@ -96,7 +94,7 @@ impl Built {
                 let law: Option<&FiniteLaw> = self.text.mechanism().downcast_ref();
                 spec.certified = Some(law.is_some_and(|law| law.loss().is_some()));
             }
-            Kind::HyperbolicLaplace | Kind::NeighborResponse => {}
+            Kind::NeighborResponse => {}
         }
     }
 
@@ -138,17 +136,10 @@ impl Built {
     /// [`Error::Parameter`](crate::Error::Parameter) for an ε outside the mechanism's domain.
     pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
         let mechanism = self.text.mechanism().with_epsilon(epsilon)?;
-        // The paper's noise stays, at an ε that is no longer the paper's own.
-        let base = match (self.spec.mechanism, self.spec.paper) {
-            (Kind::HyperbolicLaplace, Some(true)) => Some("ball".to_owned()),
-            _ => self.spec.base.clone(),
-        };
         let spec = Spec {
-            base,
             epsilon: Some(epsilon),
             certified: None,
             nominal: None,
-            paper: None,
             ..self.spec.clone()
         };
         self.around(mechanism, self.index.clone(), spec)

@@ -10,7 +10,7 @@ use crate::words::index::Index;
 
 /// The default λ of [`Mahalanobis`](crate::mechanism::mahalanobis::Mahalanobis).
 pub(super) const MIXING: f64 = 0.2;
-/// The default t of [`Vickrey`](crate::mechanism::vickrey::Vickrey): the paper's choice.
+/// The default t of the [Vickrey](crate::mechanism::noisy_nearest) mechanism: the paper's choice.
 pub(super) const TUNING: f64 = 0.75;
 
 /// A built-in embedding.

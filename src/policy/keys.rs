@@ -280,15 +280,11 @@ spec! {
     [Tem] beta: Option<f64> = None;
     /// Tem: the public base measure of its outputs; by default uniform, as in TEM'21.
     [Tem] language: Option<Language> = None;
-    /// Tem: `exact` or `gumbel`; hyperbolic noise: `exact` or `metropolis`.
-    [Tem HyperbolicLaplace] sampler: Option<String> = None;
     /// Tem: whether `epsilon` is the value that the certificate proves, which needs less noise.
     /// FiniteLaw: whether its ε is computed; by default for up to 2,000 words.
     [Tem FiniteLaw] certified: Option<bool> = None;
     /// Certified Tem: the nominal ε, if it was found before. Saves the search.
     [Tem] nominal: Option<f64> = None;
-    /// Mahalanobis, hyperbolic noise: whether `epsilon` is the paper's own.
-    [Mahalanobis HyperbolicLaplace] paper: Option<bool> = None;
     /// Hyperbolic noise: `volume` or `ball`.
     [HyperbolicLaplace] base: Option<String> = None;
     /// Mahalanobis, Vickrey: λ, the share of the covariance.

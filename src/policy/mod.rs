@@ -65,7 +65,7 @@ pub enum Kind {
     Mahalanobis,
     /// [`NeighborResponse`](crate::NeighborResponse).
     NeighborResponse,
-    /// [`Vickrey`](crate::mechanism::vickrey::Vickrey).
+    /// Vickrey: [`NoisyNearest::vickrey`](crate::mechanism::noisy_nearest::NoisyNearest::vickrey).
     Vickrey,
 }
 
@@ -141,7 +141,6 @@ impl Spec {
             () if self.cover.is_some() => Some("cover"),
             () if self.balance.is_some() => Some("balance"),
             () if self.remap.is_some() => Some("remap"),
-            () if self.sampler.is_some() => Some("sampler"),
             () if self.certified.is_some() => Some("certified"),
             () => None,
         };

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use super::arguments::{Text, as_strs, count, exclude, numbers, real, strings};
+use super::arguments::{Text, count, exclude, numbers, real, strings};
 use super::errors::wrong_type;
 use super::graph::{PyWordGraph, edges_of};
 use super::run::{run, run_with};
@@ -80,7 +80,6 @@ fn build(
     Ok(Build {
         least: least.map_or(Ok(default), |least| count("least", least))?,
         exclude: exclusion(space.vocabulary(), exclude)?,
-        approximate: false,
     })
 }
 
@@ -98,31 +97,26 @@ impl PyCover {
     ///     Outputs that stand for fewer words (default 3) take their own nearest words in.
     /// exclude : iterable of str, path, or 'offensive', optional
     ///     Words that are never released.
-    /// approximate : bool, optional
-    ///     Take about the nearest outputs, from the embedding's HNSW graph (``build_hnsw``). Which
-    ///     words a set holds is not what the proof rests on; distances stay exact.
     /// progress : callable, optional
     ///     Called now and then with the number of words done.
     ///
     /// Raises
     /// ------
     /// ParameterError
-    ///     A `k` that is not from 1 to the number of outputs; `approximate` without a graph.
+    ///     A `k` that is not from 1 to the number of outputs.
     #[staticmethod]
-    #[pyo3(signature = (space, k, *, least = None, exclude = None, approximate = false, progress = None))]
+    #[pyo3(signature = (space, k, *, least = None, exclude = None, progress = None))]
     fn nearest(
         py: Python<'_>,
         space: &Bound<'_, PyAny>,
         k: &Bound<'_, PyAny>,
         least: Option<&Bound<'_, PyAny>>,
         exclude: Option<&Bound<'_, PyAny>>,
-        approximate: bool,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let space = Space::of(space)?;
         let words = space.space();
-        let (k, mut build) = (count("k", k)?, build(&*words, least, exclude)?);
-        build.approximate = approximate;
+        let (k, build) = (count("k", k)?, build(&*words, least, exclude)?);
         let cover = run_with(py, true, progress, |control| {
             Cover::nearest(&*words, k, &build, control)
         })?;
@@ -316,16 +310,18 @@ impl PyCover {
         let pairs = sets
             .call_method0("items")
             .map_err(|_| wrong_type("sets must be a mapping of str to iterables of str".into()))?;
-        let mut all: Vec<(PyBackedStr, Vec<PyBackedStr>)> = Vec::new();
+        let vocabulary = words.vocabulary();
+        let mut all = vec![Vec::new(); vocabulary.len()];
         for pair in pairs.try_iter()? {
             let (output, set): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair?.extract()?;
             let output = output
                 .extract::<PyBackedStr>()
                 .map_err(|_| wrong_type("sets must have keys of str".into()))?;
-            all.push((output, strings("sets", &set)?));
+            let set = strings("sets", &set)?;
+            let ids = set.iter().map(|word| vocabulary.require(word));
+            all[vocabulary.require(&output)? as usize] = ids.collect::<crate::Result<_>>()?;
         }
-        let sets = all.iter().map(|(output, set)| (&**output, as_strs(set)));
-        let cover = Cover::from_sets(&*words, sets)?;
+        let cover = Cover::from_members(&*words, all)?;
         Ok(PyCover::new(Arc::new(cover), space))
     }
 

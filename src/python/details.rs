@@ -8,7 +8,6 @@ use crate::distance::search::Search;
 use crate::mechanism::finite_law::FiniteLaw;
 use crate::mechanism::mahalanobis::Mahalanobis;
 use crate::mechanism::tem::Truncation;
-use crate::mechanism::vickrey::{EllipticalVickrey, Vickrey};
 use crate::{HyperbolicLaplace, Mechanism, MultivariateLaplace, NeighborLists, NeighborResponse};
 
 /// Sets the properties that a mechanism's class in Python shows.
@@ -34,7 +33,6 @@ pub(super) fn mechanism_details(
                 Truncation::Gamma(_) => None,
                 Truncation::Beta(beta) => Some(beta),
             };
-            sampler = tem.sampler().name();
             language = tem.language().map(|base| format!("{}{after}", base.source()));
             cached_bytes = tem.cache_bytes().1;
             certified = tem.certificate().map(|c| c.epsilon);
@@ -46,25 +44,24 @@ pub(super) fn mechanism_details(
             Search::Hnsw { ef } => ("hnsw", Some(ef)),
             Search::Exact => ("exact", None),
         };
-        set! { search = name; ef = candidates; }
+        set! { search = name; ef = candidates; tuning = laplace.tuning(); mixing = 0.0; }
     } else if let Some(laplace) = mechanism.downcast_ref::<HyperbolicLaplace>() {
         let noise = laplace.noise();
         set! {
-            nominal = noise.law().epsilon();
-            base = noise.law().base().name();
-            sampler = noise.sampler().name();
+            nominal = noise.epsilon();
+            base = noise.base().name();
         }
     } else if let Some(law) = mechanism.downcast_ref::<FiniteLaw>() {
         set! { local = law.loss().map(|loss| loss.local); }
     } else if let Some(mahalanobis) = mechanism.downcast_ref::<Mahalanobis>() {
         let noise = mahalanobis.noise();
-        set! { nominal = noise.nominal(); mixing = noise.mixing(); }
+        set! {
+            nominal = noise.nominal();
+            mixing = noise.mixing();
+            tuning = mahalanobis.tuning();
+        }
     } else if let Some(response) = mechanism.downcast_ref::<NeighborResponse>() {
         set! { score = response.score(); }
-    } else if let Some(round) = mechanism.downcast_ref::<Vickrey>() {
-        set! { tuning = round.choice().tuning(); mixing = 0.0; }
-    } else if let Some(elliptical) = mechanism.downcast_ref::<EllipticalVickrey>() {
-        set! { tuning = elliptical.choice().tuning(); mixing = elliptical.noise().mixing(); }
     }
     Ok(())
 }

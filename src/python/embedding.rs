@@ -398,7 +398,8 @@ impl PyEmbedding {
     /// ``search='hnsw'``.
     ///
     /// The graph lives in memory: files and pickles do not hold it. Approximate search behind a
-    /// noise mechanism costs no privacy and changes its law: see `search_quality`. On every vocabulary measured so far the exact search was faster than
+    /// noise mechanism costs no privacy and changes its law: one seed gives both searches the
+    /// same noise, to compare. On every vocabulary measured so far the exact search was faster than
     /// a graph of the same recall wherever words change (docs/research/speed.md).
     ///
     /// Parameters

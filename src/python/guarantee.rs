@@ -155,7 +155,7 @@ impl PyGuarantee {
         self.guarantee.scope
     }
 
-    /// Why nothing is proved of what is really drawn (a seed, a sampler for comparison), or None.
+    /// Why nothing is proved of what is really drawn (a seed, a law without its loss), or None.
     #[getter]
     fn void(&self) -> Option<&'static str> {
         self.guarantee.void

@@ -5,7 +5,6 @@ use pyo3::prelude::*;
 
 use super::arguments::{count, matrix, real, seed as seed_of, shape_text, shaped};
 use super::run::run;
-use crate::mechanism::hyperbolic_laplace::NoiseSampler;
 use crate::noise::hyperbolic::noise::HyperbolicLaplace as Noise;
 use crate::noise::hyperbolic::walk::Walk;
 use crate::noise::hyperbolic::{self, LAMBDA};
@@ -24,9 +23,6 @@ use crate::{Error, Randomness};
 /// base : str, optional
 ///     'volume' (default): density exp(-ερ) with respect to hyperbolic volume, ρ the distance from
 ///     the origin. 'ball': ((1-r)/(1+r))^ε with respect to Lebesgue measure on the ball (ICDM'19).
-/// sampler : str, optional
-///     'exact' (default), or 'metropolis': the paper's Algorithm 2 on the hyperboloid (see
-///     `hyperbolic_metropolis` for its diagnostics).
 /// seed : int, optional
 ///     For tests only: makes the noise reproducible.
 ///
@@ -45,27 +41,20 @@ use crate::{Error, Randomness};
 /// >>> hyperbolic_laplace(5, 6.0, 3).shape
 /// (3, 5)
 #[pyfunction]
-#[pyo3(signature = (n, epsilon, size, *, base = "volume", sampler = "exact", seed = None))]
+#[pyo3(signature = (n, epsilon, size, *, base = "volume", seed = None))]
 pub(super) fn hyperbolic_laplace<'py>(
     py: Python<'py>,
     n: &Bound<'py, PyAny>,
     epsilon: &Bound<'py, PyAny>,
     size: &Bound<'py, PyAny>,
     base: &str,
-    sampler: &str,
     seed: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     let (n, size) = (count("n", n)?, count("size", size)?);
     let law = Noise::new(n, real("epsilon", epsilon)?, base.parse()?)?;
-    let sampler: NoiseSampler = sampler.parse()?;
     let randomness = Randomness::new(seed_of(seed)?);
-    let long = size > 256 || sampler == NoiseSampler::Metropolis;
-    let rows = run(py, long, |control| {
-        let key = randomness.next_key()?;
-        match sampler {
-            NoiseSampler::Exact => law.sample_many(size, &key, control),
-            NoiseSampler::Metropolis => Ok(Walk::new(law).sample(size, &key, control)?.0),
-        }
+    let rows = run(py, size > 256, |control| {
+        law.sample_many(size, &randomness.next_key()?, control)
     })?;
     shaped(py, rows, &[size, n])
 }
@@ -277,142 +266,6 @@ pub(super) fn log_map<'py>(
     y: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     by_rows(py, pair(("x", x), ("y", y), true)?, hyperbolic::log_map)
-}
-
-/// Hyperboloid coordinates, time first, of points x of the ball.
-///
-/// x has the shape (m, n), the result (m, n + 1), in float64.
-#[pyfunction]
-pub(super) fn to_lorentz<'py>(
-    py: Python<'py>,
-    x: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-    let (x, m, n) = matrix::<f64>("x", x)?;
-    inside("x", &x, n)?;
-    let mut out = vec![0.0; m * (n + 1)];
-    for (x, out) in x.chunks_exact(n.max(1)).zip(out.chunks_exact_mut(n + 1)) {
-        hyperbolic::to_lorentz(x, out);
-    }
-    shaped(py, out, &[m, n + 1])
-}
-
-/// Converts hyperboloid coordinates y, time first, to points of the ball.
-///
-/// y has the shape (m, n + 1), and its time is computed anew; the result has (m, n), in float64.
-#[pyfunction]
-pub(super) fn from_lorentz<'py>(
-    py: Python<'py>,
-    y: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-    let (y, m, columns) = matrix::<f64>("y", y)?;
-    let n = columns.saturating_sub(1).max(1);
-    if columns < 2 {
-        let error = Error::Shape {
-            what: "y",
-            expected: "(m, n + 1) with n at least 1".into(),
-            got: shape_text(&[m, columns]),
-        };
-        return Err(error.into());
-    }
-    let mut out = vec![0.0; m * n];
-    for (y, out) in y.chunks_exact(columns).zip(out.chunks_exact_mut(n)) {
-        hyperbolic::from_lorentz(y, out);
-    }
-    shaped(py, out, &[m, n])
-}
-
-/// Two matrices of one shape whose rows have hyperboloid coordinates.
-fn lorentz_pair(x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyResult<Pair> {
-    let (x, m, columns) = matrix::<f64>("x", x)?;
-    let (y, m_y, columns_y) = matrix::<f64>("y", y)?;
-    for (what, got) in [("x", [m, columns]), ("y", [m_y, columns_y])] {
-        if got != [m, columns] || columns < 2 {
-            let expected = "(m, n + 1), the same for both, with n at least 1".into();
-            let got = shape_text(&got);
-            return Err(Error::Shape {
-                what,
-                expected,
-                got,
-            }
-            .into());
-        }
-    }
-    Ok((x, y, [m, columns]))
-}
-
-/// Lorentz inner products of the rows of two matrices, -x₀y₀ + Σxᵢyᵢ.
-///
-/// It is -cosh of the hyperbolic distance for points of the hyperboloid; see `lorentz_distance`.
-///
-/// Parameters
-/// ----------
-/// x, y : array_like of float, shape (m, n + 1)
-///     Any vectors, time first.
-///
-/// Returns
-/// -------
-/// numpy.ndarray of float64, shape (m,)
-///
-/// Examples
-/// --------
-/// >>> from fastdx.lab.hyperbolic import lorentz_inner, to_lorentz
-/// >>> x = to_lorentz([[0.5, 0.25]])
-/// >>> round(float(lorentz_inner(x, x)[0]), 9)
-/// -1.0
-#[pyfunction]
-pub(super) fn lorentz_inner<'py>(
-    py: Python<'py>,
-    x: &Bound<'py, PyAny>,
-    y: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    numbers_of_rows(py, lorentz_pair(x, y)?, hyperbolic::lorentz_inner)
-}
-
-/// Hyperbolic distances of the rows of two matrices of points of the hyperboloid, arcosh(-⟨x,y⟩).
-///
-/// Computed without the inner product, which cancels: as accurate as `distance` is on the ball, and
-/// the same metric. An embedding takes such points by `from_lorentz` and ``metric="poincare"``.
-///
-/// Parameters
-/// ----------
-/// x, y : array_like of float, shape (m, n + 1)
-///     Points, time first. The time coordinate is computed anew from the others.
-///
-/// Returns
-/// -------
-/// numpy.ndarray of float64, shape (m,)
-///
-/// Raises
-/// ------
-/// VectorError
-///     A row that is not on the hyperboloid: its time coordinate is off by more than 1e-6 of itself.
-///
-/// Examples
-/// --------
-/// >>> from fastdx.lab.hyperbolic import lorentz_distance, to_lorentz
-/// >>> x, y = to_lorentz([[0.0, 0.0]]), to_lorentz([[0.5, 0.0]])
-/// >>> round(float(lorentz_distance(x, y)[0]), 6)   # ln 3
-/// 1.098612
-#[pyfunction]
-pub(super) fn lorentz_distance<'py>(
-    py: Python<'py>,
-    x: &Bound<'py, PyAny>,
-    y: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let pair = lorentz_pair(x, y)?;
-    for (name, points) in [("x", &pair.0), ("y", &pair.1)] {
-        for (i, x) in points.chunks_exact(pair.2[1]).enumerate() {
-            let time = x[1..].iter().fold(1.0f64, |sum, x| sum.hypot(*x));
-            // Also refuses NaN and infinity.
-            if !((x[0] - time).abs() <= 1e-6 * time && time.is_finite()) {
-                let owner = format!("{name}, row {i},");
-                let reason = "is not on the hyperboloid: its time is not √(1 + its other norm²)";
-                let reason = reason.into();
-                return Err(Error::Vector { owner, reason }.into());
-            }
-        }
-    }
-    numbers_of_rows(py, pair, hyperbolic::lorentz_distance)
 }
 
 /// proj(θ) = θ/‖θ‖·(1-λ) for rows of x outside the ball of radius 1 - λ; other rows stay.

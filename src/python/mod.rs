@@ -22,7 +22,6 @@ mod mechanisms;
 mod noise;
 mod numbers;
 mod poincare;
-mod quality;
 mod records;
 mod rows;
 mod run;
@@ -60,8 +59,8 @@ mod _core {
     use super::guarantee::{PyCertificate, PyGuarantee};
     #[pymodule_export]
     use super::hyperbolic_space::{
-        PyMetropolisSample, ball_distance, clamp, exp_map, from_lorentz, hyperbolic_laplace,
-        hyperbolic_metropolis, log_map, lorentz_distance, lorentz_inner, mobius_add, to_lorentz,
+        PyMetropolisSample, ball_distance, clamp, exp_map, hyperbolic_laplace,
+        hyperbolic_metropolis, log_map, mobius_add,
     };
     #[pymodule_export]
     use super::law_rows::{PyLawRows, nearest_words, partition_words};
@@ -70,7 +69,7 @@ mod _core {
     #[pymodule_export]
     use super::mechanisms::finite_law::certify_law;
     #[pymodule_export]
-    use super::mechanisms::multivariate_laplace::{laplace_perturb, laplace_search_quality};
+    use super::mechanisms::multivariate_laplace::laplace_perturb;
     #[pymodule_export]
     use super::mechanisms::tem::{
         check_index, open_space, reopen, save_space, space_cover, tem_build_lists,
@@ -84,8 +83,6 @@ mod _core {
     use super::numbers::{PyDate, PyNumber};
     #[pymodule_export]
     use super::poincare::{PyTraining, poincare_reconstruction};
-    #[pymodule_export]
-    use super::quality::PySearchQuality;
     #[pymodule_export]
     use super::records::{PyBlock, PyDocument, PyFields, PyTexts, field_steps, privatize_json};
     #[pymodule_export]

@@ -196,7 +196,7 @@ impl TextPrivatizer {
             return Err("a seed makes the output predictable");
         }
         if !guarantee.slack.is_finite() {
-            return Err("its sampler proves nothing");
+            return Err("it proves nothing");
         }
         if !policy.skip.is_empty() {
             return Err("skip= releases words unprotected");

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::common::{assert_drawn, embedding, from_vectors, graph, rng, tem, with};
 use fastdx::cover::{Balance, Build};
+use fastdx::distance::neighbors::Grid;
 use fastdx::guarantee::proved::audit;
 use fastdx::law::base::BaseMeasure;
-use fastdx::mechanism::tem::{Sampler, Truncation};
+use fastdx::mechanism::tem::Truncation;
 use fastdx::words::embedding::format::native;
 use fastdx::{
-    Control, Cover, Embedding, Error, Mechanism, Metric, MetricSpace, Randomness, Tem,
-    WordMechanism, WordMetric,
+    Control, Cover, Embedding, Error, Mechanism, Metric, MetricSpace, Randomness, Tem, WordMetric,
 };
 use proptest::prelude::*;
 use rand::RngExt;
@@ -85,7 +85,9 @@ fn check(tem: &Tem, base: Option<&[f64]>, words: &[u32], draws: usize) {
         let len = expected.len();
         let (mut row, mut of_row) = (vec![0.0; len], vec![0.0; len]);
         tem.space().distances(w, &mut row);
-        assert!(tem.law_of_row(w, &row, &mut of_row));
+        let mut scores = Vec::new();
+        tem.scores(&row, &mut scores);
+        assert!(tem.law_of_scores(w, &scores, &mut of_row));
         for law in [tem.probabilities(w), of_row] {
             for (p, q) in law.iter().zip(&expected) {
                 assert!((p - q).abs() <= 1e-6 * q + rounding, "{tem:?} {w}: {p} {q}");
@@ -177,10 +179,7 @@ fn base_measures_of_few_words() {
         let e = embedding(words, 2, 1.0, Metric::Manhattan, 5);
         let weights = zipf(words);
         let tem = based(&tem(e, 2.0, Truncation::Gamma(0.7), 7), &weights);
-        for (sampler, draws) in [(Sampler::Exact, 200_000), (Sampler::Gumbel, 50_000)] {
-            let tem = tem.clone().with_sampler(sampler);
-            check(&tem, Some(&weights), &[0], draws);
-        }
+        check(&tem, Some(&weights), &[0], 200_000);
     }
 }
 
@@ -234,16 +233,6 @@ fn every_metric_and_duplicates_and_one_word() {
     let cover = nearest(&one, 1);
     let tem = on(&tem(one, 1.0, Truncation::default(), 7), cover);
     assert_eq!(tem.sample("w0", 5).unwrap(), [0; 5]);
-}
-
-#[test]
-fn the_gumbel_sampler_has_the_law_too() {
-    let e = embedding(60, 2, 1.0, Metric::Euclidean, 2);
-    let cover = Cover::from_members(&*e, random_sets(60, 4)).unwrap();
-    let cover = cover.weighted(|y| 1.0 + f64::from(y)).unwrap();
-    let tem = on(&tem(e, 5.0, Truncation::Gamma(0.8), 7), cover).with_sampler(Sampler::Gumbel);
-    check(&tem, None, &[8], 100_000);
-    assert!(tem.guarantee().void.is_some());
 }
 
 #[test]
@@ -312,55 +301,70 @@ fn laws_of_several_words_at_once_are_those_of_each() {
     }
 }
 
+/// Words of which every fifth has the vector and the count of the one before: ties go to the
+/// smaller id.
 #[test]
 fn nearest_and_balanced_sets_are_those_of_a_sort() {
-    let e = embedding(150, 3, 1.0, Metric::Euclidean, 8);
-    let counts: Vec<f64> = (0..150).map(|i| 1e6 / f64::from(i + 1)).collect();
+    const WORDS: usize = 300;
     let control = Control::new();
-    let exclude: Vec<u32> = (0..150).filter(|i| i % 5 == 0).collect();
-    for exclude in [Vec::new(), exclude] {
-        let build = with::<Build>(|b| (b.least, b.exclude) = (0, exclude.clone()));
-        for weight in [0.0, 0.1, 3.0] {
+    let counts: Vec<f64> = (0..WORDS)
+        .map(|i| 1e6 / (1 + i - usize::from(i % 5 == 4)) as f64)
+        .collect();
+    for metric in Metric::ALL {
+        let mut vectors = embedding(WORDS, 24, 0.05, metric, 8).vectors().to_vec();
+        for i in (4..WORDS).step_by(5) {
+            vectors.copy_within((i - 1) * 24..i * 24, i * 24);
+        }
+        let e = from_vectors(vectors, 24, metric);
+        let all: Vec<u32> = (0..WORDS as u32).collect();
+        let mut rows = vec![0.0; WORDS * WORDS];
+        e.rows(&all, &mut rows);
+        // m is the median distance to the 20th neighbour.
+        let mut twentieth: Vec<f64> = Vec::new();
+        for row in rows.chunks(WORDS) {
+            let mut sorted = row.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            twentieth.push(sorted[20]);
+        }
+        twentieth.sort_by(f64::total_cmp);
+        let m = Grid::of(&*e).round(twentieth[WORDS / 2]);
+        let excluded: Vec<u32> = all.iter().copied().filter(|y| y % 11 == 2).collect();
+        for (k, weight, exclude) in [
+            (1, 0.1, &[][..]),
+            (7, 0.0, &excluded),
+            (40, 0.1, &excluded),
+            (43, 2.0, &[]),
+            (WORDS, 0.1, &[]),
+        ] {
+            let build = with::<Build>(|b| (b.least, b.exclude) = (0, exclude.to_vec()));
             // Counts and probabilities give the same result.
-            let shares: Vec<f64> = counts.iter().map(|c| c / 1e12).collect();
-            let given = if weight == 3.0 { &shares } else { &counts };
-            let balance = Balance::of_counts(given, 150, weight).unwrap();
-            let cover = Cover::balanced(&*e, 7, &balance, &build, &control).unwrap();
-            // m is the median distance to the 20th neighbour.
-            let mut twentieth: Vec<f64> = Vec::new();
-            let mut rows = Vec::new();
-            for w in 0..150 {
-                let mut row = vec![0.0; 150];
-                e.distances(w, &mut row);
-                let mut sorted = row.clone();
-                sorted.sort_by(f64::total_cmp);
-                twentieth.push(sorted[20]);
-                rows.push(row);
-            }
-            twentieth.sort_by(f64::total_cmp);
-            let m = twentieth[75];
-            for w in 0..150u32 {
+            let factor = if weight == 2.0 { 1.0 } else { 2f64.powi(-40) };
+            let given: Vec<f64> = counts.iter().map(|c| c * factor).collect();
+            let balance = Balance::of_counts(&given, WORDS, weight).unwrap();
+            let cover = Cover::balanced(&*e, k, &balance, &build, &control).unwrap();
+            let logs = &balance.log2_frequencies;
+            for (w, row) in (0..).zip(rows.chunks(WORDS)) {
                 let score = |y: u32| {
-                    let factor = (counts[w as usize] / counts[y as usize]).log2().abs();
-                    rows[w as usize][y as usize] + weight * m * factor
+                    let factor = (logs[w as usize] - logs[y as usize]).abs();
+                    row[y as usize] + weight * m * factor
                 };
-                let mut order: Vec<u32> = (0..150).filter(|y| !exclude.contains(y)).collect();
-                order.sort_by(|&a, &b| score(a).total_cmp(&score(b)));
-                let mut expected = order[..7].to_vec();
+                let mut expected: Vec<u32> = all.clone();
+                expected.retain(|y| !exclude.contains(y));
+                expected.sort_by(|&a, &b| score(a).total_cmp(&score(b)));
+                expected.truncate(k);
                 expected.sort_unstable();
-                let ids = cover
-                    .outputs(w)
-                    .iter()
-                    .map(|&r| cover.released()[r as usize]);
-                assert_eq!(ids.collect::<Vec<_>>(), expected, "{w} {weight}");
+                let ids = cover.outputs(w).iter();
+                let ids = ids.map(|&rank| cover.released()[rank as usize]);
+                assert_eq!(ids.collect::<Vec<_>>(), expected, "{metric} {w} {k}");
             }
             if weight == 0.0 {
-                let nearest = Cover::nearest(&*e, 7, &build, &control).unwrap();
+                let nearest = Cover::nearest(&*e, k, &build, &control).unwrap();
                 assert_eq!(nearest.fingerprint(), cover.fingerprint());
                 assert_eq!((nearest.k(), nearest.floor()), (7, 1.0 / 7.0));
             }
         }
     }
+    let e = embedding(150, 3, 1.0, Metric::Euclidean, 8);
     let build = with::<Build>(|b| (b.least, b.exclude) = (9, vec![4]));
     let topped = Cover::nearest(&*e, 7, &build, &control).unwrap();
     let least = (0..149).map(|rank| topped.set(rank).len()).min();
@@ -370,7 +374,7 @@ fn nearest_and_balanced_sets_are_those_of_a_sort() {
     );
     assert!(topped.k() >= 7);
     for bad in [f64::NAN, -1.0] {
-        let mut balance = Balance::of_counts(&counts, 150, 0.1).unwrap();
+        let mut balance = Balance::of_counts(&counts[..150], 150, 0.1).unwrap();
         balance.weight = bad;
         assert!(Cover::balanced(&*e, 7, &balance, &Build::default(), &control).is_err());
         assert!(Balance::of_counts(&vec![bad; 150], 150, 0.1).is_err());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::{allowed, assert_law, counts, edges};
 use fastdx::mechanism::tem::Truncation;
 use fastdx::words::graph::{Edges, WordGraph};
-use fastdx::{Cover, Error, Mechanism, Randomness, Tem, WordMechanism, WordMetric};
+use fastdx::{Cover, Error, Mechanism, Randomness, Tem, WordMetric};
 use proptest::prelude::*;
 
 /// Whether each word is another one, in one or more steps.
@@ -179,11 +179,12 @@ fn liars_are_convicted() {
     // A kind of fewer words than promised: music without the club.
     let cover = Cover::hypernyms(&graph, &edges, 4, &[]).unwrap();
     assert_eq!(too_small(&cover, 4), None);
-    let small = [
-        ("place", vec!["ohio", "utah", "state", "club", "place"]),
-        ("state", vec!["ohio"]),
-    ];
-    let small = Cover::from_sets(&graph, small).unwrap();
+    let vocabulary = WordMetric::vocabulary(&graph);
+    let id = |word: &str| vocabulary.require(word).unwrap();
+    let mut small = vec![Vec::new(); vocabulary.len()];
+    small[id("place") as usize] = ["ohio", "utah", "state", "club", "place"].map(id).to_vec();
+    small[id("state") as usize] = vec![id("ohio")];
+    let small = Cover::from_members(&graph, small).unwrap();
     assert_eq!(too_small(&small, 4), Some(0));
     // Table I as printed: a word becomes one of its own kinds, whatever is near.
     let claim = tem(graph, cover.clone(), 8.0, Randomness::new(None));

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use fastdx::language::{Expected, LanguageModel, NgramWeights};
 use fastdx::law::base::BaseMeasure;
 use fastdx::mechanism::contextual::{ContextualTem, InOrder, Released};
-use fastdx::mechanism::tem::{Sampler, Truncation};
+use fastdx::mechanism::tem::Truncation;
 use fastdx::text::{Consistent, Oov, Policy, TextPrivatizer};
 use fastdx::words::space::WordMetric;
 use fastdx::{
     Control, Cover, Embedding, Mechanism, Metric, NgramPrior, Randomness, Result, Tem, Vocabulary,
-    WordMechanism,
 };
 
 use crate::common::{assert_drawn, assert_law, counts, embedding, from_vectors, with};
@@ -521,8 +520,6 @@ fn what_cannot_be_is_refused_by_name() {
         let error = result.err().unwrap().to_string();
         assert!(error.starts_with(what), "{error}");
     };
-    let gumbel = all.clone().with_sampler(Sampler::Gumbel);
-    refused(ContextualTem::new(&gumbel, model()), "sampler");
     let cover = Cover::identity(&*space, &[]).unwrap();
     let cover = cover.weighted(|y| f64::from(y + 1)).unwrap();
     let weighted = all.with_cover(Some(Arc::new(cover))).unwrap();

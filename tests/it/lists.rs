@@ -9,7 +9,6 @@ use fastdx::mechanism::tem::Truncation;
 use fastdx::words::embedding::format::native;
 use fastdx::{
     Control, Embedding, Error, Mechanism, Metric, MetricSpace, NeighborLists, Randomness, Tem,
-    WordMechanism,
 };
 use proptest::prelude::*;
 
@@ -334,17 +333,5 @@ fn the_law_does_not_depend_on_a_radius() {
             let what = format!("ε={epsilon}, {truncation:?}, radius={radius}");
             assert_drawn(&drawn, &tem.probabilities(17), &what);
         }
-    }
-}
-
-#[test]
-fn the_law_stays_the_same_from_first_draw_to_tabulated_row() {
-    let e = embedding(3000, 3, 1.0, Metric::Euclidean, 5);
-    let tem = tem(e.clone(), 6.0, Truncation::default(), 3);
-    let law = tem.probabilities(17);
-    // A list computed on first use, then its kept law, then the row, as draws add up.
-    for stage in ["first", "listed", "row", "row again"] {
-        let drawn = (0..5000).map(|_| tem.privatize_ids(&[17; 20]).unwrap());
-        assert_drawn(&drawn.collect::<Vec<_>>().concat(), &law, stage);
     }
 }

@@ -66,7 +66,6 @@ fn every_kind(folder: &Path) -> Vec<Value> {
         json!({"epsilon": 3.0, "index": flat, "certified": true}),
         json!({"mechanism": "laplace", "epsilon": 3.0, "index": flat, "oov": "mask"}),
         json!({"mechanism": "hyperbolic", "epsilon": 9.0, "index": curved, "base": "ball"}),
-        json!({"mechanism": "hyperbolic", "epsilon": 9.0, "index": curved, "paper": true}),
         json!({"mechanism": "law", "law": law, "index": flat}),
         json!({"mechanism": "mahalanobis", "epsilon": 3.0, "index": flat, "mixing": 0.4}),
         json!({"mechanism": "response", "epsilon": 3.0, "index": flat, "skip": ["a", "b"]}),
@@ -106,9 +105,9 @@ fn complete_spec_builds_the_same_mechanism() {
 #[test]
 fn every_key_is_read_and_written() {
     let full = json!({
-        "mechanism": "tem", "epsilon": 1.5, "gamma": 2.0, "beta": 0.1, "sampler": "exact",
+        "mechanism": "tem", "epsilon": 1.5, "gamma": 2.0, "beta": 0.1,
         "language": {"file": "counts.tsv"},
-        "certified": true, "nominal": 1.0, "paper": true, "base": "ball", "mixing": 0.1,
+        "certified": true, "nominal": 1.0, "base": "ball", "mixing": 0.1,
         "tuning": 0.2, "search": "exact", "ef": 10, "law": {"file": "law.npy"},
         "index": {"file": "x.txt", "fingerprint": "0123456789abcdef", "format": "glove",
                   "metric": "angular", "limit": 5, "vocabulary": "words.txt"},

@@ -115,7 +115,7 @@ def certify(
     Parameters
     ----------
     mechanism : Mechanism or Law
-        A Tem with the exact sampler, another mechanism with a law, a MultivariateLaplace or
+        A Tem, another mechanism with a law, a MultivariateLaplace or
         Mahalanobis in one or two dimensions (`laws.of_noise`), or a `laws.Law`. For a Law its
         own numbers are certified. ``FiniteLaw(law=law)`` draws integers, none below 2⁻¹⁰⁰ of the
         row's largest, so its ε may be smaller.
@@ -161,10 +161,6 @@ def certify(
     if not isinstance(mechanism, Mechanism) and not given:
         raise InputTypeError(
             f"mechanism must be a Mechanism or a Law, not {type(mechanism).__name__}"
-        )
-    if isinstance(mechanism, Tem) and mechanism.sampler != "exact":
-        raise ParameterError(
-            "mechanism must have sampler='exact': only the law of that sampler is certified"
         )
     if isinstance(mechanism, Tem) and metric is None and not mechanism.remap:
         return _certify(mechanism, progress)

@@ -1,4 +1,4 @@
-"""The noise in vector spaces that the mechanisms use, and its densities."""
+"""The noise that the mechanisms use or that the papers print, and its densities."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastdx import Tem
 from fastdx._core import (
     MetropolisSample,
     hyperbolic_laplace,
@@ -18,12 +19,73 @@ from fastdx.exceptions import ParameterError, ShapeError, VectorError
 
 __all__ = [
     "MetropolisSample",
+    "gumbel_draws",
     "hyperbolic_laplace",
     "hyperbolic_metropolis",
     "log_constant",
     "log_density",
     "multivariate_laplace",
 ]
+
+
+def gumbel_draws(tem: Tem, word: str, size: int, *, seed: int | None = None) -> NDArray[np.int64]:
+    """Draw replacements of a word as TEM'21 prints it (Algorithm 3): by Gumbel noise.
+
+    Each word of the list L within γ scores -d(w,y), and ⊥, which stands for all others,
+    -γ + (2/ε)·ln|W∖L|. All get Gumbel noise of scale 2/ε, and the largest is released; for ⊥, one
+    of the words beyond γ, each as likely. It is the law of `Tem`, which draws it by integers.
+    Noise in floating point proves nothing: its tails end, and numpy's generator is not
+    cryptographic.
+
+    Parameters
+    ----------
+    tem : Tem
+        One without cover, base measure or history.
+    word : str
+        A word of its space.
+    size : int
+        Number of draws.
+    seed : int, optional
+        Makes the draws reproducible.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (size,)
+        Ids of words.
+
+    Raises
+    ------
+    ParameterError
+        The Tem has a cover, a base measure or a history, or `size` is out of range.
+    UnknownWordError
+        The word is not in the space.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.lab.noise import gumbel_draws
+    >>> space = Embedding(["a", "b", "c"], [[0.0], [1.0], [9.0]])
+    >>> drawn = gumbel_draws(Tem(space, epsilon=4.0), "a", 1000, seed=1)
+    >>> [space.words[i] for i in np.unique(drawn)]
+    ['a', 'b']
+    """
+    size = counted("size", size, 0, 10**9)
+    if tem.cover is not None or tem.base is not None:
+        raise ParameterError("tem must have neither a cover nor a base measure")
+    rng = np.random.default_rng(seed)
+    distances, scale = tem.space.distances(word), 2 / tem.nominal
+    (near,), (far,) = (np.nonzero(part) for part in (distances <= tem.gamma, distances > tem.gamma))
+    scores = -distances[near]
+    if len(far):
+        scores = np.append(scores, scale * math.log(len(far)) - tem.gamma)
+    drawn = np.empty(size, np.int64)
+    for start in range(0, size, step := max(1, 2**22 // len(distances))):
+        some = drawn[start : start + step]
+        noise = rng.gumbel(0.0, scale, (len(some), len(scores)))
+        best = (noise + scores).argmax(axis=1)
+        some[:] = np.append(near, -1)[best]
+        some[some < 0] = rng.choice(far, (some < 0).sum()) if len(far) else -1
+    return drawn
 
 
 def log_constant(n: int, epsilon: float, base: str = "euclidean") -> float:

@@ -101,10 +101,9 @@ class Mechanism(MechanismCore):
     ) -> Self:
         """Make the core."""
         if epsilon is None and isinstance(space, Real):
-            name = "nominal" if own.get("paper") else "epsilon"
             raise InputTypeError(
                 "embedding must be a fastdx.Embedding (or, for Tem, a WordGraph), not "
-                f"{type(space).__name__}; ε comes second, or by its name: {name}={float(space)!r}"
+                f"{type(space).__name__}; ε comes second, or by its name: epsilon={float(space)!r}"
             )
         return MechanismCore.__new__(cls, cls.name, space, {"epsilon": epsilon, **own, **common})
 

@@ -28,8 +28,6 @@ class HyperbolicLaplace(Mechanism):
     base : str, optional
         'volume' (default): noise of density exp(-ερ) with respect to hyperbolic volume. 'ball':
         the paper's noise, whose nominal parameter is ε - n.
-    sampler : str, optional
-        'exact' (default); 'metropolis': the paper's Markov chain, for comparison.
     **common
         As for every `Mechanism`.
 
@@ -56,24 +54,18 @@ class HyperbolicLaplace(Mechanism):
         epsilon: float | None = None,
         *,
         base: str = "volume",
-        sampler: str = "exact",
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        return cls._new(space, epsilon, {"base": base, "sampler": sampler}, common)
+        return cls._new(space, epsilon, {"base": base}, common)
 
     @classmethod
-    def from_paper(
-        cls,
-        space: Embedding | None = None,
-        nominal: float | None = None,
-        **common: Unpack[Common],
-    ) -> Self:
+    def from_paper(cls, space: Embedding, nominal: float, **common: Unpack[Common]) -> Self:
         """Make ICDM'19's mechanism at the paper's `nominal` ε, with ``base='ball'``.
 
         `epsilon` and `guarantee` state the provable ε, nominal + n.
         """
-        return cls._new(space, nominal, {"paper": True}, common)
+        return cls(space, nominal + (cls.smallest_epsilon(space) + 1), base="ball", **common)
 
     @classmethod
     def smallest_epsilon(cls, space: Embedding | WordGraph) -> float:
@@ -89,11 +81,6 @@ class HyperbolicLaplace(Mechanism):
     def base(self) -> str:
         """The measure of the noise's density: 'volume' or 'ball'."""
         return str(self._details["base"])
-
-    @property
-    def sampler(self) -> str:
-        """How the noise is drawn: 'exact' or 'metropolis'."""
-        return str(self._details["sampler"])
 
     def _shown(self) -> str:
         nominal = f", nominal {up(self.nominal)}" if self.base == "ball" else ""

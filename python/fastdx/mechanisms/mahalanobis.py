@@ -54,8 +54,8 @@ class Mahalanobis(Mechanism):
     @classmethod
     def from_paper(
         cls,
-        space: Embedding | None = None,
-        nominal: float | None = None,
+        space: Embedding,
+        nominal: float,
         *,
         mixing: float = 0.2,
         **common: Unpack[Common],
@@ -64,7 +64,8 @@ class Mahalanobis(Mechanism):
 
         `epsilon` and `guarantee` state the provable ε in the Euclidean metric, nominal/√a.
         """
-        return cls._new(space, nominal, {"mixing": mixing, "paper": True}, common)
+        made = cls(space, nominal, mixing=mixing, **common)
+        return made.with_epsilon(nominal * made.epsilon / made.nominal)
 
     @property
     def nominal(self) -> float:

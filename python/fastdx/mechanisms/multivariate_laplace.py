@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from fastdx._core import Embedding, SearchQuality, laplace_perturb, laplace_search_quality
+from fastdx._core import Embedding, laplace_perturb
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ class MultivariateLaplace(Mechanism):
     search : str, optional
         'exact' (default) finds the true nearest word. 'hnsw' searches a graph, which is built if
         the embedding has none, and may find another word. The guarantee is the same, the law is
-        another one (see `search_quality`). 'auto' always means 'exact'.
+        another one; one seed gives both the same noise, to compare. 'auto' always means 'exact'.
     ef : int, optional
         The number of candidates that 'hnsw' looks at, 1 to 10,000; by default 256.
 
@@ -69,30 +68,6 @@ class MultivariateLaplace(Mechanism):
     def perturb(self, vectors: ArrayLike) -> NDArray[np.float64]:
         """Add fresh noise to vectors, shape (m, n), without searching for the nearest word."""
         return laplace_perturb(self, vectors)
-
-    def search_quality(
-        self, words: Iterable[str] | None = None, *, draws: int = 1000, ef: int | None = None
-    ) -> SearchQuality:
-        """Measure how much the approximate search changes the law of the exact search.
-
-        Both searches run on the same noisy points of the mechanism. Warns if the total variation
-        between the two laws is above 1%.
-
-        Parameters
-        ----------
-        words : iterable of str, optional
-            Words to measure; by default 100 spread over the vocabulary.
-        draws : int, optional
-            Noisy points per word.
-        ef : int, optional
-            Candidates of the search; by default those of the mechanism, or 256.
-
-        Raises
-        ------
-        ParameterError
-            The embedding has no graph (`Embedding.build_hnsw`).
-        """
-        return laplace_search_quality(self, words, draws, ef)
 
     def _shown(self) -> str:
         ef = self.ef

@@ -79,9 +79,6 @@ class Tem(Mechanism):
     balance : float, optional
         For an int `cover`: takes ``Cover.balanced`` with this weight (try 0.1), which also prefers
         outputs of similar frequency. The vocabulary must be in order of frequency.
-    sampler : str, optional
-        'exact' (default) draws from integer weights with exact randomness. 'gumbel' is the paper's
-        sampler, for comparison.
     **common
         ``oov``, ``skip``, ``consistent``, ``seed``, ``pad``: see `fastdx.mechanisms.Common`.
 
@@ -113,12 +110,11 @@ class Tem(Mechanism):
         cover: Cover | SupportsIndex | None = None,
         balance: float | None = None,
         language: str | PathLike[str] | ArrayLike | LanguageModel | NgramPrior | None = None,
-        sampler: str = "exact",
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
         own = {"gamma": gamma, "beta": beta, "cover": cover, "balance": balance,
-               "language": language, "sampler": sampler}  # fmt: skip
+               "language": language}  # fmt: skip
         return cls._new(space, epsilon, own, common)
 
     @classmethod
@@ -275,11 +271,6 @@ class Tem(Mechanism):
         [0.989, 0.01, 0.001]
         """
         return mechanism_base(self)
-
-    @property
-    def sampler(self) -> str:
-        """The sampler: 'exact' or 'gumbel'."""
-        return str(self._details["sampler"])
 
     @property
     def cached_bytes(self) -> int:

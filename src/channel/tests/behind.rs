@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::language::{Expected, NgramWeights};
-use crate::mechanism::WordMechanism;
 use crate::mechanism::contextual::{ContextualTem, Released};
 
 /// Tems with models of orders 1 to 3, without and with covers and exclusions.

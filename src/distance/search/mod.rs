@@ -3,8 +3,7 @@
 //! Noise mechanisms release the nearest word of a noisy point. The search is exact, so the law of
 //! the output is the mechanism's own. An approximate search ([`hnsw`]) is still private, because it
 //! is post-processing, but it changes the calibrated law.
-//! [`mechanism::quality`](crate::mechanism::quality) measures the change. README.md, beside this
-//! file, explains the exact search step by step.
+//! README.md, beside this file, explains the exact search step by step.
 
 mod collector;
 pub(crate) mod exact;

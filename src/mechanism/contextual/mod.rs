@@ -24,8 +24,8 @@ use std::sync::Arc;
 use rand::Rng;
 use rand::rngs::ChaCha12Rng;
 
+use super::Mechanism;
 use super::tem::Tem;
-use super::{Mechanism, WordMechanism};
 use crate::distance::neighbors::Grid;
 use crate::guarantee::Guarantee;
 use crate::language::expected::{draw, total, weight};
@@ -90,17 +90,12 @@ impl ContextualTem {
     /// A Tem with a model of its words. Its own base measure is replaced by the model's.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a model of other words, a cover with weights, or a sampler that does
-    /// not draw from integers.
+    /// [`Error::Parameter`] for a model of other words, or a cover with weights.
     pub fn new(tem: &Tem, model: Arc<dyn LanguageModel>) -> Result<Self> {
         let (own, other) = (tem.space().vocabulary(), model.vocabulary());
         if !std::ptr::eq(own, other) && words_fingerprint(own) != words_fingerprint(other) {
             let expected = "a model of the mechanism's words";
             return Err(Error::parameter("language", expected, "one of others"));
-        }
-        if !tem.is_exact() {
-            let expected = "\"exact\" beside a model of what was released";
-            return Err(Error::parameter("sampler", expected, tem.sampler().name()));
         }
         let tem = tem.with_base(Some(model.base().clone()))?;
         let budget = tem.budget();
@@ -176,19 +171,12 @@ impl ContextualTem {
     fn outputs_said(&self) -> String {
         let print = self.model.fingerprint();
         let print = print.map_or_else(String::new, |print| format!(" ({print:016x})"));
-        let cover = self.tem.cover().filter(|cover| !cover.is_identity());
-        let sets = cover.map_or_else(String::new, |cover| {
-            let print = cover.fingerprint();
-            format!("Each stands for a set of words (cover {print:016x}, taken to be public). ")
-        });
-        let said = format!(
+        self.tem.weighed_said(format!(
             "Outputs are weighed by a public model of language, given what was released before: \
              {}{print}. That is the same for every word, so it costs nothing, as long as the model \
-             was not made from the texts to protect. {sets}{}",
-            self.base.source(),
-            Guarantee::excluded(self.vocabulary().len(), self.outputs().count())
-        );
-        said.trim_end().to_owned()
+             was not made from the texts to protect.",
+            self.base.source()
+        ))
     }
 
     /// The whole law, by rank.
@@ -407,7 +395,7 @@ impl<'a> InOrder<'a> {
     }
 }
 
-impl WordMechanism for ContextualTem {
+impl Mechanism for ContextualTem {
     fn space(&self) -> &dyn MetricSpace {
         self.tem.space()
     }
@@ -462,9 +450,6 @@ impl WordMechanism for ContextualTem {
         control.advance(ids.len());
         Ok(())
     }
-}
-
-impl Mechanism for ContextualTem {
     fn in_order(&self) -> Option<&ContextualTem> {
         Some(self)
     }

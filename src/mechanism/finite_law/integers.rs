@@ -231,34 +231,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn integers_are_in_proportion() {
-        for (p, most) in [
-            (1.0, 1.0),
-            (0.25, 0.75),
-            (1e-30, 1.0),
-            (3e-300, 5e-300),
-            (0.1, 0.3),
-        ] {
-            let scale = Scale::of(most);
-            let (weight, top) = (scale.integer(p), scale.integer(most));
-            assert!((1 << 99..1 << 100).contains(&top), "{top}");
-            let expected = p / most * top as f64;
-            assert!(
-                (weight as f64 - expected).abs() <= expected * 1e-15 + 1.0,
-                "{p} {most}"
-            );
-        }
-        let scale = Scale::of(1.0);
-        assert_eq!((scale.integer(0.0), scale.integer(-0.0)), (0, 0));
-        assert_eq!(
-            scale.integer(f64::from_bits(1)),
-            1,
-            "no possible output becomes impossible"
-        );
-        assert_eq!(scale.integer(1e-300), 1);
-    }
-
     /// Rows whose numbers have any bits, with zeros and equal numbers.
     fn row() -> impl proptest::strategy::Strategy<Value = Vec<f64>> {
         use proptest::prelude::*;
@@ -324,26 +296,6 @@ mod tests {
             swapped.swap(at, other);
             let same = swapped[at].to_bits() == row[at].to_bits();
             proptest::prop_assert_eq!(see(&swapped).hash == before, same);
-        }
-    }
-
-    /// Every kind of vector gives the same.
-    #[test]
-    fn all_kinds_of_vectors_agree() {
-        for count in [1usize, 15, 16, 31, 32, 33, 64, 65, 1000] {
-            let row: Vec<f64> = (0..count).map(|i| (-(i as f64) * 0.7).exp()).collect();
-            let scale = Scale::of(1.0);
-            let mut wide = Sums::default();
-            wide.fill(&row, scale);
-            let mut portable = Sums::default();
-            fill_portable(&mut portable, &row, scale);
-            assert_eq!(wide.ends, portable.ends);
-            assert_eq!(wide.positive, portable.positive);
-            assert_eq!(see(&row), see_portable(&row));
-            for u in [0, wide.ends[0] / 2, wide.ends[0] - 1] {
-                let block = &row[..count.min(BLOCK)];
-                assert_eq!(within(block, scale, u), within_portable(block, scale, u));
-            }
         }
     }
 

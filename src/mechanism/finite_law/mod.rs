@@ -23,8 +23,8 @@ use rayon::prelude::*;
 use crate::guarantee::Guarantee;
 use crate::law::Law;
 use crate::law::word_cache::CacheBudget;
-use crate::mechanism::grouped::{Chunk, Grouped, WordDraws, each_chunk};
-use crate::mechanism::{Mechanism, WordMechanism};
+use crate::mechanism::Mechanism;
+use crate::mechanism::grouped::{Chunk, Grouped};
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install};
 use crate::support::random::{Key, Randomness, uniform_below};
@@ -234,7 +234,7 @@ impl FiniteLaw {
     }
 }
 
-impl WordMechanism for FiniteLaw {
+impl Mechanism for FiniteLaw {
     fn space(&self) -> &dyn MetricSpace {
         &*self.space
     }
@@ -305,12 +305,15 @@ impl WordMechanism for FiniteLaw {
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
         install(ids.len(), MIN_TABLE_DRAWS, || {
             let grouped = Grouped::new(ids, self.vocabulary().len());
-            grouped.draw(0, key, out, control, self)
+            grouped.draw(0, key, out, control, |scratch, chunks, rng, out| {
+                let mut rest = out.iter_mut();
+                chunks.iter().try_for_each(|&Chunk { word, count }| {
+                    let drawn = |y| rest.next().into_iter().for_each(|slot| *slot = y);
+                    self.draw_word(scratch, word, count, rng, drawn)
+                })
+            })
         })?
     }
-}
-
-impl Mechanism for FiniteLaw {
     fn has_law(&self) -> bool {
         true
     }
@@ -339,28 +342,9 @@ impl Mechanism for FiniteLaw {
 
 /// A row of one word, and its sums.
 #[derive(Default)]
-pub(super) struct Scratch {
+struct Scratch {
     row: Vec<f64>,
     sums: Sums,
-}
-
-impl WordDraws for FiniteLaw {
-    type Scratch = Scratch;
-
-    fn draw_chunks(
-        &self,
-        scratch: &mut Scratch,
-        chunks: &[Chunk],
-        rng: &mut ChaCha12Rng,
-        out: &mut [u32],
-    ) -> Result<()> {
-        each_chunk(chunks, out, |word, out| {
-            let count = out.len();
-            let mut out = out.iter_mut();
-            let drawn = |y| out.next().into_iter().for_each(|slot| *slot = y);
-            self.draw_word(scratch, word, count, rng, drawn)
-        })
-    }
 }
 
 #[cfg(test)]
@@ -380,30 +364,6 @@ mod tests {
             Ok(())
         };
         FiniteLaw::new(space, Arc::new(rows), Some(1 << 20), randomness).unwrap()
-    }
-
-    #[test]
-    fn draws_follow_the_law_in_few_and_in_many() {
-        let rows = vec![vec![0.1, 0.2, 0.7], vec![3.0, 0.0, 1.0], vec![1.0; 3]];
-        let draws = 300_000;
-        for (size, simple) in [(7, false), (5000, false), (5000, true)] {
-            let law = match simple {
-                true => mechanism(rows.clone(), Randomness::new(Some(3))),
-                false => mechanism(rows.clone(), Randomness::known_keys(3)),
-            };
-            let mut counts = [[0u64; 3]; 3];
-            for _ in 0..draws / size {
-                let ids: Vec<u32> = (0..size as u32).map(|i| i % 3).collect();
-                for (id, y) in ids.iter().zip(law.privatize_ids(&ids).unwrap()) {
-                    counts[*id as usize][y as usize] += 1;
-                }
-            }
-            for (id, counts) in (0u32..).zip(counts) {
-                let mut p = [0.0; 3];
-                assert!(law.law(id, &mut p));
-                assert_law(&counts, &p, &format!("{id}"));
-            }
-        }
     }
 
     /// Without a seed and without room for tables, a few draws of a word go through the sums of

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use rand::Rng;
 
+use super::Tem;
+use super::covered::output_distances;
 use super::draw::DrawScratch;
 use super::neighborhoods::Row;
-use super::output_distances::output_distances;
-use super::{Sampler, Tem};
 use crate::cover::Cover;
 use crate::distance::neighbors::Grid;
 use crate::law::word_cache::CacheBudget;
@@ -24,11 +24,6 @@ pub(in crate::mechanism) struct Nearest {
 }
 
 impl Tem {
-    /// Whether it draws from the law in integers.
-    pub(in crate::mechanism) fn is_exact(&self) -> bool {
-        self.sampler == Sampler::Exact
-    }
-
     /// The grid, if draws may look at a few distances instead of the whole row.
     pub(in crate::mechanism) fn few_distances(&self) -> Option<Grid> {
         let simple = self.randomness.takes_the_simple_draw();

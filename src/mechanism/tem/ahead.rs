@@ -1,14 +1,12 @@
 //! Draws the words of a call in turn, and lets the draws from tables wait for memory together.
 
 use rand::Rng;
-use rand::rngs::ChaCha12Rng;
 
+use super::Tem;
 use super::draw::DrawScratch;
 use super::row_table::{RowLaw, RowTable};
-use super::{Sampler, Tem};
 use crate::cover::word_of;
-use crate::mechanism::grouped::{Chunk, WordDraws};
-use crate::support::error::Result;
+use crate::mechanism::grouped::Chunk;
 
 /// Chunks whose columns are fetched together. More of them would not fit in the nearest cache
 /// beside what the other draws read.
@@ -73,9 +71,8 @@ impl Tem {
     /// The table that draws a chunk, if its random bits may be drawn ahead.
     fn kept_table(&self, chunk: Chunk) -> Option<&RowTable> {
         // A longer chunk fetches its own columns together.
-        let ahead = chunk.count < RowTable::DRAWS_PER_BATCH
-            && self.sampler == Sampler::Exact
-            && !self.randomness.takes_the_simple_draw();
+        let ahead =
+            chunk.count < RowTable::DRAWS_PER_BATCH && !self.randomness.takes_the_simple_draw();
         let table = self.cache.rows.get(chunk.word).filter(|_| ahead)?;
         let (cover, _) = self.drawn_by(chunk.word);
         let by_distance =
@@ -95,13 +92,13 @@ impl Tem {
         out: &mut [u32],
     ) {
         let (cover, excluding) = self.drawn_by(id);
-        let mut law = RowLaw {
+        let law = RowLaw {
             tem: self,
             cover,
             id,
         };
         for (slot, &x) in out.iter_mut().zip(xs) {
-            let y = table.sample_by(x, rng, &mut law);
+            let y = table.sample_by(x, rng, &law);
             *slot = word_of(cover, y);
             if excluding.is_some_and(|cover| cover.rank(*slot).is_none()) {
                 self.draw_word(id, 1, rng, scratch, |y| *slot = y);
@@ -118,21 +115,6 @@ impl Tem {
     }
 }
 
-impl WordDraws for Tem {
-    type Scratch = DrawScratch;
-
-    fn draw_chunks(
-        &self,
-        scratch: &mut DrawScratch,
-        chunks: &[Chunk],
-        rng: &mut ChaCha12Rng,
-        out: &mut [u32],
-    ) -> Result<()> {
-        self.draw_in_turn(|i| chunks.get(i).copied(), rng, scratch, out);
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -141,20 +123,11 @@ mod tests {
     use super::*;
     use crate::cover::Cover;
     use crate::testing::assert_law;
-    use crate::{Embedding, Metric, Randomness};
+    use crate::{Metric, Randomness};
 
     const WORDS: u32 = 60;
 
-    fn embedding() -> Arc<Embedding> {
-        crate::testing::embedding(WORDS as usize, 4, 0.5, Metric::Euclidean, 3)
-    }
-
-    /// A Tem that keeps the tables of all words.
-    fn tem(epsilon: f64) -> Tem {
-        let (gamma, random) = (Truncation::Gamma(9.0), Randomness::known_keys(7));
-        with_tables(Tem::new(embedding(), epsilon, gamma, random).expect("Tem"))
-    }
-
+    /// Keeps the tables of all words.
     fn with_tables(tem: Tem) -> Tem {
         (0..WORDS).for_each(|id| tem.keep_row(id, &mut DrawScratch::default()));
         tem
@@ -162,10 +135,12 @@ mod tests {
 
     #[test]
     fn draws_ahead_have_the_law() {
-        let plain = tem(6.0);
+        let e = crate::testing::embedding(WORDS as usize, 4, 0.5, Metric::Euclidean, 3);
+        let (gamma, random) = (Truncation::Gamma(9.0), Randomness::known_keys(7));
+        let plain = Tem::new(e.clone(), 6.0, gamma, random).expect("Tem");
         let near = |id: u32| vec![id, (id + 1) % WORDS, (id * 7 + 3) % WORDS];
         let members = (0..WORDS).map(near).collect();
-        let cover = Cover::from_members(&*embedding(), members).expect("a cover");
+        let cover = Cover::from_members(&*e, members).expect("a cover");
         let covered = plain.with_cover(Some(Arc::new(cover))).unwrap();
         let excluding = plain.excluding(&[0, 5, 9]).unwrap();
         for tem in [plain, covered, excluding].map(with_tables) {
@@ -179,11 +154,12 @@ mod tests {
             let tables = (0..6).filter(|&i| tem.kept_table(chunk(i)).is_some());
             // The chunk of sixteen fetches its own columns.
             assert!(tables.count() >= 3);
-            let (chunks, runs) = (90, 400);
-            let total: usize = (0..chunks).map(|i| chunk(i).count).sum();
             let mut found = [[0u32; WORDS as usize]; 3];
-            let mut out = vec![0; total];
-            for _ in 0..runs {
+            // All numbers of chunks beside those that are fetched together.
+            for run in 0..400 {
+                let chunks = 80 + run % 17;
+                let total: usize = (0..chunks).map(|i| chunk(i).count).sum();
+                let mut out = vec![0; total];
                 let each = |i| (i < chunks).then(|| chunk(i));
                 tem.draw_in_turn(each, &mut rng, &mut scratch, &mut out);
                 let words = (0..chunks).flat_map(|i| std::iter::repeat_n(i % 3, chunk(i).count));
@@ -194,27 +170,6 @@ mod tests {
             for (found, word) in found.iter().zip([4, 5, 31]) {
                 assert_law(found, &tem.probabilities(word), &format!("{word}"));
             }
-        }
-    }
-
-    #[test]
-    fn every_chunk_gets_its_own_word() {
-        // At a large ε every word comes back.
-        let tem = tem(4000.0);
-        let key = Randomness::new(Some(8)).next_key().unwrap();
-        let mut scratch = DrawScratch::default();
-        for chunks in [0, 1, 2, 15, 16, 17, 33, 200] {
-            let chunk = |i: usize| Chunk {
-                word: (i * 13 % 60) as u32,
-                count: 1 + i % 20,
-            };
-            let each = |i| (i < chunks).then(|| chunk(i));
-            let words = (0..chunks).map(chunk);
-            let expected = words.flat_map(|c| std::iter::repeat_n(c.word, c.count));
-            let expected: Vec<u32> = expected.collect();
-            let mut out = vec![u32::MAX; expected.len()];
-            tem.draw_in_turn(each, &mut key.stream(0), &mut scratch, &mut out);
-            assert_eq!(out, expected);
         }
     }
 }

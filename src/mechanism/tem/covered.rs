@@ -2,11 +2,12 @@
 //!
 //! Go through w's nearest words a in order of distance; each stands in the sets of its outputs
 //! C(a). An output y first appears at distance d(w, A_y), because every nearer word has been
-//! visited before.
+//! visited before. Distances to a few outputs are computed here, too.
 
 use super::neighborhoods::List;
 use crate::cover::Cover;
 use crate::distance::neighbors::{Grid, NeighborLists};
+use crate::words::space::MetricSpace;
 
 /// The length of the lists of nearest words that suits a cover, at most that without one. With sets
 /// of 20 and 40 words, 27 and 13 words have [`MIN_OUTPUTS`] outputs on average: a quarter of this.
@@ -73,6 +74,38 @@ impl NearestOutputs {
     }
 }
 
+/// Writes the distances from a word to some outputs: to words, or to the sets of a cover's ranks.
+pub(super) fn output_distances(
+    space: &dyn MetricSpace,
+    id: u32,
+    cover: Option<&Cover>,
+    outputs: &[u32],
+    out: &mut [f64],
+) {
+    let Some(cover) = cover else {
+        return space.distances_to(id, outputs, out);
+    };
+    outputs.iter().for_each(|&y| cover.prefetch(y));
+    let mut each = [0.0; 64];
+    for (&y, out) in outputs.iter().zip(out) {
+        *out = f64::INFINITY;
+        let set = cover.set(y);
+        if set.contains(&id) {
+            let own = std::slice::from_mut(out);
+            space.distances_to(id, &[id], own);
+            if own == [0.0] {
+                // No other word is nearer.
+                continue;
+            }
+        }
+        for some in set.chunks(each.len()) {
+            let each = &mut each[..some.len()];
+            space.distances_to(id, some, each);
+            *out = each.iter().copied().fold(*out, f64::min);
+        }
+    }
+}
+
 impl FoundOutputs {
     fn begin(&mut self, outputs: usize) {
         self.stamp = self.stamp.wrapping_add(1);
@@ -94,7 +127,7 @@ mod tests {
 
     use super::*;
     use crate::distance::neighbors::smallest;
-    use crate::{Embedding, Metric, MetricSpace, Vocabulary};
+    use crate::{Embedding, Metric, Vocabulary};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]

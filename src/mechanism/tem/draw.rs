@@ -1,21 +1,20 @@
-//! Draws from a Tem: chooses one of four sampling methods for each word, and groups the words of a
-//! call.
+//! Draws from a Tem: chooses one of three ways for each word, and groups the words of a call.
 
 use rand::Rng;
 use rayon::prelude::*;
 
+use super::Tem;
+use super::covered::output_distances;
 use super::covered::{FoundOutputs, NearestOutputs};
 use super::level_bins::BinBuilder;
 use super::level_cuts::Bins;
 use super::levels::LevelTable;
 use super::neighborhoods::Row;
-use super::output_distances::output_distances;
 use super::parameters::Parameters;
 use super::rejection::{self, ListLaw, ListTable};
 use super::rough_distances::LANES;
 use super::row_table::{RowLaw, RowTable};
 use super::shells::ShellLaw;
-use super::{Sampler, Tem, gumbel};
 use crate::cover::{Cover, word_of};
 use crate::distance::neighbors::Grid;
 use crate::law::Law;
@@ -75,7 +74,7 @@ impl Tem {
         scratch: &mut DrawScratch,
         mut drawn: impl FnMut(u32),
     ) {
-        if self.sampler == Sampler::Exact && self.randomness.takes_the_simple_draw() {
+        if self.randomness.takes_the_simple_draw() {
             return self.draw_simply(id, count, rng, scratch, drawn);
         }
         let (cover, excluding) = self.drawn_by(id);
@@ -132,15 +131,12 @@ impl Tem {
         }
     }
 
-    /// Draws one word's outputs under `cover` by the first of four methods that applies:
+    /// Draws one word's outputs under `cover`, from one integer law, by the first way that applies:
     ///
-    /// 1. Gumbel noise over the whole row, if that sampler is selected;
-    /// 2. a distance, then a word at that distance, if few distances occur (`Shells`);
-    /// 3. the table of the whole row, if the word is drawn often enough, or no grid is fine enough
+    /// 1. a distance, then a word at that distance, if few distances occur (`Shells`);
+    /// 2. the table of the whole row, if the word is drawn often enough, or no grid is fine enough
     ///    for lists;
-    /// 4. the word's list, with rejection outside it.
-    ///
-    /// Methods 2 to 4 draw from the same integer law.
+    /// 3. the word's list, with rejection outside it.
     fn draw_covered(
         &self,
         cover: Option<&Cover>,
@@ -150,10 +146,6 @@ impl Tem {
         scratch: &mut DrawScratch,
         mut drawn: impl FnMut(u32),
     ) {
-        if self.sampler == Sampler::Gumbel {
-            let gumbel = self.gumbel(cover, id, &mut scratch.row);
-            return (0..count).for_each(|_| drawn(word_of(cover, gumbel.sample(rng))));
-        }
         if let (Some(around), true) = (
             self.space.shells(id),
             cover.is_none() && self.base.is_none(),
@@ -174,20 +166,6 @@ impl Tem {
         }
     }
 
-    /// The paper's sampler, whose scores have the base measure's penalties.
-    fn gumbel(&self, cover: Option<&Cover>, id: u32, row: &mut Row) -> gumbel::Gumbel {
-        let scores = self.distances_to_outputs(cover, id, row);
-        let Some(base) = &self.base else {
-            return gumbel::Gumbel::new(self.epsilon, self.gamma, scores);
-        };
-        for (score, rank) in scores.iter_mut().zip(0..) {
-            let id = word_of(cover, rank);
-            let penalty = base.penalties()[id as usize];
-            *score = self.epsilon / 2.0 * score.min(self.gamma) + penalty;
-        }
-        gumbel::Gumbel::new(2.0, f64::INFINITY, scores)
-    }
-
     /// Draws from the table of a word's whole law.
     fn sample_table(
         &self,
@@ -198,12 +176,12 @@ impl Tem {
         rng: &mut impl Rng,
         mut drawn: impl FnMut(u32),
     ) {
-        let mut law = RowLaw {
+        let law = RowLaw {
             tem: self,
             cover,
             id,
         };
-        table.sample_many(count, rng, &mut law, |rank| drawn(word_of(cover, rank)));
+        table.sample_many(count, rng, &law, |rank| drawn(word_of(cover, rank)));
     }
 
     /// Draws from the word's whole law and keeps its table.
@@ -436,7 +414,10 @@ impl Tem {
         self.prepare(&sheets, control)?;
         let draw_sheet = |(sheet, (grouped, out)): (u64, (&Grouped, &mut [u32]))| {
             let first = (block * SHEETS as u64 + sheet) << 32;
-            grouped.draw(first, key, out, control, self)
+            grouped.draw(first, key, out, control, |scratch, chunks, rng, out| {
+                self.draw_in_turn(|i| chunks.get(i).copied(), rng, scratch, out);
+                Ok(())
+            })
         };
         let each = sheets.iter().zip(out.chunks_mut(SHEET));
         let mut each: Vec<_> = (0..).zip(each).collect();
@@ -449,8 +430,7 @@ impl Tem {
     /// Prepares the lists and rows that several sheets need, so that no two threads build the same
     /// one.
     fn prepare(&self, sheets: &[Grouped], control: &Control) -> Result<()> {
-        let simple = self.sampler != Sampler::Exact || self.randomness.takes_the_simple_draw();
-        if simple || self.grid().is_none() {
+        if self.randomness.takes_the_simple_draw() || self.grid().is_none() {
             return Ok(());
         }
         self.prepare_rows(sheets, control)?;

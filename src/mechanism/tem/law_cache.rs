@@ -26,11 +26,9 @@ const LIST_EIGHTHS: usize = 3;
 /// The cost of a try outside the list, in sixteenths of the unit of [`LawCache::row_price`].
 const TRY_COST: u32 = 16;
 /// A row with its table, made alone, costs about as much as one try per this many words. Measured at
-/// n = 50: 170 µs, beside tries that wait for memory.
+/// n = 50: 170 µs, beside tries that wait for memory. Behind a cover, a try and a row both look at each
+/// word of a set: with sets of 40 words 480 ns and 600 µs.
 const WORDS_PER_TRY: usize = 16;
-/// The same behind a cover. A try and a row both look at each word of a set. Measured with sets of 40
-/// words: 480 ns and 600 µs.
-const WORDS_PER_TRY_BY_SETS: usize = 16;
 /// A row that is made with those of other words counts as this part of a row. Measured, it costs a
 /// half or, behind a cover, a fifth. The lower price there was the best from a million words on.
 const ROWS_TOGETHER: u32 = 2;
@@ -39,7 +37,6 @@ const ROWS_TOGETHER_BY_SETS: u32 = 16;
 /// The cached laws of one Tem.
 pub(super) struct LawCache {
     words: usize,
-    words_per_try: usize,
     rows_together: u32,
     row_bytes: usize,
     pub(super) rows: WordCache<RowTable>,
@@ -57,18 +54,12 @@ impl LawCache {
         let words = space.vocabulary().len();
         let outputs = cover.map_or(words, |cover| cover.released().len());
         let eighths = |eighths| budget.limit() / 8 * eighths;
-        let (words_per_try, rows_together, row_eighths) =
-            match cover.is_some_and(|cover| cover.mean_set() > 2.0) {
-                true => (
-                    WORDS_PER_TRY_BY_SETS,
-                    ROWS_TOGETHER_BY_SETS,
-                    ROW_EIGHTHS_BY_SETS,
-                ),
-                false => (WORDS_PER_TRY, ROWS_TOGETHER, ROW_EIGHTHS),
-            };
+        let (rows_together, row_eighths) = match cover.is_some_and(|cover| cover.mean_set() > 2.0) {
+            true => (ROWS_TOGETHER_BY_SETS, ROW_EIGHTHS_BY_SETS),
+            false => (ROWS_TOGETHER, ROW_EIGHTHS),
+        };
         LawCache {
             words,
-            words_per_try,
             rows_together,
             row_bytes: RowTable::bytes(space, outputs),
             rows: WordCache::new(words, budget.clone(), eighths(row_eighths)),
@@ -121,7 +112,7 @@ impl LawCache {
     /// Number of tries outside a list that cost as much as a row.
     pub(super) fn tries_per_row(&self) -> u32 {
         // At most 2²⁷ words.
-        self.words.div_ceil(self.words_per_try).max(16) as u32
+        self.words.div_ceil(WORDS_PER_TRY).max(16) as u32
     }
 
     fn row_price(&self) -> u32 {

@@ -68,13 +68,6 @@ enum Outputs {
 /// The largest number of outputs that take two bytes each.
 const MAX_NARROW: usize = 1 << 16;
 
-/// The weights of outputs.
-pub(super) trait Weights {
-    /// Compares up to [`LevelTable::DRAWS_PER_BATCH`] weights; bit i is set if that of `asked[i]` is
-    /// large enough.
-    fn outweigh(&mut self, asked: &[Asked]) -> u64;
-}
-
 /// An output, and the number that `times` times its weight must exceed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Asked {
@@ -197,12 +190,19 @@ impl LevelTable {
         }
     }
 
-    /// Draws one output with x as the first 64 bits.
+    /// Draws one output with x as the first 64 bits. `outweigh` compares up to
+    /// [`DRAWS_PER_BATCH`](Self::DRAWS_PER_BATCH) weights: bit i is set if that of `asked[i]` is large
+    /// enough.
     #[inline]
-    pub(super) fn sample_by(&self, x: u64, rng: &mut impl Rng, weights: &mut impl Weights) -> u32 {
+    pub(super) fn sample_by(
+        &self,
+        x: u64,
+        rng: &mut impl Rng,
+        outweigh: impl Fn(&[Asked]) -> u64,
+    ) -> u32 {
         match &self.outputs {
-            Outputs::Narrow(outputs) => self.sample_from(outputs, x, rng, weights),
-            Outputs::Wide(outputs) => self.sample_from(outputs, x, rng, weights),
+            Outputs::Narrow(outputs) => self.sample_from(outputs, x, rng, outweigh),
+            Outputs::Wide(outputs) => self.sample_from(outputs, x, rng, outweigh),
         }
     }
 
@@ -212,7 +212,7 @@ impl LevelTable {
         outputs: &[T],
         mut x: u64,
         rng: &mut impl Rng,
-        weights: &mut impl Weights,
+        outweigh: impl Fn(&[Asked]) -> u64,
     ) -> u32 {
         loop {
             let (place, decided) = self.place(x);
@@ -221,7 +221,7 @@ impl LevelTable {
             }
             if !decided.refused
                 && let Some(asked) = self.ask(outputs, x, rng)
-                && weights.outweigh(&[asked]) == 1
+                && outweigh(&[asked]) == 1
             {
                 return asked.output;
             }
@@ -234,12 +234,12 @@ impl LevelTable {
         &self,
         count: usize,
         rng: &mut impl Rng,
-        weights: &mut impl Weights,
+        outweigh: impl Fn(&[Asked]) -> u64,
         drawn: impl FnMut(u32),
     ) {
         match &self.outputs {
-            Outputs::Narrow(outputs) => self.many_from(outputs, count, rng, weights, drawn),
-            Outputs::Wide(outputs) => self.many_from(outputs, count, rng, weights, drawn),
+            Outputs::Narrow(outputs) => self.many_from(outputs, count, rng, outweigh, drawn),
+            Outputs::Wide(outputs) => self.many_from(outputs, count, rng, outweigh, drawn),
         }
     }
 
@@ -248,7 +248,7 @@ impl LevelTable {
         outputs: &[T],
         count: usize,
         rng: &mut impl Rng,
-        weights: &mut impl Weights,
+        outweigh: impl Fn(&[Asked]) -> u64,
         mut drawn: impl FnMut(u32),
     ) {
         // A table is larger than the nearest cache.
@@ -283,7 +283,7 @@ impl LevelTable {
                 }
             }
             if open > 0 {
-                let enough = weights.outweigh(&asked[..open]);
+                let enough = outweigh(&asked[..open]);
                 for (at, i) in which[..open].iter().enumerate() {
                     released |= (enough >> at & 1) << i;
                 }
@@ -339,6 +339,8 @@ fn bits_of(x: u64) -> u16 {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::cell::Cell;
+
     use proptest::prelude::*;
     use rand::RngExt;
 
@@ -506,23 +508,23 @@ pub(super) mod tests {
         for (eta, distances) in cases {
             let table = table(eta, 4.5, &distances, |_| 0.0);
             let exact = |y: u32| weight(eta * distances[y as usize].min(4.5));
-            let mut asked = 0;
-            let mut weights = |each: Asked| {
-                asked += 1;
-                exact(each.output) * u128::from(each.times) > each.number
+            let asked = Cell::new(0);
+            let outweigh = |some: &[Asked]| {
+                asked.set(asked.get() + some.len());
+                outweigh_by(&exact, some)
             };
             let draws: usize = 600_000;
             let mut counts = vec![0u32; distances.len()];
             let mut more = |y: u32| counts[y as usize] += 1;
             for count in [1, 5, 31, 32, 33, 100_000, draws / 2 - 100_102] {
-                table.sample_many(count, &mut rng, &mut weights, &mut more);
+                table.sample_many(count, &mut rng, outweigh, &mut more);
             }
             for _ in 0..draws / 2 {
                 let x = rng.next_u64();
-                more(table.sample_by(x, &mut rng, &mut weights));
+                more(table.sample_by(x, &mut rng, outweigh));
             }
             assert_eq!(counts.iter().sum::<u32>() as usize, draws);
-            assert!(asked > 0);
+            assert!(asked.get() > 0);
             let each = (0..distances.len() as u32).map(|y| exact(y) as f64);
             let total: f64 = each.clone().sum();
             let law: Vec<f64> = each.map(|weight| weight / total).collect();
@@ -537,7 +539,6 @@ pub(super) mod tests {
         let distances = random(3000, 5);
         let exact = |y: u32| weight(2.0 * distances[y as usize]);
         let table = table(2.0, f64::INFINITY, &distances, |_| 0.0);
-        let mut weights = |each: Asked| exact(each.output) * u128::from(each.times) > each.number;
         let order = table.order();
         let mut between = 0;
         for at in (0..PARTS as u64).step_by(5) {
@@ -564,7 +565,7 @@ pub(super) mod tests {
                 };
                 let asked = asked.map(|asked| asked.expect("a level"));
                 assert!(asked.iter().all(|asked| asked.output == y));
-                weights.outweigh(&asked) >> 1 == 1
+                outweigh_by(&exact, &asked) >> 1 == 1
             });
             let found = accepted.count() as f64 / f64::from(draws);
             let deviation = (expected * (1.0 - expected) / f64::from(draws)).sqrt();
@@ -577,10 +578,10 @@ pub(super) mod tests {
         assert!(between > 20, "{between}");
     }
 
-    impl<F: FnMut(Asked) -> bool> Weights for F {
-        fn outweigh(&mut self, asked: &[Asked]) -> u64 {
-            let each = asked.iter().enumerate();
-            each.fold(0, |bits, (i, &each)| bits | u64::from(self(each)) << i)
-        }
+    /// Compares exact weights.
+    fn outweigh_by(exact: &impl Fn(u32) -> u128, asked: &[Asked]) -> u64 {
+        let enough = |each: &Asked| exact(each.output) * u128::from(each.times) > each.number;
+        let each = asked.iter().enumerate();
+        each.fold(0, |bits, (i, each)| bits | u64::from(enough(each)) << i)
     }
 }

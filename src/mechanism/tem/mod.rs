@@ -8,22 +8,19 @@
 //! exp((ε/2)·d(w,w')), and so does the normaliser. The proof needs *every* distance exactly: if an
 //! approximate search missed a neighbour, its score would change by up to γ.
 //!
-//! **Law**: integers, in [`crate::law`]. **Samplers**: `rejection` draws from the integer law
-//! exactly, using the k nearest words; [`gumbel`] is the paper's, kept as the reference. README.md,
-//! beside this file, explains the samplers step by step.
+//! **Law**: integers, in [`crate::law`]. **Sampler**: `rejection` draws from the integer law
+//! exactly, using the k nearest words. README.md, beside this file, explains it step by step.
 
 pub(in crate::mechanism) mod after;
 mod ahead;
 pub(crate) mod columns;
 mod covered;
 pub(in crate::mechanism) mod draw;
-pub mod gumbel;
 mod law_cache;
 mod level_bins;
 mod level_cuts;
 mod levels;
 mod neighborhoods;
-mod output_distances;
 mod outside;
 mod parameters;
 pub mod recommended;
@@ -44,29 +41,14 @@ use crate::guarantee::{Certificate, Guarantee, Unchanged};
 use crate::law::base::{BaseMeasure, shortened};
 use crate::law::word_cache::CacheBudget;
 use crate::law::{self, Law};
-use crate::mechanism::{Mechanism, WordMechanism};
+use crate::mechanism::Mechanism;
 use crate::support::error::{Error, Result, check_epsilon};
-use crate::support::names::named;
 use crate::support::parallel::Control;
 use crate::support::random::{Key, Randomness, uniform_below};
 use crate::words::space::MetricSpace;
 
 use law_cache::LawCache;
 use neighborhoods::{Neighborhoods, Row};
-
-/// The sampling method of the law.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Sampler {
-    /// Integer weights and exact integer randomness.
-    #[default]
-    Exact,
-    /// Gumbel noise in floating point, as in TEM'21 Algorithm 3, for comparison. It has the same
-    /// law, except that it never draws words more than about 40 scales below the best.
-    Gumbel,
-}
-
-named!(Sampler, "sampler", Sampler::Exact => "exact", Sampler::Gumbel => "gumbel");
 
 /// The distance up to which words count as neighbours.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,7 +84,6 @@ pub struct Tem {
     epsilon: f64,
     truncation: Truncation,
     gamma: f64,
-    sampler: Sampler,
     cover: Option<Arc<Cover>>,
     /// The base measure that was given.
     language: Option<Arc<BaseMeasure>>,
@@ -122,7 +103,6 @@ impl std::fmt::Debug for Tem {
             .field("metric", &self.space.metric_name())
             .field("epsilon", &self.epsilon)
             .field("gamma", &self.gamma)
-            .field("sampler", &self.sampler)
             .finish_non_exhaustive()
     }
 }
@@ -153,7 +133,6 @@ impl Tem {
             epsilon,
             truncation,
             gamma: 0.0,
-            sampler: Sampler::default(),
             cover: None,
             language: None,
             base: None,
@@ -227,12 +206,6 @@ impl Tem {
     pub fn cache_bytes(&self) -> (usize, usize) {
         let budget = self.neighborhoods.budget();
         (budget.limit(), budget.limit() - budget.free())
-    }
-
-    /// Returns the same mechanism with another sampler.
-    pub fn with_sampler(mut self, sampler: Sampler) -> Self {
-        self.sampler = sampler;
-        self
     }
 
     /// Returns the same mechanism with a cover: each output stands for its set. Without a cover,
@@ -326,7 +299,6 @@ impl Tem {
         let randomness = self.randomness.clone();
         let tem = Self::new(space, self.epsilon, self.truncation, randomness)?;
         tem.with_cache_bytes(self.cache_bytes().0)
-            .with_sampler(self.sampler)
             .with_base(self.language.clone())?
             .with_cover(self.cover.clone())
     }
@@ -343,8 +315,7 @@ impl Tem {
 
     /// The certificate of this mechanism, if its space carries one.
     pub fn certificate(&self) -> Option<&Certificate> {
-        let exact = self.sampler == Sampler::Exact;
-        self.certificate.as_ref().filter(|_| exact)
+        self.certificate.as_ref()
     }
 
     /// Returns the same mechanism with a certificate. If its space can carry certificates, it
@@ -388,13 +359,8 @@ impl Tem {
         self.truncation
     }
 
-    /// The sampler.
-    pub fn sampler(&self) -> Sampler {
-        self.sampler
-    }
-
-    /// The probability of every word as the output for word `id`. These are the integer weights
-    /// that the exact sampler draws from, divided by their sum.
+    /// The probability of every word as the output for word `id`: the integer weights that are
+    /// drawn from, divided by their sum.
     pub fn probabilities(&self, id: u32) -> Vec<f64> {
         let law = self.law(id).probabilities();
         let Some(cover) = &self.cover else {
@@ -489,26 +455,29 @@ impl Tem {
         let Some(language) = &self.language else {
             return covered;
         };
-        // A cover's bound counts outputs, which a language weighs.
-        let excluded = |cover: &Cover| Guarantee::excluded(cover.words(), cover.released().len());
-        let mut said = format!(
+        self.weighed_said(format!(
             "Outputs are weighed by a public base measure: {} ({:016x}). It is the same for every \
              word, so it costs nothing, as long as it was not made from the texts to protect.",
             language.source(),
             language.fingerprint()
-        );
-        if let Some(cover) = cover {
-            let more = match cover.is_identity() {
-                true => excluded(cover),
-                false => format!(
-                    "Each stands for a set of words (cover {:016x}, taken to be public). {}",
-                    cover.fingerprint(),
-                    excluded(cover)
-                ),
-            };
-            said = format!("{said} {more}");
-        }
-        said.trim_end().to_owned()
+        ))
+    }
+
+    /// What is said of weighed outputs, and of their cover. Its bound counts outputs, so that it is
+    /// not said where they are weighed.
+    pub(in crate::mechanism) fn weighed_said(&self, said: String) -> String {
+        let Some(cover) = &self.cover else {
+            return said;
+        };
+        let print = cover.fingerprint();
+        let sets = match cover.is_identity() {
+            true => String::new(),
+            false => {
+                format!("Each stands for a set of words (cover {print:016x}, taken to be public). ")
+            }
+        };
+        let excluded = Guarantee::excluded(cover.words(), cover.released().len());
+        format!("{said} {sets}{excluded}").trim_end().to_owned()
     }
 
     /// The grid, if lists are useful and it is fine enough for this ε.
@@ -528,7 +497,7 @@ fn gamma_of(epsilon: f64, beta: f64, others: f64) -> f64 {
     (2.0 / epsilon * ((1.0 - beta) * others / beta).ln()).max(0.0)
 }
 
-impl WordMechanism for Tem {
+impl Mechanism for Tem {
     fn space(&self) -> &dyn MetricSpace {
         &*self.space
     }
@@ -561,18 +530,10 @@ impl WordMechanism for Tem {
                  Theorem 2, with sets)"
             }
         };
-        let arithmetic = match self.sampler {
-            Sampler::Exact => {
-                "integer weights drawn with exact integer randomness; every word that can be \
-                 released keeps a positive weight"
-            }
-            Sampler::Gumbel => {
-                "Gumbel noise in 64-bit floating point, for comparison only: words more than \
-                 about 40 scales below the best are never drawn, which the proof does not cover"
-            }
-        };
-        let (metric, epsilon) = (self.space.metric_name(), WordMechanism::epsilon(self));
-        let guarantee = Guarantee {
+        let arithmetic = "integer weights drawn with exact integer randomness; every word that can \
+                          be released keeps a positive weight";
+        let (metric, epsilon) = (self.space.metric_name(), Mechanism::epsilon(self));
+        Guarantee {
             certificate: self.certificate().map(|c| c.named(self.space.vocabulary())),
             // A score has four errors (two weights, two sums) of (ε/2)·error each, and the distance
             // between the two words has one more.
@@ -583,12 +544,6 @@ impl WordMechanism for Tem {
             unknown_bound: self.epsilon / 2.0 * self.gamma.min(self.diameter()),
             exceptions: self.space.unproved().into_iter().collect(),
             ..Guarantee::of("Tem", metric, epsilon, theorem, arithmetic)
-        };
-        match self.sampler {
-            Sampler::Exact => guarantee,
-            Sampler::Gumbel => guarantee.voided(
-                "sampler=\"gumbel\" is for comparison only, its noise stops short of the law",
-            ),
         }
         .drawn_from(&self.randomness)
     }
@@ -604,9 +559,6 @@ impl WordMechanism for Tem {
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
         self.draw_ids(ids, key, out, control)
     }
-}
-
-impl Mechanism for Tem {
     fn has_law(&self) -> bool {
         true
     }
@@ -621,8 +573,7 @@ impl Mechanism for Tem {
         let recommended = cover.fingerprint() == recommended::COVER
             && base.fingerprint() == recommended::BASE
             && self.epsilon == recommended::EPSILON
-            && self.truncation == Truncation::default()
-            && self.sampler == Sampler::Exact;
+            && self.truncation == Truncation::default();
         recommended.then_some(recommended::UNCHANGED)
     }
 

@@ -3,8 +3,8 @@
 use rand::Rng;
 
 use super::Tem;
-use super::levels::{Asked, LevelTable, Weights};
-use super::output_distances::output_distances;
+use super::covered::output_distances;
+use super::levels::{Asked, LevelTable};
 use crate::cover::Cover;
 use crate::law::Law;
 use crate::law::alias::AliasTable;
@@ -65,10 +65,10 @@ impl RowTable {
 
     /// Draws one output with x as the first 64 bits.
     #[inline]
-    pub(super) fn sample_by(&self, x: u64, rng: &mut impl Rng, law: &mut RowLaw) -> u32 {
+    pub(super) fn sample_by(&self, x: u64, rng: &mut impl Rng, law: &RowLaw) -> u32 {
         match self {
             RowTable::Columns(columns) => columns.sample_by(x, rng, || law.law()),
-            RowTable::Levels(levels) => levels.sample_by(x, rng, law),
+            RowTable::Levels(levels) => levels.sample_by(x, rng, |asked| law.outweigh(asked)),
         }
     }
 
@@ -77,12 +77,14 @@ impl RowTable {
         &self,
         count: usize,
         rng: &mut impl Rng,
-        law: &mut RowLaw,
+        law: &RowLaw,
         drawn: impl FnMut(u32),
     ) {
         match self {
             RowTable::Columns(columns) => columns.sample_many(count, rng, || law.law(), drawn),
-            RowTable::Levels(levels) => levels.sample_many(count, rng, law, drawn),
+            RowTable::Levels(levels) => {
+                levels.sample_many(count, rng, |asked| law.outweigh(asked), drawn);
+            }
         }
     }
 }
@@ -116,10 +118,9 @@ impl RowLaw<'_> {
         }
         enough
     }
-}
 
-impl Weights for RowLaw<'_> {
-    fn outweigh(&mut self, asked: &[Asked]) -> u64 {
+    /// Compares weights; bit i is set if that of `asked[i]` is large enough.
+    fn outweigh(&self, asked: &[Asked]) -> u64 {
         const SOME: usize = 8;
         let (mut enough, mut before) = (0, 0);
         for some in asked.chunks(SOME) {

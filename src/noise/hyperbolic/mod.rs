@@ -1,13 +1,11 @@
-//! Hyperbolic space: the Poincaré ball and the hyperboloid (Lorentz) model, curvature -1.
+//! Hyperbolic space: the Poincaré ball, curvature -1.
 //!
-//! A point of the ball is x with ‖x‖ < 1. On the hyperboloid it is (cosh ρ, sinh ρ · x/‖x‖), where
-//! ρ is its distance from the origin and ‖x‖ = tanh(ρ/2). The formulas are those of Nickel and
-//! Kiela (2017, 2018) and Ganea, Bécigneul and Hofmann (2018).
+//! A point of the ball is x with ‖x‖ < 1; ‖x‖ = tanh(ρ/2), where ρ is its distance from the origin.
+//! The formulas are those of Nickel and Kiela (2017) and Ganea, Bécigneul and Hofmann (2018).
 //!
 //! **Accuracy.** The limit is 1 - ‖x‖², whose absolute error is a few 2⁻⁵³. Distances and maps have
 //! a relative error of 1e-10 up to ‖x‖ = 0.99999 (ρ = 12.2) and about 2⁻⁵¹/(1-‖x‖) beyond. They are
-//! meaningless once ‖x‖ rounds to 1 (ρ ≈ 37). On the hyperboloid, inner products would cancel terms
-//! of e^(2ρ), so only the spatial coordinates are used.
+//! meaningless once ‖x‖ rounds to 1 (ρ ≈ 37).
 
 pub mod noise;
 pub mod walk;
@@ -68,41 +66,6 @@ pub fn log_map(x: &[f64], y: &[f64], out: &mut [f64]) {
         let scale = one_minus_norm2(x) * distance(x, y) / 2.0 / norm;
         out.iter_mut().for_each(|o| *o *= scale);
     }
-}
-
-/// Converts a point of the ball to the hyperboloid's n + 1 coordinates, time first.
-pub fn to_lorentz(x: &[f64], out: &mut [f64]) {
-    let inside = one_minus_norm2(x);
-    out[0] = (1.0 + norm2(x)) / inside;
-    for (out, x) in out[1..].iter_mut().zip(x) {
-        *out = 2.0 * x / inside;
-    }
-}
-
-/// Converts hyperboloid coordinates, time first, to a point of the ball. The time coordinate is
-/// recomputed from the others, which determine it.
-pub fn from_lorentz(y: &[f64], out: &mut [f64]) {
-    let time = (1.0 + norm2(&y[1..])).sqrt();
-    for (out, y) in out.iter_mut().zip(&y[1..]) {
-        *out = y / (1.0 + time);
-    }
-}
-
-/// The Lorentz inner product of two vectors of n + 1 coordinates, time first: ⟨x,y⟩ = -x₀y₀ + Σxᵢyᵢ.
-/// It is -cosh d(x,y) for points of the hyperboloid.
-pub fn lorentz_inner(x: &[f64], y: &[f64]) -> f64 {
-    let space: f64 = x[1..].iter().zip(&y[1..]).map(|(x, y)| x * y).sum();
-    space - x[0] * y[0]
-}
-
-/// The hyperbolic distance of two points of the hyperboloid, time first: arcosh(-⟨x,y⟩). It is
-/// computed as that of their points in the ball, whose 1 - ‖x‖² is 2/(1 + x₀), because the inner
-/// product cancels. The time coordinates are recomputed, as in [`from_lorentz`].
-pub fn lorentz_distance(x: &[f64], y: &[f64]) -> f64 {
-    let above = [x, y].map(|x| 1.0 + (1.0 + norm2(&x[1..])).sqrt());
-    let apart = x[1..].iter().zip(&y[1..]);
-    let apart2 = apart.map(|(x, y)| (x / above[0] - y / above[1]).powi(2));
-    poincare(apart2.sum(), 4.0 / (above[0] * above[1]))
 }
 
 /// Clamps a point: proj(θ) = θ/‖θ‖·(1-λ) outside the ball of radius 1 - λ, unchanged inside.

@@ -11,7 +11,7 @@
 //!   respect to volume the density is e^(-ερ)(2cosh²(ρ/2))^(-n), whose logarithm has slopes up to ε
 //!   + n. **The translated noise is (ε + n)·d-private, not ε·d-private** as the paper claims.
 //!
-//! Exact sampling needs no Markov chain; [`walk`](super::walk) has the paper's chain.
+//! Exact sampling needs no Markov chain, as the paper's Algorithm 2 is one.
 
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Exp1, Gamma};
@@ -178,7 +178,7 @@ impl HyperbolicLaplace {
 const MAX_RADIUS: f64 = 1.0 - f64::EPSILON / 2.0;
 
 /// Draws a uniform direction times `radius`.
-pub(super) fn direction(rng: &mut impl Rng, radius: f64, out: &mut [f64]) {
+fn direction(rng: &mut impl Rng, radius: f64, out: &mut [f64]) {
     let scale = radius / normals(rng, out);
     out.iter_mut().for_each(|x| *x *= scale);
 }

@@ -59,16 +59,6 @@ impl Walk {
         }
     }
 
-    /// Fills `out` with draws of one chain.
-    pub(crate) fn fill(
-        &self,
-        out: &mut [f64],
-        rng: &mut impl Rng,
-        control: &Control,
-    ) -> Result<()> {
-        self.chain(out, rng, control).map(drop)
-    }
-
     /// The log-density with respect to dx, from ‖x‖².
     #[inline]
     fn log_density(&self, norm2: f64) -> f64 {

@@ -18,7 +18,7 @@ use crate::distance::metric::Metric;
 use crate::distance::metric::bounded::BoundedRows;
 use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::distance::search::exact::Scratch;
-use crate::distance::search::hnsw::{HnswScratch, Rows};
+use crate::distance::search::hnsw::Rows;
 use crate::distance::search::{ExactSearch, Hnsw, HnswParameters};
 use crate::guarantee::Certificate;
 use crate::support::buffer::{Aligned, Backing, Buffer};
@@ -450,20 +450,6 @@ impl MetricSpace for Embedding {
                 },
             );
         }
-    }
-
-    fn approximate_neighbors(&self, words: &[u32], k: usize) -> Result<Option<Vec<Vec<u32>>>> {
-        let Some(hnsw) = self.hnsw() else {
-            return Ok(None);
-        };
-        let mut scratch = HnswScratch::default();
-        let each = words.iter().map(|&id| {
-            let query: Vec<f64> = self.vector(id).iter().map(|&x| x.into()).collect();
-            let ef = k.saturating_mul(2).max(64);
-            let near = hnsw.nearest(&query, k, ef, &mut scratch);
-            near.iter().map(|near| near.1).collect()
-        });
-        Ok(Some(each.collect()))
     }
 
     fn block(&self, a: &[u32], b: &[u32], out: &mut [f64], stride: usize) {

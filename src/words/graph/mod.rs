@@ -52,7 +52,7 @@ const ORDER_BYTES: usize = DEFAULT_BYTES;
 /// ```
 /// use std::sync::Arc;
 /// use fastdx::words::graph::{Edges, WordGraph};
-/// use fastdx::{Randomness, Tem, WordMechanism, WordMetric};
+/// use fastdx::{Randomness, Tem, WordMetric};
 /// let mut edges = Edges::new();
 /// for (word, hypernym) in [("dog", "animal"), ("cat", "animal"), ("animal", "thing")] {
 ///     edges.push(word, hypernym).unwrap();

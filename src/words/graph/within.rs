@@ -56,7 +56,7 @@ impl Cover {
                 near.truncate(k.unwrap_or(usize::MAX));
                 near.into_iter().map(|(_, y)| y).collect()
             });
-            Ok(each.collect())
+            each.collect()
         })?;
         let grid = space.lists().map_or_else(|| Grid::of(space), |l| l.grid());
         finish(space, chosen, build, &allowed, grid, control)

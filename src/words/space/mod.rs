@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use crate::distance::neighbors::{Grid, NeighborLists, smallest};
 use crate::guarantee::Certificate;
-use crate::support::error::Result;
 use crate::words::vocabulary::Vocabulary;
 
 /// Words and a metric on them: the required methods.
@@ -76,7 +75,7 @@ pub trait WordMetric: Send + Sync {
 /// | compute many distances at a time | [`distances`](Self::distances), [`distances_to`](Self::distances_to), [`pairs`](Self::pairs), [`block`](Self::block), [`rows`](Self::rows), [`farthest`](Self::farthest) |
 /// | tell what distances cost, and how exact they are | [`distances_by_row`](Self::distances_by_row), [`distance_error`](Self::distance_error) |
 /// | bound distances sooner than compute them | [`bounded_distances`](Self::bounded_distances) |
-/// | find near words | [`neighbors`](Self::neighbors), [`approximate_neighbors`](Self::approximate_neighbors), [`shells`](Self::shells), [`lists`](Self::lists) |
+/// | find near words | [`neighbors`](Self::neighbors), [`shells`](Self::shells), [`lists`](Self::lists) |
 /// | carry certificates | [`certificates`](Self::certificates), [`with_certificate`](Self::with_certificate) |
 ///
 /// Methods that return distances return those of [`distance`](WordMetric::distance) bit for bit,
@@ -201,17 +200,6 @@ pub trait MetricSpace: WordMetric {
             smallest(grid, &distances, k, &mut row);
             list.copy_from_slice(&row);
         }
-    }
-
-    /// Finds approximately the `k` nearest words of each of `words`, nearest first, possibly fewer;
-    /// `None` without a graph. Never used for a mechanism's distances.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) or another error of a graph that cannot be
-    /// searched.
-    fn approximate_neighbors(&self, words: &[u32], k: usize) -> Result<Option<Vec<Vec<u32>>>> {
-        let _ = (words, k);
-        Ok(None)
     }
 
     /// The words grouped by their distance from `word`, if few distances occur.

@@ -74,7 +74,6 @@ class TestCertificates:
             Tem(e, nominal, gamma=2.0),
             Tem(e, nominal * 1.1, gamma=3.0),
             Tem(e, nominal, gamma=3.0).with_epsilon(2.5),
-            Tem(e, nominal, gamma=3.0, sampler="gumbel"),
         ):
             assert other.guarantee.certificate is None and other.epsilon == other.nominal
         assert Tem(e, nominal, gamma=3.0).build_lists(9).guarantee.certificate is not None
@@ -148,9 +147,7 @@ class TestLedger:
         (Tem(HYPHENS, 1.0, oov="keep"), "go"),
         (Tem(HYPHENS, 1.0, skip=["mail"]), "go"),
         (Tem(HYPHENS, 1.0, seed=1), "go"),
-        (Tem(HYPHENS, 1.0, sampler="gumbel"), "go"),
         (MultivariateLaplace(HYPHENS, 1.0), "go xyz"),
-        (HyperbolicLaplace(POINCARE, 3.0, sampler="metropolis"), "w1"),
     ])  # fmt: skip
     def test_a_release_without_a_bound_has_no_price(
         self, mechanism: fastdx.Mechanism, text: str, tmp_path: Path

@@ -168,9 +168,8 @@ def test_deniability_is_counted_in_the_law(monkeypatch: pytest.MonkeyPatch) -> N
     assert "Plausible deniability" not in history.describe("reviewer")
 
 
-@pytest.mark.parametrize("how", [{"seed": 1}, {"sampler": "gumbel"}])
-def test_what_is_void_is_not_to_be_signed(how: dict[str, object]) -> None:
-    page = Tem(SMALL, 2.0, **how).describe("reviewer")
+def test_what_is_void_is_not_to_be_signed() -> None:
+    page = Tem(SMALL, 2.0, seed=1).describe("reviewer")
     assert page.splitlines()[2].startswith("> **DO NOT SIGN. NOTHING IS PROTECTED: ")
     assert "**The promise:**" not in page and "**Protected:**" not in page
     assert [row[1] for row in rows(page)] == ["no bound"] * 3

@@ -64,12 +64,6 @@ def test_certificates_of_graphs_duplicates_and_single_words() -> None:
     assert audit.certify(Tem(line(1), 2.0)).epsilon == 0.0
 
 
-def test_what_cannot_be_certified() -> None:
-    e = vocabulary(5, 2, 1)
-    with pytest.raises(fastdx.ParameterError, match="sampler"):
-        audit.certify(Tem(e, 1.0, sampler="gumbel"))
-
-
 def test_the_measured_anchors() -> None:
     path = SHARED / "embeddings" / "glove.6B.50d.12k.txt"
     if not path.exists():

@@ -31,6 +31,7 @@ MAKERS: dict[str, Callable[[Embedding, int], Mechanism | Law]] = {
     "weights": lambda e, k: Tem(
         e, 2.0, gamma=inf, cover=Cover.identity(e).weighted(np.arange(len(e)) + 1.0)
     ),
+    "language": lambda e, k: Tem(e, 2.0, language=np.arange(len(e)) + 1.0, cover=k),
     "excluded": lambda e, k: Tem(e, 2.0, exclude=e.words[:1]),
     "remap": lambda e, k: Tem(e, 2.0, remap=k),
     "response": lambda e, k: NeighborResponse(e, 2.0, cover=k),

@@ -102,13 +102,6 @@ def test_forked_children_neither_hang_nor_share_draws(small: Embedding, mechanis
     assert len(set(seen)) == len(seen)
 
 
-def test_spawned_workers_differ(small: Embedding, mechanism: type) -> None:
-    m = mechanism(small, 0.5)
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        draws = pool.map(draw, [m] * 4)
-    assert len(set(draws)) == 4
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_ctrl_c_ends_a_long_call(mechanism: type) -> None:
     m = mechanism(epsilon=5.0)

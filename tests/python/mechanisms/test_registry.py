@@ -112,9 +112,9 @@ def test_liars_are_convicted(lie: Lie, name: str, monkeypatch: pytest.MonkeyPatc
 
 def test_nothing_is_compared_with_a_guarantee_that_allows_everything() -> None:
     e = line(0, 1)
-    for m in (Tem(e, 1.0, seed=1), Tem(e, 1.0, sampler="gumbel")):
-        with pytest.raises(AssertionError, match=r"SEEDED|comparison"):
-            assert_bound(m, m.guarantee)
+    seeded = Tem(e, 1.0, seed=1)
+    with pytest.raises(AssertionError, match="SEEDED"):
+        assert_bound(seeded, seeded.guarantee)
     skipping = Tem(e, 1.0, skip=["a"]).guarantee
     with pytest.raises(AssertionError, match="nothing can be refuted"):
         allowed(skipping, "a", "b")

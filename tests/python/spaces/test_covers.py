@@ -381,18 +381,3 @@ def test_near_losses_are_those_of_the_laws() -> None:
             own = np.log(mechanism.probabilities(word))
             others = [np.log(mechanism.probabilities(E.words[i])) for i in near]
             assert loss == pytest.approx(max(np.abs(own - other).max() for other in others))
-
-
-def test_covers_from_approximate_lists() -> None:
-    with pytest.raises(fastdx.ParameterError, match="build_hnsw"):
-        Cover.nearest(E, 5, approximate=True)
-    graph = E.build_hnsw(4, ef_construction=8)
-    cover = Cover.nearest(graph, 9, approximate=True, exclude=E.words[:3])
-    assert cover.k == 9 and cover.excluded == list(E.words[:3])
-    exact = Cover.nearest(E, 9, exclude=E.words[:3])
-    shared = [len(set(cover.outputs(w)) & set(exact.outputs(w))) for w in E.words]
-    assert np.mean(shared) > 7
-    assert all(w in cover.outputs(w) for w in E.words[3:])
-    # The law is that of the sets, whatever they are.
-    tem = Tem(graph, 3.0, cover=cover, gamma=np.inf)
-    np.testing.assert_allclose(law_of(tem), tem_law(distances_to_sets(cover), 3.0, np.inf))

@@ -46,16 +46,3 @@ def test_search_is_chosen_and_said(graph: Embedding, small: Embedding) -> None:
             MultivariateLaplace(graph, 1.0, **bad)  # type: ignore[arg-type]
     with pytest.raises(fastdx.ParameterError, match="m must be between 2 and 128"):
         small.build_hnsw(1000)
-
-
-def test_a_distorted_law_is_warned_about(graph: Embedding, small: Embedding) -> None:
-    madlib = MultivariateLaplace(graph, 5.0)
-    with pytest.warns(fastdx.FastdxWarning, match="distorts the mechanism's law"):
-        poor = madlib.search_quality(draws=100, ef=1)
-    assert poor.recall < 0.9 and poor.warning is not None
-    assert poor.words == 100 and poor.draws == 100
-    good = madlib.search_quality(["w1", "w2"], draws=300, ef=2000)
-    assert good.recall == 1.0 and good.total_variation == 0.0 and good.distance_ratio == 1.0
-    assert good.warning is None and good.worst[0] in ("w1", "w2") and "recall" in repr(good)
-    with pytest.raises(fastdx.ParameterError, match="HNSW"):
-        MultivariateLaplace(small, 1.0).search_quality()

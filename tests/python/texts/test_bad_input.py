@@ -59,8 +59,6 @@ CASES: list[tuple[str, type[BaseException], str, Callable[[], Any]]] = [
         for m in (Tem, MultivariateLaplace, Tem.certified)
         for e in (3.0, 3, np.float32(3.0))
     ],
-    ("the nominal epsilon alone", T, r"by its name: nominal=3\.0$",
-     lambda: Mahalanobis.from_paper(3.0)),
     ("epsilon first", T, "embedding must be .*, not float$", lambda: Tem(3.0, E)),
     ("cover 0", P, "^cover must be between 1 and the 3 outputs, got 0",
      lambda: Tem(E, 1.0, cover=0)),
@@ -77,7 +75,6 @@ CASES: list[tuple[str, type[BaseException], str, Callable[[], Any]]] = [
     *[(f"beta {b}", P, "beta must be", lambda b=b: Tem(E, 1.0, beta=b)) for b in (0, 1, -1, NAN)],
     ("oov unknown", P, "oov must be one of", lambda: Tem(E, 1.0, oov="raw")),
     ("oov None", T, "oov", lambda: Tem(E, 1.0, oov=None)),
-    ("sampler unknown", P, "sampler must be", lambda: Tem(E, 1.0, sampler="fast")),
     ("search unknown", P, "search must be", lambda: MultivariateLaplace(E, 1.0, search="annoy")),
     ("skip is a str", T, "skip must be a list", lambda: Tem(E, 1.0, skip="the")),
     ("skip holds a number", T, r"skip\[0\]", lambda: Tem(E, 1.0, skip=[1])),

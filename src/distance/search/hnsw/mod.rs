@@ -2,9 +2,8 @@
 //!
 //! Behind a noise mechanism, an approximate search costs no privacy: the returned word is a
 //! function of the noisy point alone. It costs fidelity: the law of the output is no longer the
-//! mechanism's. Noisy points lie far from every word, where graphs perform worst; measure with
-//! [`quality`](crate::mechanism::quality) before relying on it. Tem's lists are never built this
-//! way.
+//! mechanism's. Noisy points lie far from every word, where graphs perform worst: compare with the
+//! exact search under one seed before relying on it. Tem's lists are never built this way.
 //!
 //! A graph lives in memory. It is not saved: whoever loads an embedding builds it again. This
 //! module's types hide hnsw_rs, which the feature `hnsw` enables (`graph.rs`).
@@ -87,7 +86,7 @@ pub struct Hnsw {
 
 /// Working memory of a search.
 #[derive(Default)]
-pub(crate) struct HnswScratch {
+pub struct HnswScratch {
     single: Vec<f32>,
     ranked: Vec<(f64, u32)>,
 }
@@ -121,7 +120,7 @@ impl Hnsw {
 
     /// Finds approximately the `k` nearest words of a point, nearest first: the `k` nearest by
     /// exact distances among the graph's `ef` candidates. At least one word is found.
-    pub(crate) fn nearest<'a>(
+    pub fn nearest<'a>(
         &self,
         query: &[f64],
         k: usize,

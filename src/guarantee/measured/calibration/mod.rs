@@ -88,7 +88,7 @@ pub fn closed_form(
 /// that the laws share is computed once.
 ///
 /// # Errors
-/// The errors of [`closed_form`] and of [`with_epsilon`](crate::WordMechanism::with_epsilon).
+/// The errors of [`closed_form`] and of [`with_epsilon`](crate::Mechanism::with_epsilon).
 pub fn closed_forms(
     mechanism: &dyn Mechanism,
     epsilons: &[f64],

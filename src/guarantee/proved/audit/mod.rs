@@ -585,7 +585,9 @@ mod tests {
                 .map(|w| {
                     let (mut row, mut law) = (vec![0.0; rows.len()], vec![0.0f64; rows.len()]);
                     space.distances(w, &mut row);
-                    tem.law_of_row(w, &row, &mut law);
+                    let mut scores = Vec::new();
+                    tem.scores(&row, &mut scores);
+                    tem.law_of_scores(w, &scores, &mut law);
                     law.iter().map(|p| p.ln()).collect()
                 })
                 .collect();
