@@ -159,8 +159,6 @@ class TestLedger:
         assert mechanism.guarantee.price(text) == math.inf
         with pytest.raises(fastdx.ParameterError, match="no price"):
             ledger.privatize(mechanism, text, account="a")
-        with pytest.raises(fastdx.ParameterError, match="no price"):
-            ledger.charge_alternatives(mechanism, text, [text], account="a")
         assert ledger.entries() == []
 
     def test_the_budget_is_kept_in_the_file(self, tmp_path: Path) -> None:
@@ -226,8 +224,6 @@ class TestLedger:
         for count in (-3, 1.5):
             with pytest.raises(fastdx.ParameterError, match="count of word 0"):
                 ledger.privatize_bag(BagOfWords(tem), {"go": count}, account="a")
-        with pytest.raises(fastdx.InputTypeError, match="alternatives"):
-            ledger.charge_alternatives(tem, "go", "mail", account="a")
         assert ledger.spent("a") == 18.0
 
         class Shifty:

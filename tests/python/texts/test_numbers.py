@@ -595,10 +595,6 @@ def test_a_ledger_charges_each_by_its_own_law(tmp_path: Path) -> None:
     with pytest.raises(BudgetExceededError):
         ledger.privatize(tem, "€1, €2", account="ann")
     assert ledger.spent("ann") == pytest.approx(30.1) and len(ledger.entries()) == 4
-    ledger.charge_alternatives(tem, "the €12", ["the €24", "cat €11"], account="eve")
-    assert ledger.spent("eve") == pytest.approx(
-        max(N.bound(12, 24), N.bound(12, 11) + tem.guarantee.bound("the", "cat"))
-    )
     # Equal numbers are drawn, and paid for, once.
     once = Tem(WORDS, 2.0, numbers=N, consistent=True)
     ledger.privatize(once, "€12 €12 cat cat", account="cy")
