@@ -121,7 +121,6 @@ class Drawing(Draw):
         """Store the mechanism; `whole` says that texts are parts of one text (plain text)."""
         self.counts: Counter[str] = Counter()
         self.bill: Bill | None = None
-        self.draws = True  # False: texts are paid for only
         self._mechanism = mechanism
         self._whole = whole
         self._kept: Replacements | None = None
@@ -137,8 +136,6 @@ class Drawing(Draw):
             return []
         if self.bill is not None:
             self.bill.add(texts, accounts)
-        if not self.draws:
-            return texts
         out, new = self._mechanism.privatize_counted(texts, replacements=self._kept)
         self.counts.update(new)
         return out

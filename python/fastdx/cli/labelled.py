@@ -24,7 +24,7 @@ def read(args: argparse.Namespace) -> tuple[list[dict[str, str]], int]:
     columns = [name for name in names if name is not None]
     if len(set(columns)) < len(columns):
         raise CommandError("--text-column, --label-column and --author-column must differ")
-    opener = Opener(encoding=args.encoding)
+    opener = Opener()
     rows, left_out = [], 0
     for name in args.files:
         # The name or the content of each file decides, if no format is given.

@@ -73,15 +73,6 @@ class TestFolders:
         done = run("privatize", data, "--output-dir", tmp_path / "text", *sure)
         assert files_in(tmp_path / "text") == [MANIFEST, "note.txt"], done.stderr
 
-    def test_patterns(self, data: Path, tmp_path: Path, sure: list[str]) -> None:
-        out = tmp_path / "out"
-        pattern = f"{data}/**/*.jsonl*"
-        done = run("privatize", pattern, "--column", "t", "--output-dir", out, *sure, code=0)
-        assert files_in(out) == [MANIFEST, "a.jsonl", "sub/a.jsonl.gz"]
-        done = run("privatize", pattern, "--column", "t", *sure)
-        assert done.stdout == record("[MASK] cat") + record("[MASK] dog")
-        assert "no file matches" in run("privatize", f"{data}/*.nope", *sure).stderr
-
     def test_refused(self, data: Path, tmp_path: Path, sure: list[str], command: Command) -> None:
         other = tmp_path / "other"
         other.mkdir()
@@ -271,16 +262,6 @@ class TestReport:
         told = run(*args, stdin="cat", code=0).stderr
         assert "report" not in told and "counts" not in told
         assert json.loads(path.read_text())["counts"]["replaced"] == 1
-
-    def test_words_that_come_back_by_themselves(self) -> None:
-        from collections import Counter
-
-        from fastdx.cli.summary import Totals, _line
-
-        total = Totals()
-        total.counts = Counter(words=5, replaced=4, unknown=1, unchanged=2)
-        tem = fastdx.Tem(epsilon=3.0)
-        assert _line(tem, total).startswith("5 words; 2 came back unchanged; 1 were not")
 
 
 class TestMechanisms:
