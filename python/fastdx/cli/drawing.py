@@ -122,13 +122,7 @@ class Drawing(Draw):
         self.counts: Counter[str] = Counter()
         self.bill: Bill | None = None
         self._mechanism = mechanism
-        self._whole = whole
-        self._kept: Replacements | None = None
-
-    def start(self) -> None:
-        """Begin another file; for plain text this is another text."""
-        if self._whole and self._mechanism.consistent:
-            self._kept = Replacements()
+        self._kept = Replacements() if whole and mechanism.consistent else None
 
     def texts(self, texts: list[str], accounts: Sequence[str] | None = None) -> list[str]:
         """Privatise texts; `accounts` names the account that pays for each."""

@@ -1,4 +1,4 @@
-"""The mapping from input files to outputs, with checks that the options fit the files."""
+"""The output of each input file, with checks that the options fit the files."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class InputFile(NamedTuple):
 
 
 class Job(NamedTuple):
-    """An output and its inputs."""
+    """An output and its input."""
 
     kind: type[Format]
-    names: list[str]
+    name: str
     output: str | None
 
 
 def jobs(args: argparse.Namespace, choice: Choice, opener: Opener) -> tuple[list[Job], int]:
     """Return the jobs, and the number of files of other formats in folders; check the options."""
-    kept: list[tuple[InputFile, type[Format]]] = []
+    kept: dict[InputFile, type[Format]] = {}
     others = 0
     for g in _input_files(args):
         if g.walked and args.format is None:
@@ -42,27 +42,21 @@ def jobs(args: argparse.Namespace, choice: Choice, opener: Opener) -> tuple[list
             if named is None or named.by_column != bool(choice.columns):
                 others += 1
                 continue
-        kind = FORMATS[args.format] if args.format else format_of(g.path, opener)
-        _check_kind(args, choice, kind, g.path)
-        kept.append((g, kind))
+        kept[g] = FORMATS[args.format] if args.format else format_of(g.path, opener)
+        _check_kind(choice, kept[g], g.path)
     if not kept:
         raise CommandError("no file to privatise" + (f": {others} have other formats"
                                                      if others else ""))  # fmt: skip
     if args.output_dir:
-        if any(g.path == "-" for g, _ in kept):
+        if any(g.path == "-" for g in kept):
             raise CommandError("--output-dir goes with files, not with standard input")
-        targets = _outputs([g for g, _ in kept], Path(args.output_dir))
-        unique = {g.path: kind for g, kind in kept}
-        return [Job(kind, [path], targets[path]) for path, kind in unique.items()], others
-    kinds = {kind for _, kind in kept}
-    if len(kinds) > 1:
-        several = ", ".join(sorted(kind.name for kind in kinds))
-        raise CommandError(f"files of several formats at once: {several} (--output-dir takes them)")
-    kind = kinds.pop()
-    if len(kept) > 1 and not kind.joins:
-        raise CommandError(f"several {kind.name} files cannot be joined: give --output-dir")
+        targets = _outputs([*kept], Path(args.output_dir))
+        return [Job(kind, g.path, targets[g.path]) for g, kind in kept.items()], others
+    if len(kept) > 1:
+        raise CommandError("several files at once: --output-dir takes them")
+    ((g, kind),) = kept.items()
     _check_output(args, kind)
-    return [Job(kind, [g.path for g, _ in kept], args.output)], others
+    return [Job(kind, g.path, args.output)], others
 
 
 def streams(output: str) -> bool:
@@ -117,8 +111,6 @@ def _outputs(given: Sequence[InputFile], folder: Path) -> dict[str, str]:
     for g in given:
         target = folder / g.relative
         if target in owner:
-            if owner[target] == g.path:
-                continue
             raise CommandError(
                 f"{owner[target]} and {g.path} would both become {target}: name their folder, so "
                 "that sub-folders are kept"
@@ -132,7 +124,7 @@ def _outputs(given: Sequence[InputFile], folder: Path) -> dict[str, str]:
     return made
 
 
-def _check_kind(args: argparse.Namespace, choice: Choice, kind: type[Format], name: str) -> None:
+def _check_kind(choice: Choice, kind: type[Format], name: str) -> None:
     """Refuse options that a format does not take."""
     if not kind.by_column and (choice.columns or choice.account):
         option = "--column" if choice.columns else "--account-column"

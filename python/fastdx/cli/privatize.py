@@ -186,9 +186,9 @@ def _privatize(args: argparse.Namespace) -> None:
         parameters = _released_by(args, choice, mechanism)
         finished = Finished(Path(args.output_dir), parameters)
         if args.resume:
-            left = [j for j in wanted if not finished.has(j.names[0], str(j.output))]
+            left = [job for job in wanted if not finished.has(job.name, str(job.output))]
             total.skipped, wanted = len(wanted) - len(left), left
-    names = [name for job in wanted for name in job.names]
+    names = [job.name for job in wanted]
     read.total = None if "-" in names else sum(Path(name).stat().st_size for name in names)
     run = _Run(args, choice, mechanism, opener, ledger, finished, total)
     with step("reading", quiet=args.quiet) as read.shown:
@@ -268,7 +268,7 @@ class _Run(NamedTuple):
 
         def fill(out: BinaryIO) -> None:
             try:
-                batches = (batch for name in job.names for batch in form.read(name, self.opener))
+                batches = form.read(job.name, self.opener)
                 pipeline.run(batches, drawing, lambda batch: form.write(batch, out))
                 form.close()
             except BaseException:
@@ -280,24 +280,24 @@ class _Run(NamedTuple):
             sys.stdout.flush()
             fill(cast(BinaryIO, _Descriptor(number)))
         else:
-            with _naming(output), open_output(output, job.names, pack=False) as plain:
+            with _naming(output), open_output(output, [job.name], pack=False) as plain:
                 hashed = None if self.finished is None else Hashed(plain)
                 below = plain if hashed is None else cast(BinaryIO, hashed)
                 with packed(below, output) as file:
                     fill(file)
                 plain.flush()
                 if drawing.bill is not None:
-                    for name, price in drawing.bill.pay(job.names[0]).items():
+                    for name, price in drawing.bill.pay(job.name).items():
                         self.total.charged[name] = self.total.charged.get(name, 0.0) + price
                 if self.finished is not None and hashed is not None:
-                    self.finished.save(job.names[0], str(output), hashed.sha256)
+                    self.finished.save(job.name, str(output), hashed.sha256)
             if card is not None and output is not None:
-                with open_output(str(beside(output)), job.names) as beside_it:
+                with open_output(str(beside(output)), [job.name]) as beside_it:
                     beside_it.write(f"{card}\n".encode())
         self.total.counts.update(drawing.counts)
         self.total.left.update(form.left)
         self.total.files.append(
-            {"inputs": job.names, "output": output or "-", "format": job.kind.name}
+            {"input": job.name, "output": output or "-", "format": job.kind.name}
         )
 
     def _card(self, job: Job) -> str | None:

@@ -159,18 +159,18 @@ def test_csv(tmp_path: Path, sure: list[str]) -> None:
         rows[0], ["1", '[MASK] "cat", dog\nbird', "raw, cat"], rows[2]
     ]  # fmt: skip
     assert "released as they were: id, note" in done.stderr
-    both = run("privatize", path, path, "--column", "text", "--column", "note", *sure)
-    assert both.stdout.count("id,text,note") == 1 and both.stdout.count("[MASK], cat") == 2
+    both = run("privatize", path, "--column", "text", "--column", "note", *sure)
+    assert both.stdout.count("[MASK], cat") == 1
 
 
 def test_parquet(tmp_path: Path, sure: list[str]) -> None:
     path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
     table = pa.table({"id": range(10_000), "text": pa.array(["Cat dog", None] * 5000)})
     pq.write_table(table, path)
-    run("privatize", path, path, "--column", "text", "-o", out, *sure, code=0)
+    run("privatize", path, "--column", "text", "-o", out, *sure, code=0)
     new = pq.read_table(out)
-    assert new.schema == table.schema and new["text"].to_pylist() == ["cat dog", None] * 10_000
-    assert new["id"].to_pylist() == [*range(10_000)] * 2
+    assert new.schema == table.schema and new["text"].to_pylist() == ["cat dog", None] * 5000
+    assert new["id"].to_pylist() == [*range(10_000)]
 
 
 ONE = ["privatize", "--epsilon", "1"]

@@ -325,8 +325,8 @@ class TestInput:
             writer.join(60)
             assert done.returncode == 0 and done.stdout.count("\n") == 20_000, done.stderr
 
-    def test_standard_input_twice(self) -> None:
-        fails("named twice", "privatize", "-", "-", "--epsilon", "5", stdin="coffee")
+    def test_one_at_a_time(self) -> None:
+        fails("several files at once", "privatize", "-", "-", "--epsilon", "5", stdin="coffee")
 
 
 def parsers(one: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

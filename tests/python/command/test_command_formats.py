@@ -67,12 +67,6 @@ class TestJson:
         # A letter may begin with a bracket.
         assert run("privatize", "--epsilon", "1", stdin="[sic] {it}").returncode == 0
 
-    def test_several_make_no_file(self, tmp_path: Path) -> None:
-        for name in ("a.json", "b.json"):
-            (tmp_path / name).write_text('{"t": "a"}')
-        args = ("--column", "t", "--epsilon", "1")
-        fails("--output-dir", "privatize", tmp_path / "a.json", tmp_path / "b.json", *args)
-
     def test_fields_within(self, tmp_path: Path, sure: list[str]) -> None:
         records = [
             {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 from fastdx._core import JsonBlock, Texts
@@ -57,9 +57,6 @@ class Choice(NamedTuple):
 
 class Draw(ABC):
     """The stage that replaces words."""
-
-    def start(self) -> None:  # noqa: B027 (most need nothing)
-        """Begin another file; for plain text this is another text."""
 
     @abstractmethod
     def texts(self, texts: list[str], accounts: Sequence[str] | None = None) -> list[str]:
@@ -115,7 +112,7 @@ class TextError(Exception):
 
 
 class Format(ABC):
-    """A format, which makes one output from one or several files. Each output has its object."""
+    """A format, which makes one output from a file. Each output has its object."""
 
     name: ClassVar[str]
     """The name of the format for ``--format``."""
@@ -123,8 +120,6 @@ class Format(ABC):
     """The endings of file names, the usual one first."""
     by_column: ClassVar[bool] = True
     """Whether ``--column`` selects the text."""
-    joins: ClassVar[bool] = True
-    """Whether several files can be joined to one output."""
     packs: ClassVar[bool] = True
     """Whether a file may be compressed by gzip or zstd."""
     card: str | None = None
@@ -136,7 +131,7 @@ class Format(ABC):
         self.left = Released()
 
     @abstractmethod
-    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
+    def read(self, name: str, opener: Opener) -> Generator[Batch, None, None]:
         """Read a file, in batches of bounded size."""
 
     @abstractmethod

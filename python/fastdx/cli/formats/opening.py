@@ -77,9 +77,6 @@ class Opener:
 
     def _unpacked(self, name: str) -> BinaryIO:
         if (kept := self._kept.get(name)) is not None:
-            if kept.closed:
-                what = "standard input" if name == "-" else name
-                raise CommandError(f"{what} is named twice, but can be read only once")
             return kept
         # A duplicated descriptor: a thread that waits for input then holds no lock that the
         # interpreter needs to exit.
