@@ -108,7 +108,7 @@ def _object(at: str, record: Any) -> tuple[str, dict[str, Any]]:
 def _parquet(name: str, columns: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     with opened(name) as file:
         for column in columns:
-            column_of(name, file.schema_arrow.names, column, certain=True)
+            column_of(name, file.schema_arrow.names, column)
         row = 1
         for batch in file.iter_batches(columns=columns):
             for record in batch.to_pylist():

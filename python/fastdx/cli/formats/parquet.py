@@ -55,7 +55,7 @@ class _Column:
         # A name with points names a nested field, unless a column has this name.
         parts = [asked] if asked in schema.names else field_steps(asked)
         self.asked = asked
-        self.at = column_of(name, schema.names, parts[0], certain=True)
+        self.at = column_of(name, schema.names, parts[0])
         # The core enters lists by itself; the brackets only require the file to have a list.
         self.path = [part for part in parts[1:] if part]
         kind, shown = schema.field(self.at).type, parts[0]
