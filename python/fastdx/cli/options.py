@@ -320,9 +320,15 @@ class MechanismOptions(NamedTuple):
     @property
     def policy(self) -> str:
         """A phrase about the policy: what of it is as recommended, or else its Spec."""
-        if self.recommended:
-            return _recommended(self.spec)
-        return f"the Spec of {self.file or 'the options'}: {json.dumps(self.spec)}"
+        if not self.recommended:
+            return f"the Spec of {self.file or 'the options'}: {json.dumps(self.spec)}"
+        law = {*RECOMMENDED, "cover", "gamma", "beta", "certified"}
+        changed = [
+            key for key in self.spec if key in law and self.spec[key] != RECOMMENDED.get(key)
+        ]
+        if changed:
+            return f"no longer the recommended policy, by --{', --'.join(changed)}"
+        return f"the recommended policy: --epsilon {RECOMMENDED_EPSILON:g} --language rank"
 
     def make(self, *, pieces: bool = False) -> Mechanism:
         """Make the mechanism; `pieces` says that each of its calls gets the pieces of one text."""
@@ -346,24 +352,6 @@ def refuse_beside(args: argparse.Namespace, option: str, *allowed: str) -> None:
               if getattr(args, o.dest) != o.default]  # fmt: skip
     if more := [name for name in given if name not in allowed]:
         raise CommandError(f"{option} describes the whole mechanism: leave out {', '.join(more)}")
-
-
-def _recommended(spec: dict[str, Any]) -> str:
-    """Say what of a policy is as recommended, and what is not."""
-    law = [key for key in (*RECOMMENDED, "cover", "gamma", "beta", "certified") if key in spec]
-    kept = {key: f"--{key} {spec[key]}" for key in law if spec[key] == RECOMMENDED.get(key)}
-    changed = [
-        f"--{key} {RECOMMENDED[key]}" if key in RECOMMENDED else f"no --{key}"
-        for key in law
-        if key not in kept
-    ]
-    kept.pop("exclude", None)
-    if not changed:
-        return (f"the recommended policy: {' '.join(kept.values())}; attacks on sentences decided "
-                "these numbers")  # fmt: skip
-    return (f"no longer the recommended policy, which has {', '.join(changed)}"
-            + f"; still {' '.join(kept.values())}" * bool(kept)
-            + "; attacks on sentences decided the recommended numbers only")  # fmt: skip
 
 
 def made(spec: dict[str, Any], *, progress: Callable[[int], object] | None = None) -> Mechanism:
