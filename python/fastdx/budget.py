@@ -17,9 +17,6 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from fastdx.bags import BagOfWords, bag_tokens
 from fastdx.exceptions import (
     FastdxError,
@@ -344,14 +341,6 @@ class Ledger:
         tokens = list(tokens)
         self._pay(account, mechanism, mechanism.guarantee._price(tokens), empty=not tokens)
         return mechanism.privatize_tokens(tokens)
-
-    def privatize_ids(
-        self, mechanism: Mechanism, ids: ArrayLike, *, account: str
-    ) -> NDArray[np.uint32]:
-        """Charge ε for every id, then release the ids privatised, as `privatize` does."""
-        ids = np.array(ids)  # a copy, so that nobody changes the ids between charge and draw
-        self._pay(account, mechanism, mechanism.guarantee._price_ids(ids), empty=not ids.size)
-        return mechanism.privatize_ids(ids)
 
     def privatize_bag(
         self, bags: BagOfWords, bag: Mapping[str, int] | Iterable[str], *, account: str
