@@ -313,9 +313,7 @@ class MechanismOptions(NamedTuple):
             raise CommandError("--policy recommended has its own mechanism and words")
         if recommended:
             spec = RECOMMENDED | spec
-        # A report on the standard error must be its only line, and says the same.
-        quiet = args.quiet or getattr(args, "report", None) is not None
-        return cls(spec, quiet, None, recommended)
+        return cls(spec, args.quiet, None, recommended)
 
     @property
     def policy(self) -> str:

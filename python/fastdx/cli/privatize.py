@@ -55,7 +55,7 @@ def add(commands: Commands) -> None:
         "White space, punctuation and the number of words are not protected. Columns that "
         "--column does not name are not protected either.",
         examples=EXAMPLES,
-        short="column format output in_place output_dir report quiet ledger policy epsilon "
+        short="column format output output_dir report_file quiet ledger policy epsilon "
         "mechanism cover embedding",
     )
     p.add_argument("files", nargs="*", default=[], metavar="FILE",
@@ -94,16 +94,13 @@ def _output_options(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("output")
     group.add_argument("-o", "--output", metavar="FILE", help="the output, which gets this name "
                        "when it is complete; compressed if it ends in .gz or .zst")  # fmt: skip
-    group.add_argument("--in-place", action="store_true", help="let the output replace the "
-                       "only input, once complete")  # fmt: skip
     group.add_argument("--output-dir", metavar="FOLDER", help="write one output per input, with "
                        "its name and sub-folder")  # fmt: skip
     group.add_argument("--resume", action="store_true", help="keep the files that an earlier run "
                        "wrote to --output-dir with the same parameters; refuse other existing "
                        "files")  # fmt: skip
-    group.add_argument("--report", choices=("json",), help="the closing lines as one JSON object")
-    group.add_argument("--report-file", metavar="FILE",
-                       help="the file for --report (default stderr)")  # fmt: skip
+    group.add_argument("--report", dest="report_file", metavar="FILE",
+                       help="write the closing lines to a file, as one JSON object")  # fmt: skip
     group.add_argument("-q", "--quiet", action="store_true",
                        help="show no progress and no closing line, only warnings")  # fmt: skip
     group.add_argument("--guarantee", action="store_true", help="print the guarantee too")
@@ -133,14 +130,8 @@ def _check(args: argparse.Namespace) -> None:
     """Refuse options that contradict each other, before any file is opened."""
     if args.output and args.output_dir:
         raise CommandError("--output and --output-dir exclude each other")
-    if args.in_place and (args.output_dir or len(args.files) != 1):
-        raise CommandError("--in-place goes with one input file")
-    if args.in_place and args.output is None:
-        args.output = args.files[0]
     if args.resume and not args.output_dir:
         raise CommandError("--resume goes with --output-dir")
-    if args.report_file and not args.report:
-        raise CommandError("--report-file goes with --report json")
     if args.account_column in args.column:
         raise CommandError("--account-column must not be one of the columns to privatise")
     if not args.ledger:

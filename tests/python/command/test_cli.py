@@ -118,9 +118,9 @@ class TestRecommended:
                   "exclude": "offensive", "oov": "random"}  # fmt: skip
         assert asked.spec == wanted | changed
 
-    def test_the_report_says_it(self) -> None:
-        done = run("privatize", "--oov", "mask", "--report", "json", stdin="coffee")
-        report = json.loads(done.stderr)
+    def test_the_report_says_it(self, tmp_path: Path) -> None:
+        run("privatize", "--oov", "mask", "--report", tmp_path / "r", stdin="coffee", code=0)
+        report = json.loads((tmp_path / "r").read_text())
         assert report["policy"].startswith("the recommended policy")
         assert report["spec"] == fastdx.Tem.recommended(oov="mask").spec
 
