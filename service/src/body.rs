@@ -89,7 +89,7 @@ pub struct PrivatizeRequest {
     pub policy: Option<String>,
 }
 
-/// Its fields, and those of a line; null is as good as left out.
+/// Its fields; null is as good as left out.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
@@ -151,15 +151,6 @@ impl PrivatizeRequest {
             policy: fields.policy,
         })
     }
-}
-
-/// A line of a batch; null lines have no input.
-#[derive(Debug)]
-pub struct Line {
-    /// The input to privatise.
-    pub given: Option<Input>,
-    /// Parts of the text.
-    pub spans: Option<Spans>,
 }
 
 /// The released texts or words, in the form of the input.
@@ -247,25 +238,21 @@ pub fn object<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, serde_json
     }
 }
 
-/// Reads a line of a batch: a text, null, or an object.
+/// A line of a batch that is an object.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    text: Option<String>,
+}
+
+/// Reads a line of a batch: a text, null, or an object with one of these.
 /// An error has no content of the line.
-pub fn line(json: &[u8]) -> Result<Line, &'static str> {
-    if !is_object(json) {
-        let text: Option<String> = serde_json::from_slice(json).map_err(|e| fault(&e))?;
-        return Ok(Line {
-            given: text.map(Input::One),
-            spans: None,
-        });
-    }
-    let fields: Fields = serde_json::from_slice(json).map_err(|e| fault(&e))?;
-    let given = match (fields.text, fields.tokens) {
-        _ if fields.policy.is_some() => return Err("the query names the policy of lines"),
-        (Some(Input::Many(_)), _) => return Err("text must be a string: a line is one text"),
-        (None, None) => None,
-        (text, tokens) => Some(Input::of(text, tokens)?),
+pub fn line(json: &[u8]) -> Result<Option<String>, &'static str> {
+    let read = match is_object(json) {
+        true => serde_json::from_slice(json).map(|line: Line| line.text),
+        false => serde_json::from_slice(json),
     };
-    let spans = Spans::of(fields.spans, fields.unit)?;
-    Ok(Line { given, spans })
+    read.map_err(|e| fault(&e))
 }
 
 fn is_object(json: &[u8]) -> bool {
