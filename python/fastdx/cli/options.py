@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -121,24 +120,12 @@ def _language(given: str) -> str | dict[str, str]:
     return given if given in ("uniform", "rank", "frequency", "english") else _file(given)
 
 
-def _figures(option: str, given: str) -> dict[str, Any]:
-    """Return the Spec's table for ``--numbers`` or ``--dates``."""
-    # The value of a key may be a comma: decimal=, or decimal=','
-    first, *rest = re.split("(?<!=)(?<!='),", given)
-    table: dict[str, Any] = {"epsilon": _number(first)}
-    for part in rest:
-        key, equals, value = part.partition("=")
-        if not equals:
-            raise CommandError(f"--{option} must be EPS or EPS,KEY=VALUE,…")
-        table[key.strip()] = _number(value.strip("'"))
-    return table
-
-
-def _number(text: str) -> float | str:
+def _figure(given: str) -> Any:
+    """Return the Spec's value for ``--numbers`` or ``--dates``."""
     try:
-        return float(text)
+        return json.loads(given)
     except ValueError:
-        return text.strip()
+        raise CommandError("--numbers and --dates must be ε, or a table as JSON") from None
 
 
 READING: tuple[Option, ...] = (
@@ -198,12 +185,11 @@ GROUPS: dict[str, tuple[Option, ...]] = {
         Option("consistent", "replace all occurrences of a word in a text (a field, or a file of "
                "plain text) by the same word; shows which words are equal", action="store_true"),
         Option("numbers", "replace numbers by numbers near them, with this ε per 1 of ln x; their "
-               "written form stays; keys: scale, unit, low, high, smallest, decimal "
-               "(--numbers 20,decimal=',')", of=partial(_figures, "numbers"),
-               metavar="EPS[,KEY=VALUE…]"),
-        Option("dates", "replace dates by dates near them, with this ε per day; keys: order (dmy "
-               "or mdy, for 03/05/2026), low, high, unit", of=partial(_figures, "dates"),
-               metavar="EPS[,KEY=VALUE…]"),
+               "written form stays; or a table as JSON: epsilon, scale, unit, low, high, smallest, "
+               "decimal", of=_figure, metavar="EPS|JSON"),
+        Option("dates", "replace dates by dates near them, with this ε per day; or a table as "
+               "JSON: epsilon, order (dmy or mdy, for 03/05/2026), low, high, unit", of=_figure,
+               metavar="EPS|JSON"),
     ),
     "running": (
         Option("pad", "make every call of the mechanism last a multiple of this, so its time tells "
