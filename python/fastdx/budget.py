@@ -9,7 +9,6 @@ import sqlite3
 import stat
 import time
 import unicodedata
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -20,7 +19,6 @@ from typing import NamedTuple
 from fastdx.bags import BagOfWords, bag_tokens
 from fastdx.exceptions import (
     FastdxError,
-    FastdxWarning,
     FileError,
     InputTypeError,
     ParameterError,
@@ -145,11 +143,8 @@ class Ledger:
         except FileExistsError:
             mode = stat.S_IMODE(Path(self.path).stat().st_mode)
             if mode & 0o077:
-                message = f"{self.path}: others could read this ledger (mode {mode:o}); now 600"
-                warnings.warn(message, FastdxWarning, stacklevel=3)
-                for suffix in ("", "-wal", "-shm"):
-                    with suppress(FileNotFoundError):
-                        Path(self.path + suffix).chmod(0o600)
+                message = f"others can read this ledger (mode {mode:o}): chmod 600"
+                raise FileError(None, message, self.path) from None
         except OSError as e:
             raise FileError(e.errno, e.strerror, self.path) from e
 

@@ -21,7 +21,6 @@ from fastdx._shared.replace import packed
 from fastdx.cli.formats import Choice, Opener, format_of
 from fastdx.cli.formats.base import BATCH_CHARACTERS
 from fastdx.cli.formats.json import Json, JsonLines
-from fastdx.cli.messages import CommandError
 from helpers.command import MAIN, Command, fails, peak, run
 from helpers.swapped import SECRET
 
@@ -42,7 +41,7 @@ class TestJson:
         assert (tmp_path / "out.json").read_bytes().decode() == new
         assert "4 other fields released" in done.stderr
 
-    # Other refusals: src/text/records/tests.rs.
+    # Other refusals, nested fields, accounts: src/text/records/tests.rs.
     @pytest.mark.parametrize(
         ("text", "message"),
         [
@@ -67,27 +66,6 @@ class TestJson:
         # A letter may begin with a bracket.
         assert run("privatize", "--epsilon", "1", stdin="[sic] {it}").returncode == 0
 
-    def test_fields_within(self, tmp_path: Path, sure: list[str]) -> None:
-        records = [
-            {
-                "user": {"id": "x1", "bio": "Cat x"},
-                "items": [{"text": "x", "n": "x"}, {"text": None}],
-            },
-            {"user": None, "items": [], "user.bio": "dog x"},
-            {"user": {"bio": ["x", "cat"]}, "items": None},
-        ]
-        path = tmp_path / "in.jsonl"
-        path.write_text("".join(json.dumps(r) + "\n" for r in records))
-        columns = ("--column", "user.bio", "--column", "items[].text")
-        done = run("privatize", path, *columns, "--show-text", *sure)
-        assert [json.loads(line) for line in done.stdout.splitlines()] == [
-            {"user": {"id": "x1", "bio": "cat [MASK]"},
-             "items": [{"text": "[MASK]", "n": "x"}, {"text": None}]},
-            {"user": None, "items": [], "user.bio": "dog [MASK]"},
-            {"user": {"bio": ["[MASK]", "cat"]}, "items": None},
-        ]  # fmt: skip
-        assert "released as they were: user.id, items[].n" in done.stderr
-
     @pytest.mark.parametrize("form", ["jsonl", "json"])
     def test_an_item_of_a_list_without_the_field_is_refused(
         self, tmp_path: Path, sure: list[str], command: Command, form: str
@@ -102,23 +80,6 @@ class TestJson:
             told = command(*args, *more, code=1).err.replace(str(tmp_path), "")
             assert "line 2: field 'm[].text' is not there (item 2)" in told and SECRET not in told
             assert not (tmp_path / "out").exists()
-
-    def test_one_account_pays_for_a_record(self, tmp_path: Path) -> None:
-        path, ledger = tmp_path / "in.jsonl", tmp_path / "ledger"
-        args = ("privatize", path, "--ledger", ledger, "--budget", "9", "--account-column",
-                "m[].who", "--column", "t", "--epsilon", "2", "-o", tmp_path / "out")  # fmt: skip
-        path.write_text('{"m": [{"who": "ann"}, {"who": "bob"}], "t": "tea"}')
-        told = fails("several accounts", *args)
-        assert "ann" not in told.replace(str(tmp_path), "")
-        path.write_text('{"m": [{"who": 7}, {"who": "7"}], "t": "tea"}')
-        run(*args, code=0)
-        assert [entry.account for entry in fastdx.budget.Ledger(ledger).entries()] == ["7"]
-        # The last line of a file has an end, too.
-        assert (tmp_path / "out").read_text().endswith("}\n")
-
-    def test_a_column_is_asked_for_once(self) -> None:
-        with pytest.raises(CommandError, match="asked for twice"):
-            JsonLines(Choice(("t",), account="t"))
 
     def test_names_of_other_fields_are_kept_over_blocks(self, tmp_path: Path) -> None:
         form = JsonLines(Choice(("t",)))

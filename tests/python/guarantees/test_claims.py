@@ -196,9 +196,8 @@ class TestLedger:
             os.umask(before)
         assert modes and set(modes.values()) == {0o600}, modes
         path.chmod(0o644)
-        with pytest.warns(fastdx.FastdxWarning, match="others could read"):
+        with pytest.raises(fastdx.FileError, match="others can read this ledger .mode 644"):
             Ledger(path, 10.0)
-        assert path.stat().st_mode & 0o777 == 0o600
 
     def test_a_text_without_words_is_released_raw(self, tmp_path: Path) -> None:
         ledger = Ledger(tmp_path / "l", 10.0)
