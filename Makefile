@@ -85,7 +85,7 @@ test-python: $(STAMP) $(VENV)/.made ## tests of the package, the documents and t
 	$(COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal
 
 .PHONY: test-service
-test-service: $(STAMP) $(VENV)/.made ## builds and tests the service alone; its page where there is a Chromium
+test-service: $(STAMP) $(VENV)/.made ## builds and tests the service alone
 	cargo test $(SERVICE)
 	$(COMPILED) $(BIN)/python -m pytest tests/python/service
 

@@ -9,7 +9,6 @@ import sqlite3
 import stat
 import time
 import unicodedata
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -17,13 +16,9 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from fastdx.bags import BagOfWords, bag_tokens
 from fastdx.exceptions import (
     FastdxError,
-    FastdxWarning,
     FileError,
     InputTypeError,
     ParameterError,
@@ -62,10 +57,9 @@ class Ledger:
     between, the account is charged and nothing is released. The ledger is safe under threads,
     processes and forks: every charge is one locked transaction. Only the file's owner can read it.
 
-    Do not mix two units in one ledger. `privatize` and its like charge ε·words: ε per unit of
-    distance times the number of words (of distinct words with ``consistent=True``). A number or a
-    date that is drawn by its own law adds that law's ε, per unit of its own metric.
-    `charge_alternatives` charges ε·Σd, the log-ratio between a text and an alternative to it.
+    `privatize` and its like charge ε·words: ε per unit of distance times the number of words (of
+    distinct words with ``consistent=True``). A number or a date that is drawn by its own law adds
+    that law's ε, per unit of its own metric.
 
     The ledger refuses a release, before it is drawn, if no finite number pays for it
     (`Guarantee.price`). This is so for a mechanism with a seed, for one that proves
@@ -149,11 +143,8 @@ class Ledger:
         except FileExistsError:
             mode = stat.S_IMODE(Path(self.path).stat().st_mode)
             if mode & 0o077:
-                message = f"{self.path}: others could read this ledger (mode {mode:o}); now 600"
-                warnings.warn(message, FastdxWarning, stacklevel=3)
-                for suffix in ("", "-wal", "-shm"):
-                    with suppress(FileNotFoundError):
-                        Path(self.path + suffix).chmod(0o600)
+                message = f"others can read this ledger (mode {mode:o}): chmod 600"
+                raise FileError(None, message, self.path) from None
         except OSError as e:
             raise FileError(e.errno, e.strerror, self.path) from e
 
@@ -346,14 +337,6 @@ class Ledger:
         self._pay(account, mechanism, mechanism.guarantee._price(tokens), empty=not tokens)
         return mechanism.privatize_tokens(tokens)
 
-    def privatize_ids(
-        self, mechanism: Mechanism, ids: ArrayLike, *, account: str
-    ) -> NDArray[np.uint32]:
-        """Charge ε for every id, then release the ids privatised, as `privatize` does."""
-        ids = np.array(ids)  # a copy, so that nobody changes the ids between charge and draw
-        self._pay(account, mechanism, mechanism.guarantee._price_ids(ids), empty=not ids.size)
-        return mechanism.privatize_ids(ids)
-
     def privatize_bag(
         self, bags: BagOfWords, bag: Mapping[str, int] | Iterable[str], *, account: str
     ) -> Counter[str]:
@@ -384,30 +367,6 @@ class Ledger:
         if why is not None:
             raise ParameterError(f"mechanism has no price for this release: {why}")
         self.charge(account, price, mechanism.guarantee._note(*units))
-
-    def charge_alternatives(
-        self, mechanism: Mechanism, text: str, alternatives: Iterable[str], *, account: str
-    ) -> float:
-        """Charge the largest log-ratio between a text and its alternatives, ε·Σd; return it.
-
-        The output distinguishes the text from each alternative by at most this log-ratio. It is a
-        `ParameterError` if nothing is proved about an alternative, for example because it has
-        another number of words or other punctuation.
-        """
-        if isinstance(alternatives, str):
-            raise InputTypeError("alternatives must be a list of str, not str")
-        bounds = [mechanism.guarantee.bound(text, a) for a in alternatives]
-        if not bounds:
-            raise ParameterError("alternatives must be at least one text, got none")
-        _, why, _ = mechanism.guarantee._price(text)
-        if why is not None:
-            raise ParameterError(f"mechanism has no price for this release: {why}")
-        if not math.isfinite(max(bounds)):
-            at = bounds.index(max(bounds))
-            raise ParameterError(f"alternatives[{at}] differs from the text in what is no word, "
-                                 "in the number of words, or in words without a bound")  # fmt: skip
-        self.charge(account, max(bounds), f"{len(bounds)} alternatives")
-        return max(bounds)
 
     def entries(self, account: str | None = None) -> list[Entry]:
         """Return all charges, oldest first, of one account or of all."""

@@ -88,11 +88,10 @@ impl Answers {
         hash.finalize().into()
     }
 
-    /// Returns the way to handle an account's request under a key; `request` is all data that the
-    /// answer depends on.
-    pub fn look_up(self: &Arc<Self>, account: &str, key: &[u8], request: &[&[u8]]) -> Lookup {
+    /// Returns the way to handle an account's request, its body, under a key.
+    pub fn look_up(self: &Arc<Self>, account: &str, key: &[u8], request: &[u8]) -> Lookup {
         let key = self.digest(&[account.as_bytes(), key]);
-        let request = self.digest(request);
+        let request = self.digest(&[request]);
         let now = Instant::now();
         let mut kept = self.kept();
         while let Some(&(_, old)) = kept.ends.front().filter(|(end, _)| *end <= now) {
@@ -124,12 +123,6 @@ impl Answers {
             send,
             kept: false,
         })
-    }
-
-    /// Bytes in use, and the limit.
-    pub fn bytes(&self) -> (usize, usize) {
-        let kept = self.kept();
-        (kept.bytes, self.limit)
     }
 }
 

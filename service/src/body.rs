@@ -89,19 +89,14 @@ pub struct PrivatizeRequest {
     pub policy: Option<String>,
 }
 
-/// Its fields.
+/// Its fields; null is as good as left out.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
-    #[serde(default, deserialize_with = "present")]
     text: Option<Input>,
-    #[serde(default, deserialize_with = "present")]
     tokens: Option<Input>,
-    #[serde(default)]
     spans: Option<Vec<Span>>,
-    #[serde(default)]
     unit: Option<String>,
-    #[serde(default)]
     policy: Option<String>,
 }
 
@@ -109,23 +104,8 @@ struct Fields {
 /// are ignored.
 #[derive(Deserialize)]
 struct Span {
-    start: Position,
-    end: Position,
-}
-
-/// A position. JSON has one number type: 3.0 is the integer 3. A number beyond i64 lies outside of
-/// every text, and so does the last i64.
-struct Position(i64);
-
-impl<'de> Deserialize<'de> for Position {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let number = serde_json::Number::deserialize(from)?;
-        let whole = number.as_f64().filter(|at| at.fract() == 0.0);
-        let position = number.as_i64().or(whole.map(|at| at as i64));
-        position
-            .map(Position)
-            .ok_or_else(|| D::Error::custom("no whole number"))
-    }
+    start: i64,
+    end: i64,
 }
 
 /// Parts of a text.
@@ -148,18 +128,13 @@ impl Spans {
                 (UTF-8: Rust, Go)",
             ),
             (Some(spans), Some(unit)) => Ok(Some(Spans {
-                pairs: spans.into_iter().map(|s| (s.start.0, s.end.0)).collect(),
+                pairs: spans.into_iter().map(|s| (s.start, s.end)).collect(),
                 unit: unit
                     .parse()
                     .map_err(|_| "unit must be \"utf16\", \"codepoint\" or \"byte\"")?,
             })),
         }
     }
-}
-
-/// A field that may be omitted, but not null.
-fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Input>, D::Error> {
-    Input::deserialize(from).map(Some)
 }
 
 impl PrivatizeRequest {
@@ -176,29 +151,6 @@ impl PrivatizeRequest {
             policy: fields.policy,
         })
     }
-}
-
-/// A line of a batch; null lines have no input.
-#[derive(Debug)]
-pub struct Line {
-    /// The input to privatise.
-    pub given: Option<Input>,
-    /// Parts of the text.
-    pub spans: Option<Spans>,
-}
-
-/// A line that is an object.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LineFields {
-    #[serde(default)]
-    text: Option<String>,
-    #[serde(default)]
-    tokens: Option<Input>,
-    #[serde(default)]
-    spans: Option<Vec<Span>>,
-    #[serde(default)]
-    unit: Option<String>,
 }
 
 /// The released texts or words, in the form of the input.
@@ -286,23 +238,21 @@ pub fn object<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, serde_json
     }
 }
 
-/// Reads a line of a batch: a text, null, or an object.
+/// A line of a batch that is an object.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    text: Option<String>,
+}
+
+/// Reads a line of a batch: a text, null, or an object with one of these.
 /// An error has no content of the line.
-pub fn line(json: &[u8]) -> Result<Line, &'static str> {
-    if !is_object(json) {
-        let text: Option<String> = serde_json::from_slice(json).map_err(|e| fault(&e))?;
-        return Ok(Line {
-            given: text.map(Input::One),
-            spans: None,
-        });
-    }
-    let fields: LineFields = serde_json::from_slice(json).map_err(|e| fault(&e))?;
-    let given = match (fields.text, fields.tokens) {
-        (None, None) => None,
-        (text, tokens) => Some(Input::of(text.map(Input::One), tokens)?),
+pub fn line(json: &[u8]) -> Result<Option<String>, &'static str> {
+    let read = match is_object(json) {
+        true => serde_json::from_slice(json).map(|line: Line| line.text),
+        false => serde_json::from_slice(json),
     };
-    let spans = Spans::of(fields.spans, fields.unit)?;
-    Ok(Line { given, spans })
+    read.map_err(|e| fault(&e))
 }
 
 fn is_object(json: &[u8]) -> bool {

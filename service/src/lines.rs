@@ -19,7 +19,7 @@ use serde_json::{json, to_writer};
 use tokio::sync::mpsc::Sender;
 use tokio::time::timeout;
 
-use crate::body::{self, Input, Line, Released, Spans, WordCounts};
+use crate::body::{self, Input, Released, WordCounts};
 use crate::policy::Policy;
 use crate::reply::Failure;
 use crate::service::Service;
@@ -141,19 +141,9 @@ impl Batch {
             return Ok(());
         }
         self.lines += 1;
-        let Line { given, spans } = body::line(line).map_err(|wrong| self.wrong(wrong))?;
-        match (given, spans) {
-            (None, Some(_)) => return Err(self.wrong("spans of a null")),
-            (None, None) => self.texts.push(None),
-            (Some(Input::One(text)), None) => {
-                self.bytes += text.len();
-                self.texts.push(Some(text));
-            }
-            (Some(alone), spans) => {
-                self.flush().await?;
-                self.draw(alone, spans.as_ref()).await?;
-            }
-        }
+        let text = body::line(line).map_err(|wrong| self.wrong(wrong))?;
+        self.bytes += text.as_ref().map_or(0, String::len);
+        self.texts.push(text);
         let batch = LINES_PER_BATCH.min(self.service.limits.max_texts);
         if self.texts.len() >= batch || self.bytes >= BYTES {
             self.flush().await?;
@@ -166,11 +156,7 @@ impl Batch {
             return Ok(());
         }
         self.bytes = 0;
-        let texts = std::mem::take(&mut self.texts);
-        self.draw(Input::Many(texts), None).await
-    }
-
-    async fn draw(&mut self, given: Input, spans: Option<&Spans>) -> Result<(), Failure> {
+        let texts = Input::Many(std::mem::take(&mut self.texts));
         let at = |failure: Failure, line: u64| Failure {
             message: format!("up to line {line}: {}", failure.message),
             ..failure
@@ -178,7 +164,7 @@ impl Batch {
         let line = self.lines;
         let mut work = self
             .service
-            .check(self.policy.clone(), given, spans)
+            .check(self.policy.clone(), texts, None)
             .map_err(|f| at(f, line))?;
         if self.policy.text.policy().consistent == Consistent::Call {
             work.replacements = std::mem::take(&mut self.replacements);
@@ -194,17 +180,12 @@ impl Batch {
             let message = "too many unknown words: this policy keeps the replacement of each";
             return Err(at(self.service.too_large(message.into()), line));
         }
-        let mut out = Vec::new();
-        let lines = match (done.released, done.spans) {
-            (Released::One(text), Some(spans)) => vec![json!({"text": text, "spans": spans})],
-            (Released::One(text), None) => vec![json!({ "text": text })],
-            (Released::Words(words), _) => vec![json!({ "tokens": words })],
-            (Released::Many(texts), _) => {
-                texts.iter().map(|text| json!({ "text": text })).collect()
-            }
+        let Released::Many(texts) = done.released else {
+            return Err(Failure::internal());
         };
-        for line in lines {
-            to_writer(&mut out, &line).map_err(|_| Failure::internal())?;
+        let mut out = Vec::new();
+        for text in texts {
+            to_writer(&mut out, &json!({ "text": text })).map_err(|_| Failure::internal())?;
             out.push(b'\n');
         }
         self.send(out).await

@@ -11,7 +11,6 @@
 //! | the state that all requests share | [`service`] |
 //! | the paths and what they answer | [`routes`] |
 //! | what is sent back | [`reply`] |
-//! | the page, and the laws that it shows | [`page`] |
 //! | long batches, line by line | [`lines`] |
 //! | who may ask | [`keys`] |
 //! | what is charged before a draw | [`ledger`] |
@@ -33,7 +32,6 @@ mod limits;
 mod lines;
 mod listen;
 mod metrics;
-mod page;
 mod policy;
 mod reply;
 mod routes;
@@ -108,9 +106,6 @@ struct Flags {
     /// Total budget of an account, in ε·words
     #[arg(long, value_name = "B", value_parser = number, requires = "ledger")]
     budget: Option<f64>,
-    /// No page at /
-    #[arg(long)]
-    no_page: bool,
     /// Threads that answer; by default one per core
     #[arg(long, value_name = "N", value_parser = whole)]
     threads: Option<usize>,
@@ -226,7 +221,6 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
         connections: Arc::new(Semaphore::new(flags.limits.max_connections)),
         drawing: DrawingThreads::start(threads)?,
         limits: flags.limits.clone(),
-        page: !flags.no_page,
         draining: AtomicBool::new(false),
     });
     service.affordable(&policies)?;

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{
-    Gauge, GaugeVec, Histogram, IntCounter, IntCounterVec, Opts, Registry, Result, TextEncoder,
-    histogram_opts, register_histogram_with_registry, register_int_counter_vec_with_registry,
+    Gauge, Histogram, IntCounter, IntCounterVec, Registry, Result, TextEncoder, histogram_opts,
+    register_histogram_with_registry, register_int_counter_vec_with_registry,
     register_int_counter_with_registry,
 };
 
-use crate::policy::Policy;
 use crate::service::Service;
 
 /// Upper ends of the histogram's buckets in seconds.
@@ -129,7 +128,7 @@ impl Metrics {
 /// The text that Prometheus reads.
 /// It fails if two metrics have one name.
 pub fn render(service: &Service) -> Result<String> {
-    // What is measured now; policies that are no longer in use have none.
+    // What is so now.
     let now = Registry::new();
     let gauge = |name, help, value: usize| {
         let gauge = Gauge::new(name, help)?;
@@ -137,21 +136,10 @@ pub fn render(service: &Service) -> Result<String> {
         now.register(Box::new(gauge))
     };
     let limits = &service.limits;
-    let (kept, most) = service.answers.bytes();
     gauge(
         "fastdx_connections",
         "Open connections.",
         limits.max_connections - service.connections.available_permits(),
-    )?;
-    gauge(
-        "fastdx_answers_bytes",
-        "Bytes of answers that are kept for their Idempotency-Key.",
-        kept,
-    )?;
-    gauge(
-        "fastdx_answers_bytes_limit",
-        "Bytes of answers that may be kept.",
-        most,
     )?;
     gauge(
         "fastdx_requests_active",
@@ -164,40 +152,6 @@ pub fn render(service: &Service) -> Result<String> {
         service.ready().is_ok().into(),
     )?;
     if let Some(policies) = service.policies.load_full() {
-        let each = |name, help, of: &dyn Fn(&Policy) -> Option<f64>| {
-            let all = GaugeVec::new(Opts::new(name, help), &["policy"])?;
-            for policy in policies.named.values() {
-                if let Some(value) = of(policy) {
-                    all.with_label_values(&[&policy.name]).set(value);
-                }
-            }
-            now.register(Box::new(all))
-        };
-        each(
-            "fastdx_unchanged_mean",
-            "Mean probability that a common word comes back as it was under a policy.",
-            &|policy| policy.measured().map(|found| found.mean),
-        )?;
-        each(
-            "fastdx_unchanged_worst",
-            "Largest probability found that a common word comes back as it was under a policy.",
-            &|policy| policy.measured().map(|found| found.worst),
-        )?;
-        each(
-            "fastdx_bits",
-            "Bits that a release tells of a word under a policy, words being written by their rank.",
-            &Policy::known_bits,
-        )?;
-        each(
-            "fastdx_cache_bytes",
-            "Bytes of lists and laws that a policy keeps.",
-            &|policy| policy.cache().map(|(kept, _)| kept as f64),
-        )?;
-        each(
-            "fastdx_cache_bytes_limit",
-            "Bytes of lists and laws that a policy may keep.",
-            &|policy| policy.cache().map(|(_, limit)| limit as f64),
-        )?;
         for name in policies.named.keys() {
             service.metrics.released(name, [0; 3]);
         }

@@ -6,14 +6,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fastdx::channel::word_bits;
-use fastdx::guarantee::measured::calibration::{self, Measures};
+use fastdx::guarantee::measured::calibration;
 use fastdx::guarantee::{Unchanged, WordBits};
-use fastdx::mechanism::contextual::ContextualTem;
 use fastdx::policy::{Parts, Policies as Config, Policy as Offered, Spaces, Spec};
 use fastdx::text::{Consistent, Counts, Oov, Replacements, TextPrivatizer, look_up, normalize};
-use fastdx::{Control, Guarantee, Tem};
+use fastdx::{Control, Guarantee};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 
 /// The exception if only parts of a text are privatised.
 const SPANS: &str = "all that lies outside the spans is RELEASED AS IT IS, and where the spans lie";
@@ -37,10 +35,6 @@ pub struct Policy {
     pub pad: Option<Duration>,
     /// Whether requests must give spans.
     pub spans_only: bool,
-    /// Whether the page may show it, if the file says so.
-    pub page: Option<bool>,
-    /// Summaries of its effect on words, once requested.
-    pub measures: OnceCell<Measures>,
     /// Whether `--check` accepts it although most common words come back unchanged.
     pub allow_unchanged: bool,
     /// How often common words come back unchanged, once measured.
@@ -121,8 +115,6 @@ impl Policy {
             spec: built.spec(),
             text: built.text,
             spans_only: given.spans_only,
-            page: given.page,
-            measures: OnceCell::new(),
             allow_unchanged: given.allow_unchanged,
             unchanged: OnceLock::new(),
             bits: OnceLock::new(),
@@ -159,19 +151,6 @@ impl Policy {
         let found = word_bits(&self.text, &Control::new());
         let found = found.map_err(|e| format!("policies.{}: {e}", self.name))?;
         Ok(*self.bits.get_or_init(|| found))
-    }
-
-    /// How often common words come back unchanged, once that is measured.
-    pub fn measured(&self) -> Option<&Unchanged> {
-        self.unchanged.get()
-    }
-
-    /// The bits that a release tells of a word, once they are computed.
-    pub fn known_bits(&self) -> Option<f64> {
-        match self.bits.get() {
-            Some(WordBits::Known { bits, .. }) => Some(bits.value),
-            _ => None,
-        }
     }
 
     /// The guarantee, with the exception for spans if only they are privatised, and with the
@@ -236,15 +215,6 @@ impl Policy {
             rest = later;
         }
         Ok((out, counts))
-    }
-
-    /// Bytes of cached lists and laws, and their limit.
-    pub fn cache(&self) -> Option<(usize, usize)> {
-        let mechanism = self.text.mechanism();
-        let tem = mechanism.in_order().map(ContextualTem::tem);
-        let tem: &Tem = tem.or_else(|| mechanism.downcast_ref())?;
-        let (limit, kept) = tem.cache_bytes();
-        Some((kept, limit))
     }
 }
 

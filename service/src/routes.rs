@@ -13,20 +13,17 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
-use fastdx::Control;
-use fastdx::guarantee::measured::calibration::Measures;
 use futures_util::{FutureExt, stream};
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::answers::{Lookup, wait};
-use crate::body::{PrivatizeRequest, PrivatizeResponse, object, place};
+use crate::body::{PrivatizeRequest, PrivatizeResponse};
 use crate::listen::Peer;
 use crate::metrics::Metrics;
-use crate::page::{LawRequest, page};
 use crate::reply::{Answer, Failure};
-use crate::service::{AdmittedRequest, Service, one_policy, policy_of};
-use crate::{lines, metrics, page};
+use crate::service::{AdmittedRequest, Service, policy_of};
+use crate::{lines, metrics};
 
 /// The description of the paths.
 const OPENAPI: &str = include_str!("openapi.json");
@@ -41,20 +38,15 @@ type Shared = State<Arc<Service>>;
 /// A service's paths.
 pub fn routes(service: Arc<Service>) -> Router {
     let takes_post = || async { wrong_method("POST") };
-    let mut paths = Router::new()
+    let paths = Router::new()
         .route("/v1/privatize", post(privatize).fallback(takes_post))
-        .route("/v1/law", post(law).fallback(takes_post))
         .route("/v1/policies", get(list))
         .route("/v1/guarantee/{policy}", get(guarantee))
-        .route("/v1/measures/{policy}", get(measures))
         .route("/v1/policies/{policy}/channel", get(channel))
         .route("/healthz", get(|| async { fixed("{\"alive\":true}") }))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
         .route("/openapi.json", get(|| async { fixed(OPENAPI) }));
-    if service.page {
-        paths = paths.route("/", get(page));
-    }
     let no_path = || async {
         let message = "there is no such path";
         Failure::new(StatusCode::NOT_FOUND, "no_path", message)
@@ -102,7 +94,7 @@ fn fixed(json: &'static str) -> Answer {
     }
 }
 
-/// The policy in `/v1/guarantee/NAME`, `/v1/measures/NAME` and `/v1/policies/NAME/channel`.
+/// The policy in `/v1/guarantee/NAME` and `/v1/policies/NAME/channel`.
 fn named(uri: &Uri) -> Option<&str> {
     uri.path().split('/').nth(3)
 }
@@ -129,7 +121,6 @@ async fn privatize(State(service): Shared, request: Request) -> Result<Response,
         return lines(&service, request);
     }
     let taken = service.admit(request).await?;
-    let query = policy_of(&taken.head.uri)?.map(str::to_owned);
     let key = key_of(&taken.head.headers)?.cloned();
     let AdmittedRequest {
         account,
@@ -138,7 +129,7 @@ async fn privatize(State(service): Shared, request: Request) -> Result<Response,
         place,
     } = taken;
     let Some(key) = key else {
-        let answer = answer(&service, &account, &body, query.as_deref()).await?;
+        let answer = answer(&service, &account, &body).await?;
         return Ok(answer.keeping(place).into_response());
     };
     // Clients without accounts are distinguished by their addresses.
@@ -146,13 +137,12 @@ async fn privatize(State(service): Shared, request: Request) -> Result<Response,
         Some(Peer(Some(peer))) if account.is_empty() => &peer.to_string(),
         _ => &account,
     };
-    let request = [&body[..], query.as_deref().unwrap_or_default().as_bytes()];
-    match service.answers.look_up(of, key.as_bytes(), &request) {
+    match service.answers.look_up(of, key.as_bytes(), &body) {
         Lookup::First(promise) => {
             // Continues if the client leaves: the same request then receives this draw.
             let own = service.clone();
             let work = tokio::spawn(async move {
-                let answer = answer(&own, &account, &body, query.as_deref()).await;
+                let answer = answer(&own, &account, &body).await;
                 let answer = answer.unwrap_or_else(|failure| failure.answer());
                 promise.keep(&answer);
                 answer.keeping(place)
@@ -186,15 +176,10 @@ async fn privatize(State(service): Shared, request: Request) -> Result<Response,
     }
 }
 
-async fn answer(
-    service: &Arc<Service>,
-    account: &str,
-    body: &[u8],
-    query: Option<&str>,
-) -> Result<Answer, Failure> {
+async fn answer(service: &Arc<Service>, account: &str, body: &[u8]) -> Result<Answer, Failure> {
     let request = PrivatizeRequest::read(body)
         .map_err(|wrong| Failure::new(StatusCode::BAD_REQUEST, "invalid", wrong))?;
-    let policy = service.policy(one_policy(request.policy.as_deref(), query)?)?;
+    let policy = service.policy(request.policy.as_deref())?;
     let work = service.check(policy.clone(), request.given, request.spans.as_ref())?;
     let done = service.release(account, work).await?;
     let response = PrivatizeResponse {
@@ -245,8 +230,7 @@ async fn list(State(service): Shared) -> Result<Answer, Failure> {
     let each = policies.named.values().map(|p| {
         let guarantee = p.guarantee();
         json!({"name": p.name, "mechanism": guarantee.mechanism, "metric": guarantee.metric,
-               "epsilon": guarantee.epsilon, "spans_only": p.spans_only,
-               "shown": service.shown(p)})
+               "epsilon": guarantee.epsilon, "spans_only": p.spans_only})
     });
     let body = json!({"default": default, "policies": each.collect::<Vec<_>>()});
     Ok(Answer::of(&body))
@@ -264,30 +248,6 @@ async fn metrics(State(service): Shared) -> Result<Response, Failure> {
     let text = metrics::render(&service).map_err(|_| Failure::internal())?;
     let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     Ok((kind, text).into_response())
-}
-
-/// Answers with the law of each word of a text: its likeliest replacements.
-async fn law(State(service): Shared, request: Request) -> Result<Answer, Failure> {
-    let taken = service.admit(request).await?;
-    let asked: LawRequest = object(&taken.body)
-        .map_err(|e| Failure::new(StatusCode::BAD_REQUEST, "invalid", place(&e)))?;
-    let name = one_policy(asked.policy.as_deref(), policy_of(&taken.head.uri)?)?;
-    let policy = service.shown_policy(name)?;
-    let laws = move || Answer::of(&page::laws(&policy, &asked.text));
-    Ok(service.apart(laws).await?.keeping(taken.place))
-}
-
-/// Answers with summaries of a policy's effect on words; computed once.
-async fn measures(State(service): Shared, headers: HeaderMap, uri: Uri) -> Result<Answer, Failure> {
-    service.account(&headers)?;
-    let _place = service.enter()?;
-    let policy = service.shown_policy(named(&uri))?;
-    let found = policy.measures.get_or_try_init(|| async {
-        let mechanism = policy.text.mechanism().clone();
-        let found = service.apart(move || Measures::of(&*mechanism, &Control::new()));
-        found.await?.map_err(|_| Failure::internal())
-    });
-    Ok(Answer::of(&page::measures(&policy.name, found.await?)))
 }
 
 /// Answers with the card of a policy: the data that a receiver of releases needs.

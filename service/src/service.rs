@@ -14,7 +14,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use bytes::Bytes;
 use fastdx::support::parallel::stay_on_this_thread;
-use fastdx::text::{Consistent, padded};
+use fastdx::text::padded;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -51,8 +51,6 @@ pub struct Service {
     pub connections: Arc<Semaphore>,
     /// The threads that draw batches.
     pub drawing: DrawingThreads,
-    /// Whether the page is shown.
-    pub page: bool,
     /// Whether the service is stopping.
     pub draining: AtomicBool,
 }
@@ -69,7 +67,7 @@ pub struct AdmittedRequest {
     pub place: OwnedSemaphorePermit,
 }
 
-/// The policy named in a query: `policy=NAME` and nothing else.
+/// The policy that the query of lines names: `policy=NAME` and nothing else.
 pub fn policy_of(uri: &Uri) -> Result<Option<&str>, Failure> {
     match uri.query().unwrap_or_default() {
         "" => Ok(None),
@@ -77,19 +75,6 @@ pub fn policy_of(uri: &Uri) -> Result<Option<&str>, Failure> {
             Some(name) => Ok(Some(name)),
             None => Err(Failure::invalid("the query takes policy=NAME alone")),
         },
-    }
-}
-
-/// The policy named in a body or a query.
-pub fn one_policy<'a>(
-    body: Option<&'a str>,
-    query: Option<&'a str>,
-) -> Result<Option<&'a str>, Failure> {
-    match (body, query) {
-        (Some(a), Some(b)) if a != b => Err(Failure::invalid(
-            "policy: the query names another than the body",
-        )),
-        _ => Ok(body.or(query)),
     }
 }
 
@@ -201,7 +186,11 @@ impl Service {
     /// Admits a request: checks its account, reserves a place, and reads its whole body.
     pub async fn admit(&self, request: Request) -> Result<AdmittedRequest, Failure> {
         let account = self.account(request.headers())?;
-        policy_of(request.uri())?;
+        if request.uri().query().is_some() {
+            return Err(Failure::invalid(
+                "the query must be left out: the body names the policy",
+            ));
+        }
         let place = self.enter()?;
         let (head, body) = request.into_parts();
         Ok(AdmittedRequest {
@@ -313,28 +302,6 @@ impl Service {
             Refusal::Failed => {
                 let message = "the ledger could not be written: nothing was released";
                 Failure::new(StatusCode::SERVICE_UNAVAILABLE, "ledger", message)
-            }
-        }
-    }
-
-    /// Whether the page may show a policy. No account must pay for repeated draws, consistency must
-    /// not forbid them, and the laws must be public and quick to compute.
-    pub fn shown(&self, policy: &Policy) -> bool {
-        let private = policy.text.policy().consistent != Consistent::Never
-            || policy.pad.is_some()
-            || policy.spans_only;
-        let lawful = policy.text.mechanism().has_law();
-        self.page && self.ledger.is_none() && !private && lawful && policy.page.unwrap_or(true)
-    }
-
-    /// The policy with a name, or the default, if the page may show it.
-    pub fn shown_policy(&self, name: Option<&str>) -> Result<Arc<Policy>, Failure> {
-        let policy = self.policy(name)?;
-        match self.shown(&policy) {
-            true => Ok(policy),
-            false => {
-                let message = "this policy's laws are not shown here";
-                Err(Failure::new(StatusCode::NOT_FOUND, "not_shown", message))
             }
         }
     }

@@ -19,7 +19,6 @@ mod find;
 mod form;
 pub mod geometric;
 mod grid;
-mod likeliest;
 mod settings;
 
 use std::sync::Arc;
@@ -37,7 +36,6 @@ pub use find::{Figure, Figures};
 pub use form::{Form, NumberForm};
 pub use geometric::Geometric;
 use grid::{Days, Grid, MAX_POINTS};
-pub use likeliest::Likeliest;
 
 /// Maximum number of points whose probabilities are returned.
 pub const MAX_LISTED_POINTS: u64 = 1 << 22;

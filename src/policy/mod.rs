@@ -132,17 +132,20 @@ impl Spec {
         }
         let english =
             (self.index.as_ref()).is_none_or(|index| index.builtin == Some(Builtin::English));
+        const LAW: [&str; 8] = [
+            "gamma",
+            "beta",
+            "language",
+            "cover",
+            "balance",
+            "remap",
+            "sampler",
+            "certified",
+        ];
         let said = match () {
             () if self.mechanism != Kind::Tem => Some("this mechanism"),
             () if !english => Some("an index"),
-            () if self.gamma.is_some() => Some("gamma"),
-            () if self.beta.is_some() => Some("beta"),
-            () if self.language.is_some() => Some("language"),
-            () if self.cover.is_some() => Some("cover"),
-            () if self.balance.is_some() => Some("balance"),
-            () if self.remap.is_some() => Some("remap"),
-            () if self.certified.is_some() => Some("certified"),
-            () => None,
+            () => LAW.into_iter().find(|key| self.get(key).is_some()),
         };
         if let Some(said) = said {
             let expected = format!(

@@ -13,7 +13,7 @@ use crate::support::error::{Error, Result};
 /// The longest name of a policy.
 const LONGEST_NAME: usize = 64;
 /// Keys of a policy that describe how a service offers it.
-const OFFERED: [&str; 4] = ["spans_only", "warm", "page", "allow_unchanged"];
+const OFFERED: [&str; 3] = ["spans_only", "warm", "allow_unchanged"];
 
 /// The named policies in a TOML file, `[policies.NAME]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,8 +34,6 @@ pub struct Policy {
     /// A file of words whose lists and laws are computed before a service is ready. Each line has a
     /// word, optionally followed by a TAB and its count.
     pub warm: Option<PathBuf>,
-    /// Whether a service's page may show the policy; by default if there is no ledger.
-    pub page: Option<bool>,
     /// Whether the policy is accepted although most common words come back unchanged.
     pub allow_unchanged: bool,
 }
@@ -164,7 +162,6 @@ impl Policy {
         match entry.key() {
             "spans_only" => self.spans_only = flag("spans_only")?,
             "warm" => self.warm = Some(text("warm", value)?.into()),
-            "page" => self.page = Some(flag("page")?),
             "allow_unchanged" => self.allow_unchanged = flag("allow_unchanged")?,
             "seed" => return Err(entry.wrong("must be left out: a seed is for tests only")),
             name if KEYS.iter().any(|key| key.name == name) => self.spec.set(name, value)?,

@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
 
-use super::arguments::{as_strs, word_ids};
+use super::arguments::as_strs;
 use super::distances::with_distances;
 use super::errors::wrong_type;
 use super::mechanism::PyMechanism;
@@ -345,21 +345,6 @@ impl PyGuarantee {
                 }
             })
         })
-    }
-
-    /// `_price` of word ids.
-    fn _price_ids(&self, ids: &Bound<'_, PyAny>) -> PyResult<Priced> {
-        let mechanism = self.mechanism.get();
-        let vocabulary = mechanism.mechanism().vocabulary();
-        let (ids, _) = word_ids(ids, vocabulary.len())?;
-        vocabulary.check_ids(&ids)?;
-        let price = self.payable();
-        let price = price.and_then(|()| mechanism.text().price_ids(&ids));
-        let counts = Counts {
-            words: ids.len() as u64,
-            ..Counts::default()
-        };
-        Ok(priced(price, counts))
     }
 
     /// The ledger's note for a release of this many words, numbers and dates.

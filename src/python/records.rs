@@ -25,7 +25,7 @@ create_exception!(
 fn to_python(error: RecordError) -> PyErr {
     let line = error.line;
     let message = match &error.problem {
-        Problem::NotUtf8 { .. } => format!(": {error} (line {line}); --encoding takes others"),
+        Problem::NotUtf8 { .. } => format!(": {error} (line {line}): iconv converts"),
         _ if error.is_limit() => format!(", line {line}: {error} (--max-record allows more)"),
         _ => format!(", line {line}: {error}"),
     };

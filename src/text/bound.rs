@@ -86,15 +86,6 @@ impl TextPrivatizer {
         self.price_units(&self.token_units(tokens))
     }
 
-    /// [`price`](Self::price) of word ids.
-    ///
-    /// # Errors
-    /// The errors of [`price`](Self::price).
-    pub fn price_ids(&self, ids: &[u32]) -> Result<f64, &'static str> {
-        let units: Vec<Unit<'_>> = ids.iter().map(|&id| Unit::Known(id)).collect();
-        self.price_units(&units)
-    }
-
     /// The ledger's note for a release of this many words, numbers and dates.
     pub fn note(&self, words: u64, numbers: u64, dates: u64) -> String {
         let figures = &self.policy().figures;

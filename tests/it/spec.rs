@@ -281,7 +281,7 @@ fn policies_name_the_line() {
     x = 1 => line 1: x is unknown; the keys are default, policies
     default = "b" / [policies.a] / epsilon = 1 => default must be the name of a policy
     [policies.a => line 1: this is no TOML
-    [policies.a] / page = 3 => line 2: policies.a.page must be true or false, got a number
+    [policies.a] / spans_only = 3 => line 2: policies.a.spans_only must be true or false, got a number
     [policies.a] / pad = 2020-01-01 => line 2: policies.a.pad must be no date
     [policies.a] / epsilon = -1.0 => line 1: policies.a: epsilon must be
     [policies.a] / cover = 40 => line 1: policies.a: epsilon must be given with cover

@@ -182,11 +182,9 @@ fn a_price_counts_words_and_distinct_words() {
     assert_eq!(p.price("a A, e-mail xyz"), Ok(8.0));
     assert_eq!(p.price(""), Ok(0.0));
     assert_eq!(p.price_tokens(&["e-mail", "a b"]), Ok(4.0));
-    assert_eq!(p.price_ids(&[0, 0, 1]), Ok(6.0));
     let consistent = with::<Policy>(|p| p.consistent = Consistent::Text);
     let p = line(consistent, None);
     assert_eq!(p.price("a A, e-mail xyz XYZ xyzz"), Ok(8.0));
-    assert_eq!(p.price_ids(&[0, 0, 1]), Ok(4.0));
     assert!(near(p.bound("a a b", "b b c"), 2.0 * (1.0 + 2.0)));
     assert_eq!(p.bound("a a b", "b c c"), f64::INFINITY);
     assert_eq!(p.bound("a b", "c c"), f64::INFINITY);

@@ -154,7 +154,7 @@ def _check_outputs(args: argparse.Namespace) -> None:
         for name in (value if isinstance(value, list) else [value])
         if isinstance(name, str) and Path(name).is_file()
     ]
-    for option, name in ((option, values.get(option)) for option in OUTPUTS):
+    for name in map(values.get, OUTPUTS):
         if not isinstance(name, str):
             continue
         written = [Path(name)]
@@ -162,10 +162,8 @@ def _check_outputs(args: argparse.Namespace) -> None:
         if values["command"] == "evaluate":  # it writes a JSON file beside its page
             written.append(written[0].with_suffix(".json"))
         replaced = any(p.samefile(other) for p in written if p.is_file() for other in given)
-        if replaced and not values.get("in_place"):
-            more = "; --in-place replaces it" if "in_place" in values else ""
-            raise CommandError(f"{name} is an input, too, and would be replaced: "
-                               f"choose another --{option.replace('_', '-')}{more}")  # fmt: skip
+        if replaced:
+            raise CommandError(f"{name} is an input, too, and would be replaced: choose another")
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -121,15 +121,8 @@ class Drawing(Draw):
         """Store the mechanism; `whole` says that texts are parts of one text (plain text)."""
         self.counts: Counter[str] = Counter()
         self.bill: Bill | None = None
-        self.draws = True  # False: texts are paid for only
         self._mechanism = mechanism
-        self._whole = whole
-        self._kept: Replacements | None = None
-
-    def start(self) -> None:
-        """Begin another file; for plain text this is another text."""
-        if self._whole and self._mechanism.consistent:
-            self._kept = Replacements()
+        self._kept = Replacements() if whole and mechanism.consistent else None
 
     def texts(self, texts: list[str], accounts: Sequence[str] | None = None) -> list[str]:
         """Privatise texts; `accounts` names the account that pays for each."""
@@ -137,8 +130,6 @@ class Drawing(Draw):
             return []
         if self.bill is not None:
             self.bill.add(texts, accounts)
-        if not self.draws:
-            return texts
         out, new = self._mechanism.privatize_counted(texts, replacements=self._kept)
         self.counts.update(new)
         return out

@@ -52,8 +52,6 @@ def add(commands: Commands) -> None:
                        "the task and for membership inference")  # fmt: skip
     group.add_argument("--author-column", metavar="NAME",
                        help="the column of the author, for attacks on authorship")  # fmt: skip
-    group.add_argument("--encoding", metavar="NAME",
-                       help="the encoding of the input (default utf-8)")  # fmt: skip
     group = p.add_argument_group("measuring")
     group.add_argument("--only", action="append", default=[], metavar="NAME", help="judge this "
                        "policy of a file of several; repeatable (default: all)")  # fmt: skip

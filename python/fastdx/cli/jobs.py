@@ -1,9 +1,8 @@
-"""The mapping from input files to outputs, with checks that the options fit the files."""
+"""The output of each input file, with checks that the options fit the files."""
 
 from __future__ import annotations
 
 import argparse
-import glob
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,16 +25,16 @@ class InputFile(NamedTuple):
 
 
 class Job(NamedTuple):
-    """An output and its inputs."""
+    """An output and its input."""
 
     kind: type[Format]
-    names: list[str]
+    name: str
     output: str | None
 
 
 def jobs(args: argparse.Namespace, choice: Choice, opener: Opener) -> tuple[list[Job], int]:
     """Return the jobs, and the number of files of other formats in folders; check the options."""
-    kept: list[tuple[InputFile, type[Format]]] = []
+    kept: dict[InputFile, type[Format]] = {}
     others = 0
     for g in _input_files(args):
         if g.walked and args.format is None:
@@ -43,27 +42,21 @@ def jobs(args: argparse.Namespace, choice: Choice, opener: Opener) -> tuple[list
             if named is None or named.by_column != bool(choice.columns):
                 others += 1
                 continue
-        kind = FORMATS[args.format] if args.format else format_of(g.path, opener)
-        _check_kind(args, choice, kind, g.path)
-        kept.append((g, kind))
+        kept[g] = FORMATS[args.format] if args.format else format_of(g.path, opener)
+        _check_kind(choice, kept[g], g.path)
     if not kept:
         raise CommandError("no file to privatise" + (f": {others} have other formats"
                                                      if others else ""))  # fmt: skip
     if args.output_dir:
-        if any(g.path == "-" for g, _ in kept):
+        if any(g.path == "-" for g in kept):
             raise CommandError("--output-dir goes with files, not with standard input")
-        targets = _outputs([g for g, _ in kept], Path(args.output_dir))
-        unique = {g.path: kind for g, kind in kept}
-        return [Job(kind, [path], targets[path]) for path, kind in unique.items()], others
-    kinds = {kind for _, kind in kept}
-    if len(kinds) > 1:
-        several = ", ".join(sorted(kind.name for kind in kinds))
-        raise CommandError(f"files of several formats at once: {several} (--output-dir takes them)")
-    kind = kinds.pop()
-    if len(kept) > 1 and not kind.joins:
-        raise CommandError(f"several {kind.name} files cannot be joined: give --output-dir")
-    _check_output(args, choice, kind)
-    return [Job(kind, [g.path for g, _ in kept], args.output)], others
+        targets = _outputs([*kept], Path(args.output_dir))
+        return [Job(kind, g.path, targets[g.path]) for g, kind in kept.items()], others
+    if len(kept) > 1:
+        raise CommandError("several files at once: --output-dir takes them")
+    ((g, kind),) = kept.items()
+    _check_output(args, kind)
+    return [Job(kind, g.path, args.output)], others
 
 
 def streams(output: str) -> bool:
@@ -73,10 +66,10 @@ def streams(output: str) -> bool:
 
 
 def _input_files(args: argparse.Namespace) -> list[InputFile]:
-    """Return the files that names, patterns and folders stand for."""
+    """Return the files that names and folders stand for."""
     names = args.files or ("-",)
     walked = [name for name in names if name != "-" and Path(name).is_dir()]
-    given = list(_named(names))
+    given = [file for name in names for file in _named(name)]
     if not args.output_dir:
         if walked:
             raise CommandError(f"{walked[0]} is a folder: --output-dir takes folders")
@@ -89,28 +82,13 @@ def _input_files(args: argparse.Namespace) -> list[InputFile]:
     return [g for g in given if not (g.walked and own in Path(g.path).resolve().parents)]
 
 
-def _named(names: Sequence[str]) -> Iterator[InputFile]:
-    """Yield the files that are named, that match a pattern, or that lie in a folder."""
-    for name in names:
-        path = Path(name)
-        if name != "-" and path.is_dir():
-            yield from _walk(path)
-        elif glob.has_magic(name) and not path.exists():
-            matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 (absolute, too)
-            files = [match for match in matches if Path(match).is_file()]
-            if not files:
-                raise CommandError(f"{name}: no file matches")
-            # Outputs keep only the folders from the first wildcard on.
-            fixed = []
-            for part in path.parts:
-                if glob.has_magic(part):
-                    break
-                fixed.append(part)
-            base = Path(*fixed)
-            for match in files:
-                yield InputFile(match, Path(match).relative_to(base), False)
-        else:
-            yield InputFile(name, Path("stdin" if name == "-" else path.name), False)
+def _named(name: str) -> Iterator[InputFile]:
+    """Yield the file of this name, or those in the folder."""
+    path = Path(name)
+    if name != "-" and path.is_dir():
+        yield from _walk(path)
+    else:
+        yield InputFile(name, Path("stdin" if name == "-" else path.name), False)
 
 
 def _walk(folder: Path) -> Iterator[InputFile]:
@@ -133,11 +111,9 @@ def _outputs(given: Sequence[InputFile], folder: Path) -> dict[str, str]:
     for g in given:
         target = folder / g.relative
         if target in owner:
-            if owner[target] == g.path:
-                continue
             raise CommandError(
-                f"{owner[target]} and {g.path} would both become {target}: name their folder, or "
-                "quote the pattern, so that sub-folders are kept"
+                f"{owner[target]} and {g.path} would both become {target}: name their folder, so "
+                "that sub-folders are kept"
             )
         if target.resolve() in inputs:
             raise CommandError(f"{target} would replace an input: choose another --output-dir")
@@ -148,7 +124,7 @@ def _outputs(given: Sequence[InputFile], folder: Path) -> dict[str, str]:
     return made
 
 
-def _check_kind(args: argparse.Namespace, choice: Choice, kind: type[Format], name: str) -> None:
+def _check_kind(choice: Choice, kind: type[Format], name: str) -> None:
     """Refuse options that a format does not take."""
     if not kind.by_column and (choice.columns or choice.account):
         option = "--column" if choice.columns else "--account-column"
@@ -160,22 +136,18 @@ def _check_kind(args: argparse.Namespace, choice: Choice, kind: type[Format], na
         given = not choice.header if option == "--no-header" else choice.delimiter is not None
         if given and kind.name not in kinds:
             raise CommandError(f"{option} goes with {' and '.join(kinds)}, not with {kind.name}")
-    if args.encoding and not kind.packs:
-        raise CommandError(f"--encoding does not go with {kind.name}")
     if not kind.packs and bare(name) != name:
         raise CommandError(f"{name}: a {kind.name} file is compressed inside, not as {name[-4:]}")
 
 
-def _check_output(args: argparse.Namespace, choice: Choice, kind: type[Format]) -> None:
+def _check_output(args: argparse.Namespace, kind: type[Format]) -> None:
     """Refuse an output name whose ending belongs to another format."""
     if args.output is None or args.output == "-":
         return
     named = format_named(args.output)
     if named is not None and named is not kind:
-        tabs = kind.name == "csv" and named.name == "tsv" and choice.delimiter == "\t"
-        if not tabs:
-            raise CommandError(f"{args.output}: its name says {named.name}, and it would hold "
-                               f"{kind.name}")  # fmt: skip
+        raise CommandError(f"{args.output}: its name says {named.name}, and it would hold "
+                           f"{kind.name}")  # fmt: skip
     if Path(args.output).suffix.lower() in PACKED and not kind.packs:
         raise CommandError(f"{args.output}: a {kind.name} file is compressed inside: leave out "
                            f"{Path(args.output).suffix}")  # fmt: skip

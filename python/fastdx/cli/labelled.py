@@ -24,7 +24,7 @@ def read(args: argparse.Namespace) -> tuple[list[dict[str, str]], int]:
     columns = [name for name in names if name is not None]
     if len(set(columns)) < len(columns):
         raise CommandError("--text-column, --label-column and --author-column must differ")
-    opener = Opener(encoding=args.encoding)
+    opener = Opener()
     rows, left_out = [], 0
     for name in args.files:
         # The name or the content of each file decides, if no format is given.
@@ -108,7 +108,7 @@ def _object(at: str, record: Any) -> tuple[str, dict[str, Any]]:
 def _parquet(name: str, columns: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     with opened(name) as file:
         for column in columns:
-            column_of(name, file.schema_arrow.names, column, certain=True)
+            column_of(name, file.schema_arrow.names, column)
         row = 1
         for batch in file.iter_batches(columns=columns):
             for record in batch.to_pylist():

@@ -57,41 +57,6 @@ def _left(seconds: float) -> str:
     return f", {left // 60} min {left % 60} s left"
 
 
-class Bar:
-    """A line that shows progress on a terminal; without a terminal it shows nothing."""
-
-    def __init__(self, total: int | None, quiet: bool) -> None:
-        self.total = total
-        self.done = self._skipped = 0
-        self.shown = self.start = time.monotonic()
-        self.active = not quiet and sys.stderr.isatty()
-
-    def __call__(self, count: int) -> None:
-        """Add `count` bytes."""
-        self.done += count
-        now = time.monotonic()
-        if self.active and now - self.shown > 0.1:
-            self.shown = now
-            # A coarse clock may stand still after `skip`.
-            worked, seconds = self.done - self._skipped, max(now - self.start, 1e-3)
-            line = f"{self.done / 1e6:.0f} MB, {worked / 1e6 / seconds:.1f} MB/s"
-            if self.total and worked:
-                left = _left(seconds * (self.total - self.done) / worked)
-                line = f"{self.done / self.total:4.0%} {line}{left}"
-            _line(line)
-
-    def skip(self, count: int = 0) -> None:
-        """Add `count` bytes, and measure the speed without all that came before."""
-        self.done += count
-        self._skipped, self.start = self.done, time.monotonic()
-
-    def clear(self) -> None:
-        """Remove the line."""
-        if self.active:
-            self.active = False
-            _line("")
-
-
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 LATE_SECONDS = 0.5
 """Seconds after which a running step is shown."""
@@ -103,8 +68,8 @@ def step(
 ) -> Iterator[Callable[..., None]]:
     """Show that a step runs, if it takes long; on a terminal only.
 
-    Yields a function that takes the number of words done, of `total` ones; or the line of the next
-    step and the share of the work before it, None if what comes next is not known.
+    Yields a function that takes the number of words done, of `total` ones; or the next line and the
+    share of the work before it, None if that is not known.
     """
     start = begun = time.monotonic()
     line, whole = what, 0.0

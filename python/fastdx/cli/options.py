@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -121,24 +120,12 @@ def _language(given: str) -> str | dict[str, str]:
     return given if given in ("uniform", "rank", "frequency", "english") else _file(given)
 
 
-def _figures(option: str, given: str) -> dict[str, Any]:
-    """Return the Spec's table for ``--numbers`` or ``--dates``."""
-    # The value of a key may be a comma: decimal=, or decimal=','
-    first, *rest = re.split("(?<!=)(?<!='),", given)
-    table: dict[str, Any] = {"epsilon": _number(first)}
-    for part in rest:
-        key, equals, value = part.partition("=")
-        if not equals:
-            raise CommandError(f"--{option} must be EPS or EPS,KEY=VALUE,…")
-        table[key.strip()] = _number(value.strip("'"))
-    return table
-
-
-def _number(text: str) -> float | str:
+def _figure(given: str) -> Any:
+    """Return the Spec's value for ``--numbers`` or ``--dates``."""
     try:
-        return float(text)
+        return json.loads(given)
     except ValueError:
-        return text.strip()
+        raise CommandError("--numbers and --dates must be ε, or a table as JSON") from None
 
 
 READING: tuple[Option, ...] = (
@@ -198,12 +185,11 @@ GROUPS: dict[str, tuple[Option, ...]] = {
         Option("consistent", "replace all occurrences of a word in a text (a field, or a file of "
                "plain text) by the same word; shows which words are equal", action="store_true"),
         Option("numbers", "replace numbers by numbers near them, with this ε per 1 of ln x; their "
-               "written form stays; keys: scale, unit, low, high, smallest, decimal "
-               "(--numbers 20,decimal=',')", of=partial(_figures, "numbers"),
-               metavar="EPS[,KEY=VALUE…]"),
-        Option("dates", "replace dates by dates near them, with this ε per day; keys: order (dmy "
-               "or mdy, for 03/05/2026), low, high, unit", of=partial(_figures, "dates"),
-               metavar="EPS[,KEY=VALUE…]"),
+               "written form stays; or a table as JSON: epsilon, scale, unit, low, high, smallest, "
+               "decimal", of=_figure, metavar="EPS|JSON"),
+        Option("dates", "replace dates by dates near them, with this ε per day; or a table as "
+               "JSON: epsilon, order (dmy or mdy, for 03/05/2026), low, high, unit", of=_figure,
+               metavar="EPS|JSON"),
     ),
     "running": (
         Option("pad", "make every call of the mechanism last a multiple of this, so its time tells "
@@ -313,16 +299,20 @@ class MechanismOptions(NamedTuple):
             raise CommandError("--policy recommended has its own mechanism and words")
         if recommended:
             spec = RECOMMENDED | spec
-        # A report on the standard error must be its only line, and says the same.
-        quiet = args.quiet or getattr(args, "report", None) is not None
-        return cls(spec, quiet, None, recommended)
+        return cls(spec, args.quiet, None, recommended)
 
     @property
     def policy(self) -> str:
         """A phrase about the policy: what of it is as recommended, or else its Spec."""
-        if self.recommended:
-            return _recommended(self.spec)
-        return f"the Spec of {self.file or 'the options'}: {json.dumps(self.spec)}"
+        if not self.recommended:
+            return f"the Spec of {self.file or 'the options'}: {json.dumps(self.spec)}"
+        law = {*RECOMMENDED, "cover", "gamma", "beta", "certified"}
+        changed = [
+            key for key in self.spec if key in law and self.spec[key] != RECOMMENDED.get(key)
+        ]
+        if changed:
+            return f"no longer the recommended policy, by --{', --'.join(changed)}"
+        return f"the recommended policy: --epsilon {RECOMMENDED_EPSILON:g} --language rank"
 
     def make(self, *, pieces: bool = False) -> Mechanism:
         """Make the mechanism; `pieces` says that each of its calls gets the pieces of one text."""
@@ -346,24 +336,6 @@ def refuse_beside(args: argparse.Namespace, option: str, *allowed: str) -> None:
               if getattr(args, o.dest) != o.default]  # fmt: skip
     if more := [name for name in given if name not in allowed]:
         raise CommandError(f"{option} describes the whole mechanism: leave out {', '.join(more)}")
-
-
-def _recommended(spec: dict[str, Any]) -> str:
-    """Say what of a policy is as recommended, and what is not."""
-    law = [key for key in (*RECOMMENDED, "cover", "gamma", "beta", "certified") if key in spec]
-    kept = {key: f"--{key} {spec[key]}" for key in law if spec[key] == RECOMMENDED.get(key)}
-    changed = [
-        f"--{key} {RECOMMENDED[key]}" if key in RECOMMENDED else f"no --{key}"
-        for key in law
-        if key not in kept
-    ]
-    kept.pop("exclude", None)
-    if not changed:
-        return (f"the recommended policy: {' '.join(kept.values())}; attacks on sentences decided "
-                "these numbers")  # fmt: skip
-    return (f"no longer the recommended policy, which has {', '.join(changed)}"
-            + f"; still {' '.join(kept.values())}" * bool(kept)
-            + "; attacks on sentences decided the recommended numbers only")  # fmt: skip
 
 
 def made(spec: dict[str, Any], *, progress: Callable[[int], object] | None = None) -> Mechanism:

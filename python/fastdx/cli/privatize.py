@@ -7,21 +7,20 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from fastdx import __version__
 from fastdx._shared.card import beside, card_of, no_card
-from fastdx._shared.replace import PACKED, open_output, packed
+from fastdx._shared.replace import open_output, packed
 from fastdx.cli import pipeline, summary
 from fastdx.cli.drawing import Bill, Drawing
 from fastdx.cli.formats import FORMATS, Choice, Opener
-from fastdx.cli.formats.base import Batch
 from fastdx.cli.formats.opening import LONGEST_BYTES
 from fastdx.cli.jobs import Job, jobs, streams
-from fastdx.cli.messages import Bar, CommandError
+from fastdx.cli.messages import CommandError, step
 from fastdx.cli.options import (
     Commands,
     MechanismOptions,
@@ -29,7 +28,7 @@ from fastdx.cli.options import (
     refuse_unchanged,
     show_text,
 )
-from fastdx.cli.resume import Finished, Hashed, Unfinished
+from fastdx.cli.resume import Finished, Hashed
 from fastdx.cli.summary import Totals
 from fastdx.mechanisms import Mechanism
 
@@ -40,7 +39,7 @@ EXAMPLES = """
   fastdx privatize < letter.txt
   fastdx privatize reviews.jsonl.gz --column text -o private.jsonl.zst
   fastdx privatize chats.json --column 'messages[].text' -o private.json
-  fastdx privatize table.csv --no-header --column 2 --delimiter ';' --encoding cp1252
+  fastdx privatize table.csv --no-header --column 2 --delimiter ';'
   fastdx privatize data/ --column text --output-dir private/ --resume
   fastdx privatize posts.jsonl --column text -o private.jsonl \\
       --ledger budget.sqlite --budget 3000 --account-column user
@@ -56,11 +55,11 @@ def add(commands: Commands) -> None:
         "White space, punctuation and the number of words are not protected. Columns that "
         "--column does not name are not protected either.",
         examples=EXAMPLES,
-        short="column format output in_place output_dir report quiet ledger policy epsilon "
+        short="column format output output_dir report_file quiet ledger policy epsilon "
         "mechanism cover embedding",
     )
     p.add_argument("files", nargs="*", default=[], metavar="FILE",
-                   help="files, patterns in quotes, folders; '-' or none: stdin")  # fmt: skip
+                   help="files, folders; '-' or none: stdin")  # fmt: skip
     mechanism_options(p)
     _input_options(p)
     _output_options(p)
@@ -79,9 +78,7 @@ def _input_options(p: argparse.ArgumentParser) -> None:
     group.add_argument("--no-header", action="store_true", help="CSV, TSV: the first line is data, "
                        "and --column takes numbers from 1")  # fmt: skip
     group.add_argument("--delimiter", metavar="SIGN", help="CSV: the sign between fields (default "
-                       "','; '\\t' is a tab)")  # fmt: skip
-    group.add_argument("--encoding", metavar="NAME", help="Python's name of the encoding of the "
-                       "input (default utf-8); the output is UTF-8")  # fmt: skip
+                       "',')")  # fmt: skip
     group.add_argument("--max-record", type=_megabytes, default=LONGEST_BYTES >> 20, metavar="MB",
                        help="the largest line, row or record, in MB (default %(default)s); memory "
                        "grows with it")  # fmt: skip
@@ -97,16 +94,13 @@ def _output_options(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("output")
     group.add_argument("-o", "--output", metavar="FILE", help="the output, which gets this name "
                        "when it is complete; compressed if it ends in .gz or .zst")  # fmt: skip
-    group.add_argument("--in-place", action="store_true", help="let the output replace the "
-                       "only input, once complete")  # fmt: skip
     group.add_argument("--output-dir", metavar="FOLDER", help="write one output per input, with "
                        "its name and sub-folder")  # fmt: skip
-    group.add_argument("--resume", action="store_true", help="keep what an earlier run wrote with "
-                       "the same parameters: files in --output-dir, or the part of -o FILE that a "
-                       "run with --resume left; refuse other existing files")  # fmt: skip
-    group.add_argument("--report", choices=("json",), help="the closing lines as one JSON object")
-    group.add_argument("--report-file", metavar="FILE",
-                       help="the file for --report (default stderr)")  # fmt: skip
+    group.add_argument("--resume", action="store_true", help="keep the files that an earlier run "
+                       "wrote to --output-dir with the same parameters; refuse other existing "
+                       "files")  # fmt: skip
+    group.add_argument("--report", dest="report_file", metavar="FILE",
+                       help="write the closing lines to a file, as one JSON object")  # fmt: skip
     group.add_argument("-q", "--quiet", action="store_true",
                        help="show no progress and no closing line, only warnings")  # fmt: skip
     group.add_argument("--guarantee", action="store_true", help="print the guarantee too")
@@ -136,16 +130,8 @@ def _check(args: argparse.Namespace) -> None:
     """Refuse options that contradict each other, before any file is opened."""
     if args.output and args.output_dir:
         raise CommandError("--output and --output-dir exclude each other")
-    if args.in_place and (args.output_dir or len(args.files) != 1):
-        raise CommandError("--in-place goes with one input file")
-    if args.in_place and args.output is None:
-        args.output = args.files[0]
     if args.resume and not args.output_dir:
-        if args.in_place or args.output is None or streams(args.output) or len(args.files) != 1:
-            raise CommandError("--resume goes with --output-dir, or with -o FILE and one input")
-        args.output = os.path.realpath(args.output)
-    if args.report_file and not args.report:
-        raise CommandError("--report-file goes with --report json")
+        raise CommandError("--resume goes with --output-dir")
     if args.account_column in args.column:
         raise CommandError("--account-column must not be one of the columns to privatise")
     if not args.ledger:
@@ -163,10 +149,10 @@ def _check(args: argparse.Namespace) -> None:
 def _delimiter(given: str | None) -> str | None:
     if given is None:
         return None
-    sign = given.replace("\\t", "\t")
-    if len(sign) != 1 or sign in '\r\n"':
-        raise CommandError("--delimiter must be one sign that is no quote and no line end")
-    return sign
+    if len(given) != 1 or given in '\r\n\t"':
+        raise CommandError("--delimiter must be one sign that is no quote, no tab (--format tsv) "
+                           "and no line end")  # fmt: skip
+    return given
 
 
 def _privatize(args: argparse.Namespace) -> None:
@@ -174,8 +160,8 @@ def _privatize(args: argparse.Namespace) -> None:
     asked = MechanismOptions.of(args)
     choice = Choice(tuple(args.column), args.account_column, not args.no_header,
                     _delimiter(args.delimiter), longest=args.max_record << 20)  # fmt: skip
-    bar = Bar(None, args.quiet)
-    opener = Opener(bar, args.encoding)
+    read = _Read()
+    opener = Opener(read)
     total = Totals()
     wanted, total.others = jobs(args, choice, opener)
     ledger = None
@@ -187,21 +173,18 @@ def _privatize(args: argparse.Namespace) -> None:
     mechanism = asked.make(pieces=not choice.columns)
     refuse_unchanged(mechanism, allowed=args.allow_unchanged or asked.allow_unchanged)
     finished = None
-    if args.output_dir or args.resume:
+    if args.output_dir:
         parameters = _released_by(args, choice, mechanism)
-        finished = Finished(Path(args.output_dir or Path(args.output).parent), parameters)
-    names = [name for job in wanted for name in job.names]
-    bar.total = None if "-" in names else sum(Path(name).stat().st_size for name in names)
-    run = _Run(args, choice, mechanism, opener, ledger, finished, total, bar)
-    try:
+        finished = Finished(Path(args.output_dir), parameters)
+        if args.resume:
+            left = [job for job in wanted if not finished.has(job.name, str(job.output))]
+            total.skipped, wanted = len(wanted) - len(left), left
+    names = [job.name for job in wanted]
+    read.total = None if "-" in names else sum(Path(name).stat().st_size for name in names)
+    run = _Run(args, choice, mechanism, opener, ledger, finished, total)
+    with step("reading", quiet=args.quiet) as read.shown:
         for job in wanted:
-            if args.resume and finished and finished.has(job.names[0], str(job.output)):
-                total.skipped += 1
-                bar.skip(Path(job.names[0]).stat().st_size)
-            else:
-                run.make(job)
-    finally:
-        bar.clear()
+            run.make(job)
     if not mechanism._has_history:
         total.nearly = mechanism._nearly_always_unchanged()
     summary.report(args, asked.policy, mechanism, total)
@@ -215,10 +198,24 @@ def _released_by(args: argparse.Namespace, choice: Choice, mechanism: Mechanism)
     for key in ("pad", "cache_bytes", "threads"):
         spec.pop(key, None)
     return {
-        "spec": spec, "format": args.format, "encoding": args.encoding, "choice": chosen,
+        "spec": spec, "format": args.format, "choice": chosen,
         "ledger": args.ledger and [args.ledger, args.account, args.account_column],
         "version": __version__,
     }  # fmt: skip
+
+
+class _Read:
+    """Shows how much of the input is read."""
+
+    done = 0
+    total: int | None = None
+    """Bytes of all input, if that is known."""
+    shown: Callable[..., object] = staticmethod(lambda *_: None)
+
+    def __call__(self, count: int) -> None:
+        self.done += count
+        share = self.done / self.total if self.total else None
+        self.shown(f"{self.done / 1e6:.0f} MB", share)
 
 
 class _Descriptor(io.RawIOBase):
@@ -250,7 +247,6 @@ class _Run(NamedTuple):
     ledger: Ledger | None
     finished: Finished | None
     total: Totals
-    bar: Bar
 
     def make(self, job: Job) -> None:
         """Make an output; it gets its name when it is complete and paid for."""
@@ -260,19 +256,11 @@ class _Run(NamedTuple):
             drawing.bill = Bill(self.ledger, self.mechanism, self.args.account, whole=whole)
         form = job.kind(self.choice)
         form.card = card = self._card(job)
-        part = self._unfinished(job)
 
         def fill(out: BinaryIO) -> None:
-            def write(batch: Batch) -> None:
-                form.write(batch, out)
-                if part is not None:
-                    part.wrote()
-
             try:
-                batches = (batch for name in job.names for batch in form.read(name, self.opener))
-                if part is not None:
-                    batches = part.rest(batches, drawing, self.bar)
-                pipeline.run(batches, drawing, write)
+                batches = form.read(job.name, self.opener)
+                pipeline.run(batches, drawing, lambda batch: form.write(batch, out))
                 form.close()
             except BaseException:
                 form.abandon()
@@ -283,37 +271,25 @@ class _Run(NamedTuple):
             sys.stdout.flush()
             fill(cast(BinaryIO, _Descriptor(number)))
         else:
-            opened = part.open() if part else open_output(output, job.names, pack=False)
-            with _naming(output), opened as plain:
+            with _naming(output), open_output(output, [job.name], pack=False) as plain:
                 hashed = None if self.finished is None else Hashed(plain)
                 below = plain if hashed is None else cast(BinaryIO, hashed)
                 with packed(below, output) as file:
                     fill(file)
                 plain.flush()
                 if drawing.bill is not None:
-                    for name, price in drawing.bill.pay(job.names[0]).items():
+                    for name, price in drawing.bill.pay(job.name).items():
                         self.total.charged[name] = self.total.charged.get(name, 0.0) + price
                 if self.finished is not None and hashed is not None:
-                    self.finished.save(job.names[0], str(output), sha256=hashed.sha256)
+                    self.finished.save(job.name, str(output), hashed.sha256)
             if card is not None and output is not None:
-                with open_output(str(beside(output)), job.names) as beside_it:
+                with open_output(str(beside(output)), [job.name]) as beside_it:
                     beside_it.write(f"{card}\n".encode())
         self.total.counts.update(drawing.counts)
         self.total.left.update(form.left)
         self.total.files.append(
-            {"inputs": job.names, "output": output or "-", "format": job.kind.name}
+            {"input": job.name, "output": output or "-", "format": job.kind.name}
         )
-
-    def _unfinished(self, job: Job) -> Unfinished | None:
-        """Return what an earlier run left of an output; None for a run that cannot go on."""
-        if self.finished is None or self.args.output is None:
-            return None
-        word, whole = self.mechanism, not self.choice.columns
-        packed = not job.kind.packs or Path(self.args.output).suffix.lower() in PACKED
-        if packed or word.seed is not None or (whole and word.consistent):
-            raise CommandError("--resume with -o goes with text, CSV and JSON without compression, "
-                               "and not with --seed or --consistent")  # fmt: skip
-        return Unfinished(self.finished, job.names[0], self.args.output)
 
     def _card(self, job: Job) -> str | None:
         """Return the channel card of an output file, or note why it has none."""

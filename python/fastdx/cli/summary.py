@@ -44,7 +44,7 @@ class Totals:
 def report(args: argparse.Namespace, policy: str, word: Mechanism, total: Totals) -> None:
     """Print or write counts, warnings about unprotected parts, and the guarantee."""
     warned = list(_warnings(word, total, show_text=args.show_text))
-    if args.report:
+    if args.report_file:
         report = {
             "counts": dict(total.counts),
             "spec": word.spec,
@@ -58,13 +58,8 @@ def report(args: argparse.Namespace, policy: str, word: Mechanism, total: Totals
             "warnings": warned,
             "no_channel_card": total.no_card,
         }
-        line = json.dumps(report, ensure_ascii=False)
-        if args.report_file:
-            with open_output(args.report_file) as out:
-                out.write(f"{line}\n".encode())
-        else:
-            print(line, file=sys.stderr)
-            return
+        with open_output(args.report_file) as out:
+            out.write(f"{json.dumps(report, ensure_ascii=False)}\n".encode())
     if not args.quiet:
         print(f"fastdx: {_line(word, total)}.", file=sys.stderr)
     for warning in warned:

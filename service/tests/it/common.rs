@@ -296,17 +296,16 @@ pub fn write(path: &Path, text: &str) -> String {
     path.to_str().expect("UTF-8").to_owned()
 }
 
-/// The first 2,000 built-in words, of which everything is computed at once.
-pub static FEW: LazyLock<Arc<Embedding>> = LazyLock::new(|| {
+/// The file of the first 2,000 built-in words, of which everything is computed at once.
+static FEW: LazyLock<&str> = LazyLock::new(|| {
+    let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/few.fdx");
     let few = Embedding::default_english().unwrap().first(2000).unwrap();
-    few.save(Path::new(FEW_FILE)).unwrap();
-    few.into()
+    few.save(Path::new(path)).unwrap();
+    path
 });
-const FEW_FILE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/few.fdx");
 
 /// Writes a file of policies. Each policy whose ε has a line of its own takes the [few](FEW) words.
 pub fn few(path: &Path, text: &str) -> String {
-    LazyLock::force(&FEW);
-    let index = format!("\nindex = {FEW_FILE:?}\nepsilon");
+    let index = format!("\nindex = {:?}\nepsilon", *FEW);
     write(path, &text.replace("\nepsilon", &index))
 }

@@ -1,8 +1,6 @@
 //! Malformed requests, and clients that break off.
 
-use std::io::{BufReader, Write};
-
-use super::common::{Running, posted, read};
+use super::common::{Running, posted};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -138,16 +136,4 @@ fn thousands_of_malformed_requests() {
         "{}",
         service.log()
     );
-}
-
-#[test]
-fn requests_that_follow_one_another() {
-    let service = Running::english(&[]);
-    let one = posted("/v1/privatize", "", br#"{"text": "hot tea"}"#);
-    let mut stream = service.connect();
-    stream.write_all(&one.repeat(50)).unwrap();
-    let mut answers = BufReader::new(stream);
-    for _ in 0..50 {
-        assert_eq!(read(&mut answers).unwrap().json()["counts"]["words"], 2);
-    }
 }

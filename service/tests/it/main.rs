@@ -8,9 +8,3 @@ mod hostile;
 mod ledger;
 mod policies;
 mod service;
-#[allow(dead_code)]
-#[path = "../../../src/testing.rs"]
-mod testing;
-
-// For `testing`, as in the crate.
-use fastdx::{Embedding, Metric, Randomness, Vocabulary};

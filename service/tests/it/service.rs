@@ -2,11 +2,8 @@
 
 use std::collections::HashSet;
 use std::io::{BufReader, Write};
-use std::sync::Arc;
 
 use super::common::{self, Running, holds};
-use fastdx::law::base::BaseMeasure;
-use fastdx::{Embedding, Mechanism, Randomness, Tem};
 use serde_json::{Value, json};
 
 /// The schema of a guarantee as JSON.
@@ -44,9 +41,6 @@ fn texts_come_back_as_they_were_given() {
     );
     assert_eq!((at(0, 0), at(1, 1)), (7, text.len()));
     assert_eq!(spans["counts"]["words"], 2);
-    // An integer in any JSON spelling.
-    let spelt = r#"{"text": "Grüße, Anna! ☕ tea", "spans": [[7.0, 11], [1.5e1, 18.0]], "unit": "codepoint"}"#;
-    assert_eq!(service.privatize(spelt).json()["counts"]["words"], 2);
 }
 
 #[test]
@@ -98,11 +92,6 @@ fn words_that_the_client_has_found() {
     // As many words as a text may have, and not one more, however short.
     let five = r#"{"tokens": ["a", "b", "c", "d", "e"]}"#;
     assert_eq!(service.privatize(five).status, 413);
-    let got = service.lines("", "{\"tokens\": [\"hot\", \"tea\"]}\nnull\n\"tea\"\n{}\n");
-    let lines = got.lines();
-    assert_eq!(lines[0]["tokens"].as_array().unwrap().len(), 2);
-    assert!(lines[1]["text"].is_null() && lines[2]["text"].is_string());
-    assert!(lines[3]["text"].is_null() && lines[4]["counts"]["words"] == 3);
 }
 
 #[test]
@@ -123,8 +112,6 @@ fn settings_beyond_a_client_are_refused_without_an_echo() {
         (400, "{}"),
         (400, r#"{"text": null}"#),
         (400, r#"{"text": "a", "tokens": ["zqxprivate"]}"#),
-        (400, r#"{"text": "zqxprivate", "tokens": null}"#),
-        (400, r#"{"text": null, "tokens": ["zqxprivate"]}"#),
         (400, r#"{"tokens": "zqxprivate"}"#),
         (400, r#"{"tokens": ["zqxprivate", null]}"#),
         (400, r#"{"tokens": ["zqxprivate", 3]}"#),
@@ -151,12 +138,8 @@ fn settings_beyond_a_client_are_refused_without_an_echo() {
         (422, "[[0, 1], [3, 2]]", "3 to 2 at position 1"),
         (422, "[[3, 3]]", "a later end"),
         (422, "[[-1, 3]]", "from 0 on"),
-        (422, "[[0, 1e300]]", "ends at 10"),
-        (
-            422,
-            "[[18446744073709551615, 18446744073709551615]]",
-            "later end",
-        ),
+        (400, "[[0, 1e300]]", "wrong type"),
+        (400, "[[0, 18446744073709551615]]", "wrong type"),
         (422, r#"[{"start": 0, "end": 99}]"#, "ends at 10"),
         (400, "[[0, 3.5]]", "wrong type"),
         (400, r#"[[0, "3"]]"#, "wrong type"),
@@ -205,7 +188,7 @@ fn other_paths() {
     }
     for (method, path, allowed) in [
         ("GET", "/v1/privatize", "POST"),
-        ("OPTIONS", "/v1/law", "POST"),
+        ("OPTIONS", "/v1/privatize", "POST"),
         ("DELETE", "/metrics", "GET,HEAD"),
     ] {
         let got = service.ask(method, path);
@@ -226,22 +209,8 @@ fn other_paths() {
             200
         };
         assert_eq!(got.status, wanted, "{path}");
-        // HEAD is answered as GET is, without the body.
-        if methods.get("get").is_some() {
-            let names = |head: &str| -> Vec<String> {
-                let name = |line: &str| line.split(':').next().unwrap().to_owned();
-                let mut names: Vec<String> = head.lines().map(name).collect();
-                names.sort();
-                names
-            };
-            let head = service.ask("HEAD", &path);
-            assert_eq!(names(&head.head), names(&got.head), "{path}");
-            assert!(!head.whole && head.body.iter().all(|byte| *byte == 0));
-            assert!(path == "/metrics" || head.body.len() == got.body.len());
-        }
     }
-    assert_eq!(service.ask("HEAD", "/zqx").status, 404);
-    assert_eq!(described["paths"].as_object().unwrap().len(), 11);
+    assert_eq!(described["paths"].as_object().unwrap().len(), 8);
     // The description has the same schema of a guarantee as the documentation.
     let mut schema: Value = serde_json::from_str(GUARANTEE).unwrap();
     for own in ["$schema", "title"] {
@@ -272,62 +241,46 @@ fn other_paths() {
     let metrics = service.get("/metrics").text();
     holds(&metrics, "fastdx_words_total{policy=\"default\"} 2\n");
     assert!(metrics.contains("fastdx_requests_total{route=\"privatize\",status=\"200\"} 3"));
-    let page = service.get("/");
-    holds(&page.head, "content-security-policy: default-src 'none'");
-    assert!(!page.text().contains("http://") && !page.text().contains("https://"));
-    assert_eq!(Running::english(&["--no-page"]).get("/").status, 404);
 }
 
 #[test]
-fn a_policy_in_the_query() {
+fn the_query_names_the_policy_of_lines_alone() {
     let text = "default = \"a\"\n[policies.a]\nepsilon = 3.0\n[policies.b]\nepsilon = 1.0\n";
     let service = Running::configured(text);
-    let ask = |path: &str, body: &str| service.post(path, "", body.as_bytes());
-    let tea = r#"{"text": "tea"}"#;
-    for policy in ["", r#", "policy": "b""#, r#", "policy": null"#] {
-        let body = format!(r#"{{"text": "tea"{policy}}}"#);
-        assert_eq!(ask("/v1/privatize?policy=b", &body).json()["policy"], "b");
-    }
-    let other = r#"{"text": "tea", "policy": "a"}"#;
-    for (status, path, body) in [
-        (422, "/v1/privatize?policy=b", other),
-        (422, "/v1/privatize?epsilon=1", tea),
-        (404, "/v1/privatize?policy=", tea),
-        (404, "/v1/privatize?policy=c", tea),
-        (422, "/v1/law?seed=1", tea),
-        (404, "/v1/law?policy=c", tea),
+    for (status, query, kind) in [
+        (200, "policy=b", "x-ndjson"),
+        (404, "policy=", "x-ndjson"),
+        (404, "policy=c", "x-ndjson"),
+        (422, "epsilon=1", "x-ndjson"),
+        (422, "policy=b", "json"),
     ] {
-        assert_eq!(ask(path, body).status, status, "{path}");
+        let (path, kind) = (
+            format!("/v1/privatize?{query}"),
+            format!("content-type: application/{kind}\r\n"),
+        );
+        let got = service.post(&path, &kind, b"{\"text\": \"tea\"}");
+        assert_eq!(got.status, status, "{path} {kind}");
+        assert!(status != 200 || got.lines()[1]["policy"] == "b");
     }
-    // This request under another policy is another request.
-    let key = "idempotency-key: 0123456789abcdef\r\n";
-    let with_key = |path: &str| service.post(path, key, tea.as_bytes()).status;
-    assert_eq!(with_key("/v1/privatize?policy=a"), 200);
-    assert_eq!(with_key("/v1/privatize?policy=b"), 409);
 }
 
 #[test]
 fn lines_of_one_request_are_one_call() {
     let text = "[policies.a]\nepsilon = 0.1\nconsistent = \"call\"\n";
     let service = Running::configured(text);
-    // More lines than are drawn together, with every form of a line.
-    let other = "{\"tokens\": [\"coffee\", \"zqxqz\"]}\n\
-                 {\"text\": \"my coffee\", \"spans\": [[3, 9]], \"unit\": \"byte\"}\n\"zqxqz coffee\"\n";
-    let body = format!("{}{other}", "\"coffee\"\n".repeat(1000)).repeat(2);
+    // More lines than are drawn together.
+    let body = format!("{}\"zqxqz coffee\"\n", "\"coffee\"\n".repeat(1000)).repeat(2);
     let replaced = || {
         let got = service.lines("", &body);
         let (mut known, mut unknown) = (HashSet::new(), HashSet::new());
         for line in got.lines() {
-            if let Some(words) = line["tokens"].as_array() {
-                known.insert(words[0].as_str().unwrap().to_owned());
-                unknown.insert(words[1].as_str().unwrap().to_owned());
-            } else if let Some(text) = line["text"].as_str() {
-                let words: Vec<&str> = text.split(' ').collect();
-                known.insert((*words.last().unwrap()).to_owned());
-                if words.len() == 2 && words[0] != "my" {
-                    unknown.insert(words[0].to_owned());
-                }
-            }
+            let mut words = line["text"]
+                .as_str()
+                .unwrap_or_default()
+                .rsplit(' ')
+                .map(str::to_owned);
+            known.extend(words.next().filter(|word| !word.is_empty()));
+            unknown.extend(words.next());
         }
         assert!(
             got.whole && (known.len(), unknown.len()) == (1, 1),
@@ -363,89 +316,23 @@ fn a_call_of_lines_keeps_no_more_than_its_share() {
 }
 
 #[test]
-fn metrics_are_described() {
+fn metrics_count_by_policy_and_stay_when_the_file_is_read_again() {
     let text = "default = \"a\"\n[policies.a]\nepsilon = 3.0\n[policies.b]\nepsilon = 1.0\n";
     let service = Running::configured(text);
     service.privatize(r#"{"text": "hot tea", "policy": "b"}"#);
-    let text = service.get("/metrics").text();
-    // Each metric has its help, its type, and then all its samples, and appears once.
-    let (mut seen, mut name, mut kind) = (HashSet::new(), String::new(), String::new());
-    for line in text.lines() {
-        if let Some(rest) = line.strip_prefix("# HELP ") {
-            let (new, help) = rest.split_once(' ').unwrap();
-            assert!(seen.insert(new.to_owned()) && help.ends_with('.'), "{line}");
-            name = new.to_owned();
-            continue;
-        }
-        if let Some(rest) = line.strip_prefix("# TYPE ") {
-            let (new, of) = rest.split_once(' ').unwrap();
-            assert_eq!(new, name);
-            kind = of.to_owned();
-            assert_eq!(name.ends_with("_total"), kind == "counter", "{line}");
-            continue;
-        }
-        let (sample, value) = line.rsplit_once(' ').unwrap();
-        let of = sample.split('{').next().unwrap();
-        match &*kind {
-            "histogram" => {
-                let ends = ["_bucket", "_sum", "_count"].map(|end| format!("{name}{end}"));
-                assert!(ends.contains(&of.into()));
-            }
-            _ => assert_eq!(of, name),
-        }
-        assert!(value.parse::<f64>().unwrap() >= 0.0, "{line}");
-    }
-    let two = "{policy=\"b\"}";
-    assert_eq!(service.metric(&format!("fastdx_texts_total{two}")), 1.0);
-    assert_eq!(service.metric(&format!("fastdx_words_total{two}")), 2.0);
-    assert_eq!(service.metric("fastdx_words_total{policy=\"a\"}"), 0.0);
-    // Counts continue when the file is read again.
+    let found = || {
+        let names = [
+            "texts_total{policy=\"b\"}",
+            "words_total{policy=\"b\"}",
+            "words_total{policy=\"a\"}",
+        ];
+        names.map(|name| service.metric(&format!("fastdx_{name}")))
+    };
+    assert_eq!(found(), [1.0, 2.0, 0.0]);
     service.signal(libc::SIGHUP);
     service.says("read again", 1);
-    assert_eq!(service.metric(&format!("fastdx_words_total{two}")), 2.0);
-    for name in [
-        "process_resident_memory_bytes",
-        "process_open_fds",
-        "process_max_fds",
-    ] {
-        assert!(service.metric(name) >= 4.0, "{name}");
-    }
-    // In whole seconds.
-    assert!(service.metric("process_cpu_seconds_total") >= 0.0);
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let age = now.unwrap().as_secs_f64() - service.metric("process_start_time_seconds");
-    assert!((0.0..600.0).contains(&age), "{age}");
-}
-
-#[test]
-fn the_law_through_http_is_the_law_in_process() {
-    const WORDS: usize = 20_000;
-    const REQUESTS: usize = 10;
-    let service = Running::start(&["--epsilon", "3"]);
-    let embedding = Arc::new(Embedding::default_english().unwrap());
-    let tem = Tem::new(embedding, 3.0, Default::default(), Randomness::new(None)).unwrap();
-    // The recommended base measure.
-    let ranks = 1..=tem.vocabulary().len();
-    let weights: Vec<f64> = ranks.map(|rank| 1.0 / (rank as f64 + 2.7)).collect();
-    let base = BaseMeasure::new(&weights).unwrap().map(Arc::new);
-    let tem = tem.with_base(base).unwrap();
-    let out = fastdx::cover::offensive();
-    let vocabulary = tem.vocabulary().clone();
-    let out: Vec<u32> = out.iter().filter_map(|w| vocabulary.id(w)).collect();
-    let tem = tem.excluding(&out).unwrap();
-    let law = tem.probabilities(vocabulary.require("coffee").unwrap());
-    assert!(law.iter().filter(|p| **p > 1e-4).count() > 500);
-    let mut counts = vec![0u64; law.len()];
-    for _ in 0..REQUESTS {
-        let body = service
-            .privatize(json!({ "text": "coffee ".repeat(WORDS) }))
-            .json();
-        for word in body["text"].as_str().unwrap().split_whitespace() {
-            counts[vocabulary.require(word).unwrap() as usize] += 1;
-        }
-    }
-    assert_eq!(counts.iter().sum::<u64>(), (WORDS * REQUESTS) as u64);
-    super::testing::assert_law(&counts, &law, "through HTTP");
+    assert_eq!(found(), [1.0, 2.0, 0.0]);
+    assert!(service.metric("process_resident_memory_bytes") > 4096.0);
 }
 
 #[test]
@@ -477,13 +364,12 @@ fn lines() {
     let service = Running::english(&["--max-body", "2000"]);
     let kind = "content-type: application/x-ndjson\r\n";
     let many: String = (0..1000).map(|i| format!("\"hot tea {i}\"\n")).collect();
-    let last = r#"{"text": "my Anna", "spans": [[3, 7]], "unit": "utf16"}"#;
+    let last = r#"{"text": "my Anna"}"#;
     let got = service.lines("", &format!("null\n\n{many}{last}"));
     assert!(got.status == 200 && got.whole);
     let lines = got.lines();
     assert_eq!(lines.len(), 1003);
     assert!(lines[0]["text"].is_null() && lines[1]["text"].is_string());
-    assert_eq!(lines[1001]["spans"][0][0], 3);
     let end = &lines[1002];
     assert_eq!((&end["done"], &end["lines"]), (&json!(true), &json!(1002)));
     assert_eq!(end["counts"]["words"], 3001);
@@ -494,9 +380,12 @@ fn lines() {
     // An error ends the answer, and shows that it is incomplete.
     for wrong in [
         "{\"txt\": \"zqx\"}\n",
-        "{\"text\": \"zqx\", \"spans\": [[0, 3]]}\n",
+        "{\"text\": \"zqx\", \"spans\": [[0, 3]], \"unit\": \"byte\"}\n",
+        "{\"tokens\": [\"zqx\"]}\n",
         "zqx\n",
         "[\"zqx\"]\n",
+        "{\"text\": [\"zqx\"]}\n",
+        "{\"text\": \"zqx\", \"policy\": \"default\"}\n",
         &format!("\"{}\"\n", "zqx ".repeat(1000)),
     ] {
         let got = service.lines("", &format!("\"tea\"\n{wrong}\"tea\"\n"));

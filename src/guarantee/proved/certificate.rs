@@ -136,8 +136,11 @@ mod tests {
             ..certificate
         };
         assert_eq!(plain.method(), Certificate::METHOD);
+        let named = plain.named(&Vocabulary::new(["tea".to_owned()]).unwrap());
+        // A damaged file names a word that is not there.
+        assert_eq!(named.pair, ("tea".to_owned(), "?".to_owned()));
         let shown = Guarantee {
-            certificate: Some(plain.named(&Vocabulary::new(["tea".to_owned()]).unwrap())),
+            certificate: Some(named),
             ..guarantee()
         }
         .to_string();

@@ -7,7 +7,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 
 use super::{as_kind, remapped, tem_within};
-use crate::guarantee::proved::audit::{self, Extend};
+use crate::guarantee::proved::audit;
 use crate::mechanism::contextual::{ContextualTem, Released};
 use crate::python::arguments::{Text, count};
 use crate::python::cover::PyCover;
@@ -174,22 +174,21 @@ pub(in crate::python) fn space_cover(space: &Bound<'_, PyAny>) -> PyResult<Optio
     Ok(space.cover().map(|cover| PyCover::new(cover, space)))
 }
 
-/// Computes a file's contents again: the lists of `words` random words (None: of all) and its
+/// Computes a file's contents again: the lists of `words` random words and its
 /// certificates. Returns the numbers of words, lists and certificates.
 #[pyfunction]
 #[pyo3(signature = (path, words, progress = None))]
 pub(in crate::python) fn check_index(
     py: Python<'_>,
     path: PathBuf,
-    words: Option<usize>,
+    words: usize,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(usize, usize, usize)> {
     let space = Space::open(py, &path, true)?;
     let cover = space.cover();
     let space = space.space();
-    let extend = words.map_or(Extend::All, Extend::Sample);
     let found = run_with(py, true, progress, |control| {
-        audit::check(&space, cover.as_ref(), extend, &path, control)
+        audit::check(&space, cover.as_ref(), words, &path, control)
     })?;
     Ok((found.words, found.lists, found.certificates))
 }

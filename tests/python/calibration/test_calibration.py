@@ -228,20 +228,6 @@ def test_sweep_and_match() -> None:
 
 
 class TestLedger:
-    def test_alternatives_cost_their_distance(self, tmp_path: Path) -> None:
-        ledger = Ledger(tmp_path / "l.sqlite", 1000.0)
-        tem = Tem(epsilon=2.0)
-        cost = ledger.charge_alternatives(
-            tem, "hot coffee", ["hot tea", "cold coffee"], account="x"
-        )
-        distances = [ENGLISH.distance("coffee", "tea"), ENGLISH.distance("hot", "cold")]
-        assert cost == pytest.approx(2 * max(distances)) == ledger.spent("x")
-        with pytest.raises(fastdx.ParameterError, match=r"alternatives\[0\]"):
-            ledger.charge_alternatives(tem, "a b", ["a"], account="x")  # nothing is proved
-        with pytest.raises(fastdx.ParameterError, match=r"alternatives\[0\]"):
-            # White space is released as it is written.
-            ledger.charge_alternatives(tem, "hot coffee", ["hot\n\ncoffee"], account="x")
-
     def test_what_it_says_of_itself(self, tmp_path: Path) -> None:
         ledger = Ledger(tmp_path / "l.sqlite", 30.0)
         ledger.charge_all({"ann": 1.0, "bob": 2.0})

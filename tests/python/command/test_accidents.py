@@ -33,8 +33,8 @@ def _made(path: Path, link: Callable[[Path, Path], None]) -> Path:
 
 COMMANDS: dict[str, tuple[str, list[str]]] = {
     "privatize": (CSV, ["privatize", "{in}", "--column", "text", "-o", "{out}"]),
-    "a report": (CSV, ["privatize", "{in}", "--column", "text", "-o", "{other}", "--report", "json",
-                       "--report-file", "{out}"]),
+    "a report": (CSV, ["privatize", "{in}", "--column", "text", "-o", "{other}", "--report",
+                       "{out}"]),
     "the words that are skipped": ("tea\n", ["privatize", "--skip", "{in}", "-o", "{out}"]),
     "convert": ("a 1 2\nb 3 4\n", ["convert", "{in}", "-o", "{out}"]),
     "index": ("a 1 2\nb 3 4\n", ["index", "build", "--embedding", "{in}", "-o", "{out}"]),
@@ -60,18 +60,6 @@ def test_the_json_beside_a_page_replaces_no_input(tmp_path: Path, command: Comma
     path = tmp_path / "f.json"
     path.write_text('[{"text": "tea"}]')
     assert "is an input, too" in command("evaluate", path, "-o", tmp_path / "f.html", code=1).err
-
-
-@pytest.mark.parametrize("output", [[], ["-o", "{}"]])
-def test_in_place_is_asked_for(output: list[str], tmp_path: Path) -> None:
-    path = tmp_path / "f.csv"
-    path.write_text(CSV)
-    given = [part.format(path) for part in output]
-    assert main(["privatize", str(path), "--column", "text", "--in-place", "-q", *given]) == 0
-    lines = path.read_text().splitlines()
-    assert lines[0] == "id,text" and len(lines) == 3 and path.read_text() != CSV
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["f.csv", "f.csv.channel.json"]
-    assert main(["privatize", str(path), str(path), "--column", "text", "--in-place"]) == 1
 
 
 def test_a_policy_that_leaves_most_words_warns_once() -> None:

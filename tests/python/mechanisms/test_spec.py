@@ -70,7 +70,7 @@ def test_the_command_runs_it(
 ) -> None:
     path, report = tmp_path / "spec.json", tmp_path / "report.json"
     path.write_text(json.dumps({**specs[name], "seed": 11}))
-    said = command("privatize", "--policy", path, "--report", "json", "--report-file", report,
+    said = command("privatize", "--policy", path, "--report", report,
                    "--allow-unchanged", "--format", "jsonl", "--column", "t",
                    stdin=json.dumps({"t": TEXT}) + "\n")  # fmt: skip
     told = json.loads(report.read_text())

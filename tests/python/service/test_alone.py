@@ -4,7 +4,6 @@ import http.client
 import json
 import os
 import shutil
-import struct
 import subprocess
 from pathlib import Path
 
@@ -14,8 +13,6 @@ from helpers import TARGET
 
 MOST_BYTES = 25e6
 NOBODY = 65534
-DYNAMIC, INTERPRETER = 2, 3
-NEEDED = 1
 
 
 @pytest.fixture(scope="module")
@@ -27,34 +24,17 @@ def static() -> Path:
     return path
 
 
-def segments(program: bytes) -> list[tuple[int, bytes]]:
-    """Kinds and contents of the segments of an ELF file of 64 bits."""
-    assert program[:6] == b"\x7fELF\x02\x01"
-    (start,) = struct.unpack_from("<Q", program, 32)
-    size, count = struct.unpack_from("<HH", program, 54)
-    found = []
-    for at in range(start, start + size * count, size):
-        kind, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", program, at)
-        found.append((kind, program[offset : offset + length]))
-    return found
-
-
-def needs(program: bytes) -> list[str]:
-    """The libraries that a program asks the system's loader for."""
-    found = ["a loader" for kind, _ in segments(program) if kind == INTERPRETER]
-    for kind, content in segments(program):
-        if kind == DYNAMIC:
-            entries = struct.iter_unpack("<qQ", content[: len(content) // 16 * 16])
-            found += ["a library" for tag, _ in entries if tag == NEEDED]
-    return found
+def needs(program: Path) -> str:
+    """What the system's loader finds for a program."""
+    done = subprocess.run(["ldd", program], check=False, capture_output=True, text=True)
+    return done.stdout + done.stderr
 
 
 def test_it_is_small_and_needs_nothing(static: Path) -> None:
     assert static.stat().st_size <= MOST_BYTES
-    assert needs(static.read_bytes()) == []
+    assert "=>" not in needs(static)
     # A program of the system does need something: the test can tell.
-    shell = Path("/bin/sh").read_bytes()
-    assert "a loader" in needs(shell) and "a library" in needs(shell)
+    assert "=>" in needs(Path("/bin/sh"))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="chroot is for root")
@@ -81,7 +61,7 @@ def test_it_runs_alone(static: Path, tmp_path: Path) -> None:
         connection.request("POST", "/v1/privatize", json.dumps({"text": "a cup of hot tea"}))
         answer = json.load(connection.getresponse())
         assert answer["counts"]["replaced"] == 5 and len(answer["text"].split()) == 5
-        for path in ("/readyz", "/v1/guarantee/default", "/metrics", "/", "/openapi.json"):
+        for path in ("/readyz", "/v1/guarantee/default", "/metrics", "/openapi.json"):
             connection.request("GET", path)
             got = connection.getresponse()
             assert got.status == 200 and got.read()

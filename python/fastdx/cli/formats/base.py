@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 from fastdx._core import JsonBlock, Texts
@@ -57,9 +57,6 @@ class Choice(NamedTuple):
 
 class Draw(ABC):
     """The stage that replaces words."""
-
-    def start(self) -> None:  # noqa: B027 (most need nothing)
-        """Begin another file; for plain text this is another text."""
 
     @abstractmethod
     def texts(self, texts: list[str], accounts: Sequence[str] | None = None) -> list[str]:
@@ -115,7 +112,7 @@ class TextError(Exception):
 
 
 class Format(ABC):
-    """A format, which makes one output from one or several files. Each output has its object."""
+    """A format, which makes one output from a file. Each output has its object."""
 
     name: ClassVar[str]
     """The name of the format for ``--format``."""
@@ -123,8 +120,6 @@ class Format(ABC):
     """The endings of file names, the usual one first."""
     by_column: ClassVar[bool] = True
     """Whether ``--column`` selects the text."""
-    joins: ClassVar[bool] = True
-    """Whether several files can be joined to one output."""
     packs: ClassVar[bool] = True
     """Whether a file may be compressed by gzip or zstd."""
     card: str | None = None
@@ -136,7 +131,7 @@ class Format(ABC):
         self.left = Released()
 
     @abstractmethod
-    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
+    def read(self, name: str, opener: Opener) -> Generator[Batch, None, None]:
         """Read a file, in batches of bounded size."""
 
     @abstractmethod
@@ -157,36 +152,12 @@ def unknown(error: UnknownWordError, place: str) -> CommandError:
     return CommandError(message, repr(word))
 
 
-LONGEST_NAME = 40
-"""The most characters of a column name in a line that is taken for a header."""
-MOST_WORDS = 4
-"""The most words of such a name."""
-
-
-def looks_like_header(first: Sequence[str]) -> bool:
-    """Return whether a message may show a first line as a header.
-
-    In a file without a header the first line is a record, which is content. A header gives every
-    column a different short name that starts with a letter. Numbers, dates, addresses, sentences
-    and empty fields are content.
-    """
-    return len(set(first)) == len(first) and all(
-        name[:1].replace("_", "a").isalpha()
-        and name.isprintable()
-        and "@" not in name
-        and len(name) <= LONGEST_NAME
-        and len(name.split()) <= MOST_WORDS
-        for name in first
-    )
-
-
-def column_of(name: str, header: Sequence[str], column: str, *, certain: bool = False) -> int:
-    """Return the index of a column by name; `certain` says that the header cannot be a record."""
+def column_of(name: str, header: Sequence[str], column: str) -> int:
+    """Return the index of a column by name."""
     if column not in header:
+        # In a file without a header the first line is a record, which is content.
         message = f"{name}: none of its {len(header)} columns is called {column!r}"
-        if header and (certain or looks_like_header(header)):
-            raise CommandError(f"{message}; they are {listed(header)}")
-        raise CommandError(message, ", ".join(map(repr, header)))
+        raise CommandError(message, listed(header))
     if header.count(column) > 1:
         raise CommandError(f"{name}: {header.count(column)} columns are called {column!r}")
     return header.index(column)

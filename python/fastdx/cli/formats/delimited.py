@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from itertools import chain
 from typing import Any, BinaryIO
 
@@ -71,12 +71,11 @@ class Delimited(Format):
         if delimiter == "\t":
             # A tab-separated file has no quotes, so no field can hold a tab.
             self._form |= {"quoting": csv.QUOTE_NONE, "quotechar": None}
-        self._first: _Table | None = None
         self._unfinished = 0
         csv.field_size_limit(choice.longest)
 
-    def read(self, name: str, opener: Opener) -> Iterator[_Rows]:
-        """Read the rows of a file, after a batch with the header of the first file."""
+    def read(self, name: str, opener: Opener) -> Generator[_Rows, None, None]:
+        """Read the rows of a file."""
         with opener.open(name) as source:
             self._unfinished = 0
             lines = self._lines(source, name)
@@ -90,19 +89,14 @@ class Delimited(Format):
             rows = self._rows(name, reader)
             top = next(rows)
             table = _Table(name, end, top[1], self.choice)
-            if self._first is None:
-                self._first = table
-                names = table.header or [str(i + 1) for i in range(len(top[1]))]
-                left = (c for c in names if c not in self.choice.columns)
-                self.left.names.update(dict.fromkeys(left))
-                opening = _Rows(table)
-                if table.header is not None:
-                    opening.rows.append(table.header)
-                    opening.lines.append(1)
-                yield opening
-            elif table.header != self._first.header:
-                first = self._first.name
-                raise CommandError(f"{name}: its header differs from that of {first}")
+            names = table.header or [str(i + 1) for i in range(len(top[1]))]
+            left = (c for c in names if c not in self.choice.columns)
+            self.left.names.update(dict.fromkeys(left))
+            opening = _Rows(table)
+            if table.header is not None:
+                opening.rows.append(table.header)
+                opening.lines.append(1)
+            yield opening
             yield from self._batches(table, chain([] if table.header else [top], rows), len(top[1]))
 
     def _lines(self, source: BinaryIO, name: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ and the form of numbers. `fastdx._core` parses; this module opens the files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import BinaryIO
 
@@ -75,7 +75,7 @@ class JsonLines(_JsonFormat):
     name = "jsonl"
     suffixes = (".jsonl", ".ndjson")
 
-    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
+    def read(self, name: str, opener: Opener) -> Generator[Batch, None, None]:
         """Read a file."""
         with opener.open(name) as source:
             lines = cut(source, name, BATCH_CHARACTERS, longest=self.choice.longest)
@@ -93,9 +93,8 @@ class Json(_JsonFormat):
 
     name = "json"
     suffixes = (".json",)
-    joins = False
 
-    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
+    def read(self, name: str, opener: Opener) -> Generator[Batch, None, None]:
         """Read a file in pieces; only the size of a record is bounded."""
         document, ended = self._fields.document(), False
         with opener.open(name) as source:

@@ -1,8 +1,7 @@
-"""Opens files, decompresses them, converts them to UTF-8, and cuts them into blocks of lines."""
+"""Opens files, decompresses them, and cuts them into blocks of lines."""
 
 from __future__ import annotations
 
-import codecs
 import io
 import os
 import re
@@ -35,12 +34,13 @@ def bare(name: str) -> str:
     return str(path.with_suffix("")) if path.suffix.lower() in PACKED else name
 
 
-class _Around(io.RawIOBase):
-    """A raw stream around an object with `read`, which it closes."""
+class _Raw(io.RawIOBase):
+    """A raw stream around an object with `read`, which it closes; its errors name the file."""
 
-    def __init__(self, source: Any, name: str) -> None:
+    def __init__(self, source: Any, name: str, progress: Progress | None = None) -> None:
         self._source = source
         self._name = name
+        self._progress = progress
 
     def readable(self) -> bool:
         return True
@@ -48,14 +48,6 @@ class _Around(io.RawIOBase):
     def close(self) -> None:
         self._source.close()
         super().close()
-
-
-class _Raw(_Around):
-    """A stream whose errors name the file."""
-
-    def __init__(self, source: Any, name: str, progress: Progress | None = None) -> None:
-        super().__init__(source, name)
-        self._progress = progress
 
     def readinto(self, buffer: Any) -> int:
         try:
@@ -75,63 +67,16 @@ class _Raw(_Around):
         return len(data)
 
 
-class _Utf8(_Around):
-    """A stream that converts another encoding to UTF-8."""
-
-    def __init__(self, source: BinaryIO, name: str, encoding: str) -> None:
-        super().__init__(source, name)
-        self._encoding = encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)("strict")
-        self._offset = 0
-        self._lines = 1
-        self._ready = b""
-        self._ended = False
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._ready and not self._ended:
-            block = self._source.read(1 << 18)
-            kept = self._decoder.getstate()[0]
-            try:
-                text = self._decoder.decode(block, final=not block)
-            except UnicodeError as e:
-                start = e.start if isinstance(e, UnicodeDecodeError) else 0
-                before = (kept + block)[:start]
-                raise CommandError(
-                    f"{self._name}: byte {self._offset - len(kept) + start} (line "
-                    f"{self._lines + before.count(10)}) is not {self._encoding}"
-                ) from None
-            self._ended = not block
-            self._offset += len(block)
-            self._lines += text.count("\n")
-            self._ready = text.encode("utf-8", "surrogatepass")
-        part, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
-        buffer[: len(part)] = part
-        return len(part)
-
-
 class Opener:
-    """Opens files ('-' is standard input), decompresses them, and converts them to UTF-8."""
+    """Opens files ('-' is standard input), and decompresses them."""
 
-    def __init__(self, progress: Progress = lambda _: None, encoding: str | None = None) -> None:
+    def __init__(self, progress: Progress = lambda _: None) -> None:
         self.progress = progress
-        self.encoding = None
-        if encoding is not None:
-            try:
-                self.encoding = codecs.lookup(encoding).name
-                decoder = codecs.getincrementaldecoder(encoding)("strict")
-                if not isinstance(decoder.decode(b"", final=True), str):
-                    raise LookupError
-            except (LookupError, UnicodeError, TypeError):
-                # TypeError: some of Python's codecs convert bytes to bytes, or text to text.
-                raise CommandError(f"--encoding {encoding!r} is no encoding of text") from None
         # Standard input and pipes, which lose data if they are opened twice.
         self._kept: dict[str, BinaryIO] = {}
 
     def _unpacked(self, name: str) -> BinaryIO:
         if (kept := self._kept.get(name)) is not None:
-            if kept.closed:
-                what = "standard input" if name == "-" else name
-                raise CommandError(f"{what} is named twice, but can be read only once")
             return kept
         # A duplicated descriptor: a thread that waits for input then holds no lock that the
         # interpreter needs to exit.
@@ -162,11 +107,8 @@ class Opener:
         return start
 
     def open(self, name: str) -> BinaryIO:
-        """Open a file for reading UTF-8."""
-        source = self._unpacked(name)
-        if self.encoding in (None, "utf-8"):
-            return source
-        return io.BufferedReader(_Utf8(source, name, str(self.encoding)), 1 << 20)
+        """Open a file for reading."""
+        return self._unpacked(name)
 
 
 class Lines(NamedTuple):
@@ -185,7 +127,7 @@ class Lines(NamedTuple):
         except UnicodeDecodeError as e:
             line = self.line + self.data.count(b"\n", 0, e.start)
             raise CommandError(
-                f"{name}: byte {self.offset + e.start} is not UTF-8 (line {line}); see --encoding"
+                f"{name}: byte {self.offset + e.start} is not UTF-8 (line {line}): iconv converts"
             ) from None
 
 

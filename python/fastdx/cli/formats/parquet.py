@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -55,7 +55,7 @@ class _Column:
         # A name with points names a nested field, unless a column has this name.
         parts = [asked] if asked in schema.names else field_steps(asked)
         self.asked = asked
-        self.at = column_of(name, schema.names, parts[0], certain=True)
+        self.at = column_of(name, schema.names, parts[0])
         # The core enters lists by itself; the brackets only require the file to have a list.
         self.path = [part for part in parts[1:] if part]
         kind, shown = schema.field(self.at).type, parts[0]
@@ -165,10 +165,9 @@ class Parquet(Format):
         """Check that pyarrow is installed."""
         super().__init__(choice)
         _arrow()
-        self._first: _Source | None = None
         self._writer: Any = None
 
-    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
+    def read(self, name: str, opener: Opener) -> Generator[Batch, None, None]:
         """Read the row groups of a file."""
         pa = _arrow()
         if name == "-":
@@ -177,12 +176,7 @@ class Parquet(Format):
             schema, keys = own_schema(file.schema_arrow)
             self.left.dropped.update(dict.fromkeys(keys))
             source = _Source(name, schema, self.choice)
-            if self._first is None:
-                self._first = source
-                self.left.names.update(dict.fromkeys(_others(schema, source.columns)))
-            elif not self._first.schema.equals(schema):
-                first = self._first.name
-                raise CommandError(f"{name}: its columns differ from those of {first}")
+            self.left.names.update(dict.fromkeys(_others(schema, source.columns)))
             size, rows = Path(name).stat().st_size, max(file.metadata.num_rows, 1)
             row = 1
             for batch in file.iter_batches(batch_size=BATCH_ROWS):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import BinaryIO
 
-from fastdx.cli.formats.base import BATCH_CHARACTERS, Batch, Draw, Format
+from fastdx.cli.formats.base import BATCH_CHARACTERS, Batch, Format
 from fastdx.cli.formats.opening import Opener, between_words, cut, line_end
 from fastdx.exceptions import UnknownWordError
 
@@ -13,9 +13,8 @@ from fastdx.exceptions import UnknownWordError
 class _Part(Batch):
     """A part of a file; all parts together are one text."""
 
-    def __init__(self, name: str, text: str, line: int, *, first: bool) -> None:
+    def __init__(self, name: str, text: str, line: int) -> None:
         self.texts = [text]
-        self._first = first
         self._name = name
         self._line = line
 
@@ -26,11 +25,6 @@ class _Part(Batch):
         before = self.texts[0].encode()[: error.start or 0]
         return f"{self._name}, line {self._line + before.count(10)}"
 
-    def draw(self, draw: Draw) -> None:
-        if self._first:
-            draw.start()
-        super().draw(draw)
-
 
 class Text(Format):
     """Plain text; everything between the words is kept byte for byte."""
@@ -39,14 +33,12 @@ class Text(Format):
     suffixes = (".txt", ".text")
     by_column = False
 
-    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
+    def read(self, name: str, opener: Opener) -> Generator[Batch, None, None]:
         """Read a file as one text; cuts split no word, number or date."""
         end_of = line_end if self.choice.by_line else between_words
-        first = True
         with opener.open(name) as source:
             for lines in cut(source, name, BATCH_CHARACTERS, end_of, self.choice.longest):
-                yield _Part(name, lines.text(name), lines.line, first=first)
-                first = False
+                yield _Part(name, lines.text(name), lines.line)
 
     def write(self, batch: Batch, out: BinaryIO) -> None:
         """Write a part."""

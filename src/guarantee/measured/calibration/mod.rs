@@ -10,7 +10,6 @@
 //! streamed; for other mechanisms they are counted in draws.
 
 mod explained;
-mod measures;
 pub(crate) mod sums;
 mod unchanged;
 
@@ -22,7 +21,6 @@ use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install};
 use crate::words::space::rows_together;
 pub use explained::{LikeliestInputs, likeliest_inputs};
-pub use measures::Measures;
 use sums::{Sets, sums};
 
 pub use unchanged::{Unchanged, leaves_most, nearly_always_unchanged, unchanged};

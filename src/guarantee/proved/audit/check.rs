@@ -31,24 +31,15 @@ pub struct Checked {
     pub certificates: usize,
 }
 
-/// The number of lists to compute again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extend {
-    /// The lists of this many words, drawn at random.
-    Sample(usize),
-    /// The lists of all words.
-    All,
-}
-
-/// Computes a file's contents again: that its index finds every word, the lists of some or all
-/// words, and every certificate, including those with its `cover`. `path` is for messages.
+/// Computes a file's contents again: that its index finds every word, the lists of so many words,
+/// drawn at random, and every certificate, including those with its `cover`. `path` is for messages.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for false contents, [`Error::Interrupted`].
 pub fn check(
     space: &Arc<dyn MetricSpace>,
     cover: Option<&Arc<Cover>>,
-    extend: Extend,
+    lists: usize,
     path: &Path,
     control: &Control,
 ) -> Result<Checked> {
@@ -66,19 +57,18 @@ pub fn check(
         words,
         ..Checked::default()
     };
-    if let Some(lists) = space.lists() {
-        if lists.grid() != Grid::of(&**space) {
+    if let Some(stored) = space.lists() {
+        if stored.grid() != Grid::of(&**space) {
             return Err(wrong("its lists are rounded to another grid".into()));
         }
-        let ids: Vec<u32> = match extend {
-            Extend::All => (0..words as u32).collect(),
-            Extend::Sample(count) if count >= words => (0..words as u32).collect(),
-            Extend::Sample(count) => {
+        let ids: Vec<u32> = match lists >= words {
+            true => (0..words as u32).collect(),
+            false => {
                 let mut rng = Randomness::new(None).next_key()?.stream(0);
-                sample(words as u32, count, &mut rng)
+                sample(words as u32, lists, &mut rng)
             }
         };
-        if let Some(id) = first_false(&**space, lists, &ids, control)? {
+        if let Some(id) = first_false(&**space, stored, &ids, control)? {
             let reason = "is not the one that its vectors have";
             return Err(wrong(format!("the list of word {id} {reason}")));
         }

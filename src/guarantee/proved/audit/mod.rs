@@ -26,7 +26,7 @@ use crate::support::parallel::{Control, install};
 use crate::words::space::{MetricSpace, rows_together};
 
 use bounded::BoundedPass;
-pub use check::{Checked, Extend, check};
+pub use check::{Checked, check};
 pub use law::{LargestLoss, Witness, largest_loss};
 
 /// Number of each word's nearest words that are compared first. Farther pairs attain the maximum
