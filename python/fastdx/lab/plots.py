@@ -14,7 +14,7 @@ from fastdx.exceptions import ParameterError
 from fastdx.lab.hyperbolic import exp_map, log_map
 from fastdx.mechanisms import Mechanism
 
-__all__ = ["curve", "disk", "distances", "distributions", "frontier", "neighbour_distances"]
+__all__ = ["curve", "disk", "distances", "distributions", "neighbour_distances"]
 
 
 def neighbour_distances(
@@ -87,25 +87,6 @@ def curve(table: calibration.Table, *, axes: Any = None) -> Any:
     axes.plot(table["epsilon"], table["worst_N_w"], "s-", label="worst")
     axes.set(xlabel="ε per unit of distance", ylabel="N_w: probability of coming back unchanged")
     axes.set_xscale("log")
-    axes.legend()
-    return axes
-
-
-def frontier(table: calibration.Table, *, axes: Any = None) -> Any:
-    """Plot similarity against what an attacker recovers, from `comparison.frontier`.
-
-    Each name gets one line along its ε; up and to the left is better. The attack is the one on
-    sentences if the table has it, else one guess at single words.
-    """
-    axes = _axes(axes)
-    if "similarity" not in table.columns:
-        raise ParameterError("table must have similarities: give frontier a judge")
-    attack = "sentence" if "sentence" in table.columns else "R"
-    for name in dict.fromkeys(table["name"]):
-        rows = table.array[table["name"] == name]
-        rows = rows[np.argsort(rows["epsilon"])]
-        axes.plot(rows[attack], rows["similarity"], "o-", label=name)
-    axes.set(xlabel="words that an attacker recovers", ylabel="similarity of the replacements")
     axes.legend()
     return axes
 

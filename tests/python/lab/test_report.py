@@ -10,12 +10,12 @@ import pytest
 import fastdx
 from fastdx import Embedding, MultivariateLaplace, Tem, calibration
 from fastdx.cli import main
-from fastdx.lab import attacks, comparison, plots, report
+from fastdx.lab import attacks, plots, report
 from fastdx.lab.hyperbolic import distance
 from helpers.browser import BROWSER, dom
 from helpers.command import Command
 from helpers.laws import bits_of, law_of, zipf
-from helpers.spaces import normal, numbered
+from helpers.spaces import normal
 
 
 def small() -> Embedding:
@@ -164,23 +164,6 @@ def test_a_sentence_on_the_page(tmp_path: Path) -> None:
     assert data["steps"][-1]["most_N_w"][0] > data["steps"][0]["most_N_w"][1]
     with pytest.raises(fastdx.ParameterError, match="sentence"):
         report.write(page, tem, **promise, sentence="nothing of this")
-
-
-def test_the_frontier_is_drawn() -> None:
-    rng = np.random.default_rng(2)
-    e = numbered(rng.normal(size=(30, 3)))
-    judge = Embedding(e.words, rng.normal(size=(30, 3)))
-    pairs = [("Tem", fastdx.Tem(e, x)) for x in (4.0, 1.0)]
-    table = comparison.frontier([*pairs, ("k=5", fastdx.Tem(e, 2.0, cover=5))], judge=judge)
-    assert list(table["name"]) == ["Tem", "Tem", "k=5"]
-    axes = plots.frontier(table)
-    lines = {line.get_label(): line for line in axes.lines}
-    assert set(lines) == {"Tem", "k=5"}
-    # Along its ε.
-    assert lines["Tem"].get_xdata().tolist() == [table["R"][1], table["R"][0]]
-    assert lines["k=5"].get_ydata().tolist() == [table["similarity"][2]]
-    with pytest.raises(fastdx.ParameterError, match="judge"):
-        plots.frontier(comparison.frontier(dict(pairs)))
 
 
 def test_the_disk_shows_edges_as_geodesics() -> None:

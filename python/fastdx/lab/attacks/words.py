@@ -233,34 +233,6 @@ class LikelyInputs:
         return ranks
 
 
-def mean_similarity(
-    mechanism: Mechanism,
-    judge: Embedding,
-    prior: Prior = None,
-    draws: int = 20_000,
-) -> tuple[float, float]:
-    """Measure how similar words and their replacements are in another embedding.
-
-    Parameters
-    ----------
-    mechanism, prior
-        As for `reidentification`.
-    judge : Embedding
-        Another embedding than the mechanism's; words that it lacks are left out.
-    draws : int, optional
-        The number of words that are drawn from the prior and replaced.
-
-    Returns
-    -------
-    similarity, chance : float
-        The mean cosine of words and their replacements, unchanged words included, and the mean
-        cosine of words and replacements paired at random.
-    """
-    pi = prior_of(mechanism, prior)
-    w = np.random.default_rng(0).choice(len(pi), draws, p=pi).astype(np.uint32)
-    return similarity(mechanism, judge, w, mechanism.privatize_ids(w))
-
-
 def similarity(
     mechanism: Mechanism, judge: Embedding | None, w: _Ids, y: _Ids
 ) -> tuple[float, float]:
