@@ -49,7 +49,6 @@ def statistics(
     near: int = 10,
     inputs: bool = True,
     confidence: float = 0.99,
-    half_width: float | None = None,
     factor: float | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Table:
@@ -72,9 +71,6 @@ def statistics(
         Whether to compute credible_inputs, which needs the laws of the whole vocabulary.
     confidence : float, optional
         The confidence of the bounds of a simulated N_w.
-    half_width : float, optional
-        Replaces `draws`: takes as many draws as make half the distance of the two bounds at most
-        this, for every N_w.
     factor : float, optional
         γ of the column ``deniable``, at least 1, for a mechanism with a law. The column counts the
         words that are within γ of the likeliest one behind this output, from the laws of the whole
@@ -98,8 +94,6 @@ def statistics(
     (2,)
     """
     inside("confidence", confidence)
-    if half_width is not None:
-        draws = _draws_for(half_width, confidence)
     ids = measured_ids(mechanism, words)
     names = np.array(names_of(mechanism, ids), dtype=object)
     if mechanism.has_law:
@@ -148,20 +142,6 @@ def statistics_at(
     column = np.array(names, dtype=object)
     for found in closed_forms(mechanism, ids, eta, 0, draws, epsilons, progress):
         yield _exact(column, len(mechanism.space), found)
-
-
-def _draws_for(half_width: float, confidence: float) -> int:
-    """Return how many draws make the exact bounds narrow enough at 1/2, where they are widest."""
-    if not 1e-4 <= half_width < 0.5:
-        raise ParameterError(f"half_width must be from 1e-4 to below 0.5, got {half_width}")
-    draws = 2
-    while True:
-        low, high = binomial_bounds([draws // 2], draws, (1 - confidence) / 2)
-        if high[0] - low[0] <= 2 * half_width:
-            return draws
-        # The width falls as 1/√draws.
-        wanted = draws * ((high[0] - low[0]) / (2 * half_width)) ** 2
-        draws = max(draws + 2, int(0.98 * wanted) // 2 * 2)
 
 
 def near_losses(

@@ -70,8 +70,6 @@ def test_the_page_renders_and_the_slider_moves(tmp_path: Path) -> None:
 
 def test_bad_reports_are_refused(tmp_path: Path) -> None:
     tem = Tem(small(), 1.0)
-    with pytest.raises(fastdx.ParameterError, match="points"):
-        report.write(tmp_path / "r.html", tem, points=2)
     with pytest.raises(fastdx.UnknownWordError, match=r"words\[0\]"):
         report.write(tmp_path / "r.html", tem, min_outputs=60, words=["w1"], examples=["zebra"])
     assert not list(tmp_path.iterdir())
@@ -85,29 +83,6 @@ def test_the_command_line(tmp_path: Path, command: Command) -> None:
                  "--sample", "30", "--example", "coffee", "-q"]  # fmt: skip
     assert "is the largest at which every word" in command(*arguments).out
     assert "coffee" in page.read_text("utf-8")
-
-
-def test_plots(tmp_path: Path) -> None:
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    e = small()
-    tem = Tem(e, 1.0)
-    figure, axes = pyplot.subplots(1, 3, figsize=(12, 4))
-    plots.distances(tem, [1, 5, 20], axes=axes[0])
-    plots.distributions(tem, [1.0, 2.0], words=e.words[:40], axes=axes[1])
-    plots.curve(calibration.sweep(tem, [1.0, 2.0, 4.0], e.words[:40]), axes=axes[2])
-    figure.savefig(tmp_path / "plots.png")
-    assert (tmp_path / "plots.png").stat().st_size > 5_000
-    assert [t.get_text() for t in axes[0].get_xticklabels()] == ["1", "5", "20"]
-    assert axes[2].lines[0].get_xdata().tolist() == [1.0, 2.0, 4.0]
-    assert plots.curve(calibration.sweep(tem, [1.0], ["w1"])) is not None
-    # The k-th neighbour, by a sort.
-    near = plots.neighbour_distances(tem, [1, 7], ["w5"])
-    assert near[0].tolist() == np.sort(e.distances("w5"))[[1, 7]].tolist()
-    with pytest.raises(fastdx.ParameterError, match="ks"):
-        plots.neighbour_distances(tem, [400])
 
 
 def test_covers_and_attackers_on_the_page(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from fastdx.lab.evaluation.attribution import (
     Attribution,
     ChosenAttribution,
     choose_attribution,
-    classify_nearest,
 )
 from fastdx.lab.evaluation.auditor import NextWord, UserAudit, audit_users, runs_of
 from fastdx.lab.evaluation.classifiers import MeanVectors, text_classifier, vector_classifier
@@ -40,7 +39,6 @@ __all__ = [
     "UserAudit",
     "audit_users",
     "choose_attribution",
-    "classify_nearest",
     "evaluate",
     "frequency_attack",
     "likelihood_attack",

@@ -167,6 +167,7 @@ def syntf(space: Space, epsilon: float, ratings: ArrayLike) -> Law:
     >>> law.row(0).round(3).tolist()
     [0.487, 0.312, 0.2]
     """
+    check_space(space)
     epsilon = positive("epsilon", epsilon)
     table = finite_matrix("ratings", ratings, len(space))
     sensitivity = float((table.max(axis=0) - table.min(axis=0)).max())
