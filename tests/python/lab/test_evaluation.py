@@ -123,8 +123,8 @@ def test_the_network_knows_what_stands_around_a_word() -> None:
     assert named["noise"].context.mean * named["noise"].words <= 20
     with pytest.raises(fastdx.ParameterError, match="runs"):
         ContextModel(LEAK, ["none of the vocabulary"], LikelyInputs.of(LEAK))
-    with pytest.raises(fastdx.ParameterError, match="window"):
-        ContextModel(LEAK, public, LikelyInputs.of(LEAK), window=0)
+    with pytest.raises(fastdx.ParameterError, match="epochs"):
+        ContextModel(LEAK, public, LikelyInputs.of(LEAK), epochs=0)
 
 
 def test_without_keras_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,10 +218,10 @@ def test_membership_of_a_classifier_that_learns_by_heart() -> None:
 def test_ranks_of_next_words() -> None:
     model = NextWord([np.array([0, 1, 0, 1, 0, 2, 3], np.uint32)], 5)
     # After 0 came 1 twice, 2 once; then all by frequency: 0, 1, 2, 3, 4.
-    after = {int(w): int(model.ranks(np.array([0, w], np.uint32))[0]) for w in range(5)}
+    after = [int(model.ranks_of([np.array([0, w], np.uint32)])[0]) for w in range(5)]
     assert (after[1], after[2]) == (1, 2) and after[0] == 3 and after[4] == 7
-    assert model.ranks(np.array([4, 0], np.uint32)).tolist() == [1]  # nothing was seen after 4
-    assert len(model.ranks(np.array([1], np.uint32))) == 0
+    assert model.ranks_of([np.array([4, 0], np.uint32)]).tolist() == [1]  # nothing was seen after 4
+    assert len(model.ranks_of([np.array([1], np.uint32)])) == 0
 
 
 def test_the_auditor_convicts_a_leak_and_is_at_chance_on_noise() -> None:

@@ -6,7 +6,9 @@ ranks of members from a shadow model, whose members it knows.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -53,58 +55,44 @@ class NextWord:
     """A next-word model that ranks words by how often they followed, then by frequency.
 
     It is a minimal next-word model; the paper uses an LSTM. It memorises the word pairs of its
-    users, and an auditor detects this.
-
-    Parameters
-    ----------
-    runs : iterable of ndarray of uint32
-        Texts to learn from, as runs of ids of adjacent words.
-    words : int
-        The size of the vocabulary.
+    users, and an auditor detects this. It learns from texts as runs of ids of adjacent words;
+    `words` is the size of the vocabulary.
 
     Examples
     --------
     >>> import numpy as np
     >>> from fastdx.lab.evaluation import NextWord
     >>> model = NextWord([np.array([0, 1, 0, 1, 0, 2], dtype=np.uint32)], words=4)
-    >>> model.ranks(np.array([0, 1], dtype=np.uint32)).tolist()  # 1 comes first after 0
+    >>> model.ranks_of([np.array([0, 1], dtype=np.uint32)]).tolist()  # 1 comes first after 0
     [1]
     """
 
     def __init__(self, runs: Iterable[_Run], words: int) -> None:
         """Count pairs of words."""
-        counts = np.full(words, 0.5)
-        pairs = [np.zeros(0, dtype=np.int64)]
+        counts = np.zeros(words)
+        pairs: dict[int, Counter[int]] = defaultdict(Counter)
         for run in runs:
             np.add.at(counts, run, 1)
-            pairs.append(run[:-1].astype(np.int64) * words + run[1:])
-        self.words = words
-        # 0 is the most frequent word.
-        self._place = np.empty(words, dtype=np.int64)
-        self._place[np.argsort(-counts, kind="stable")] = np.arange(words)
-        keys, times = np.unique(np.concatenate(pairs), return_counts=True)
-        order = np.lexsort((keys, -times, keys // words))
-        keys = keys[order]
-        first = np.searchsorted(keys // words, keys // words)
-        by_key = np.argsort(keys)
-        self._keys, self._rank = keys[by_key], (np.arange(len(keys)) - first)[by_key]
+            for word, following in pairwise(run.tolist()):
+                pairs[word][following] += 1
+        # 1 is the most frequent word.
+        self._place = np.argsort(np.argsort(-counts, kind="stable")) + 1
+        self._after = {
+            word: {y: rank for rank, (y, _) in enumerate(
+                sorted(following.items(), key=lambda found: (-found[1], found[0])), 1)}
+            for word, following in pairs.items()
+        }  # fmt: skip
 
-    def ranks(self, run: _Run) -> NDArray[np.int64]:
-        """Return the rank, from 1, of every word given the previous one; shape (len(run) - 1,)."""
-        if len(run) < 2 or not len(self._keys):
-            return np.zeros(0, dtype=np.int64)
-        keys = run[:-1].astype(np.int64) * self.words + run[1:]
-        at = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
-        seen = self._keys[at] == keys
-        # Words never seen after the previous word rank by frequency, after all words seen there.
-        after = np.searchsorted(self._keys, (run[:-1].astype(np.int64) + 1) * self.words)
-        before = np.searchsorted(self._keys, run[:-1].astype(np.int64) * self.words)
-        unseen = (after - before) + self._place[run[1:]]
-        return np.where(seen, self._rank[at], unseen) + 1
+    def ranks_of(self, runs: Sequence[_Run]) -> NDArray[np.int64]:
+        """Return the rank, from 1, of every word of the runs given the previous one.
 
-    def ranks_of(self, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
-        """Return the ranks of the next words of all runs."""
-        return np.concatenate([self.ranks(run) for run in runs] or [np.zeros(0, dtype=np.int64)])
+        Words never seen after the previous word rank by frequency, after all words seen there.
+        """
+        found = []
+        for word, y in (pair for run in runs for pair in pairwise(run.tolist())):
+            after = self._after.get(word, {})
+            found.append(after.get(y) or len(after) + self._place[y])
+        return np.array(found, dtype=np.int64)
 
 
 def runs_of(space: Embedding | WordGraph, texts: Iterable[str]) -> list[_Run]:

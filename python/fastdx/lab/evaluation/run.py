@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fastdx._core import __version__
 from fastdx._shared.intervals import Interval, of_share, over_trials
-from fastdx.channel import Bits, Channel, NgramPrior
+from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.receiver import entropy
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.lab.attacks import LikelyInputs, reidentification
@@ -124,13 +124,12 @@ def evaluate(
     notes = _notes(every, network)
     network = network and context.missing() is None
     found: dict[str, list[Measure]] = {}
-    known_bits: dict[str, tuple[Bits | None, float]] = {}
-    subjects = []
+    subjects, judged = [], []
     for name, one in named.items():
         tell(f"{name}: words by themselves", None)
-        subject, measure, bits = _word(name, one, texts)
+        subject, policy, measure = _word(name, one, texts)
         subjects.append(subject)
-        known_bits[name] = bits
+        judged.append(policy)
         tell(f"{name}: repeated words", None)
         found[name] = [measure, *_repeated(subject, attacked * trials, seed)]
     rng = np.random.default_rng(seed)
@@ -155,7 +154,6 @@ def evaluate(
     order = [kind.name for kind in kinds]
     measures = sorted((m for own in found.values() for m in own),
                       key=lambda m: (m.kind != "attack", order.index(m.name)))  # fmt: skip
-    judged = [_judged(name, m, *known_bits[name]) for name, m in named.items()]
     return Evaluation(judged, measures, len(texts), trials, seed, time.perf_counter() - start,
                       _versions(network), command, notes)  # fmt: skip
 
@@ -205,31 +203,26 @@ def _lacking(measures: list[Measure], every: Texts, network: bool) -> list[str]:
             for key in wanted if KINDS[key].name not in there]  # fmt: skip
 
 
-def _judged(name: str, m: Mechanism, bits: Bits | None, entropy: float) -> Judged:
-    interval = None if bits is None else Interval(float(bits), bits.low, bits.high)
-    return Judged(name, type(m).__name__, m.epsilon, str(m.guarantee), m.seed is not None, interval,
-                  entropy)  # fmt: skip
-
-
-def _word(
-    name: str, mechanism: Mechanism, texts: Sequence[str]
-) -> tuple[Subject, Measure, tuple[Bits | None, float]]:
-    """Return the subject, the success of the best guess of a word, and its bits and entropy."""
+def _word(name: str, mechanism: Mechanism, texts: Sequence[str]) -> tuple[Subject, Judged, Measure]:
+    """Return the subject, its bits, and the success of the best guess of a word."""
     # The prior is the frequencies of words in all of these texts.
     frequencies = NgramPrior.train(mechanism.space, texts, 1).frequencies
     inputs = LikelyInputs.of(mechanism, frequencies)
     channel = bits = None
     if mechanism.has_law:
         channel = Channel.of(mechanism)
-        bits = channel.bits(frequencies)
+        told = channel.bits(frequencies)
+        bits = Interval(float(told), told.low, told.high)
         success = min(1.0, float(inputs.joint[:, 0].sum()))
         named = Interval(success, success, success)
     else:
         counted = reidentification(mechanism, frequencies, draws=50, confidence=0.95)
         named = Interval(counted.success[1], counted.low[1], counted.high[1])
-    measure = Measure(WORD.name, WORD.kind, name, named, None, float(frequencies.max()),
-                      WORD.chance_is, WORD.meaning)  # fmt: skip
-    return Subject(name, mechanism, inputs, channel), measure, (bits, entropy(frequencies))
+    judged = Judged(name, type(mechanism).__name__, mechanism.epsilon, str(mechanism.guarantee),
+                    mechanism.seed is not None, bits, entropy(frequencies))  # fmt: skip
+    measure = Measure(**vars(WORD), policy=name, private=named, plain=None,
+                      chance=float(frequencies.max()))  # fmt: skip
+    return Subject(name, mechanism, inputs, channel), judged, measure
 
 
 def _repeated(subject: Subject, number: int, seed: int) -> list[Measure]:
@@ -248,8 +241,8 @@ def _repeated(subject: Subject, number: int, seed: int) -> list[Measure]:
     made = []
     for (attack, n), kind in REPEATED.items():
         right = int(hits[attack][REPEATS.index(n)].sum())
-        made.append(Measure(kind.name, kind.kind, subject.name, of_share(right, len(words)), None,
-                            1 / len(names), kind.chance_is, kind.meaning))  # fmt: skip
+        made.append(Measure(**vars(kind), policy=subject.name, private=of_share(right, len(words)),
+                            plain=None, chance=1 / len(names)))  # fmt: skip
     return made
 
 
@@ -269,9 +262,8 @@ def _measures(policy: str, values: Values, plain: Values, every: Texts) -> list[
         else:
             chance = majority.get(key.split()[0], 0.5)
         without = _interval(plain[key]) if key in plain else None
-        private = _interval(values[key])
-        made.append(Measure(kind.name, kind.kind, policy, private, without, chance, kind.chance_is,
-                            kind.meaning))  # fmt: skip
+        made.append(Measure(**vars(kind), policy=policy, private=_interval(values[key]),
+                            plain=without, chance=chance))  # fmt: skip
     return made
 
 

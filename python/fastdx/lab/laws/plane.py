@@ -34,6 +34,8 @@ POINTS = 16
 RADII = (2.0, 3.0, 4.5, 7.0, 11.0, 17.0)
 """The radii of the ellipses around a piece in which the integrand is bounded. The radius with the
 smallest error bound counts."""
+HALVINGS = 60
+"""The most times that a piece is halved."""
 STEP = 4.0
 """The most by which x changes on a piece."""
 REACH = 60.0
@@ -281,32 +283,20 @@ def _branches(edge: NDArray[np.intp], v: Numbers) -> tuple[NDArray[np.intp], Num
 
 
 def _pieces(edge: NDArray[np.intp], k: Numbers, low: Numbers, high: Numbers) -> _Pieces:
-    """Divide intervals of v so that neither v nor x = k·cosh v changes much on a piece.
+    """Halve intervals of v until neither v nor x = k·cosh v changes much on a piece.
 
-    The ends of pieces are equal steps of g(v) = v + x/STEP, found by Newton's method. Their exact
-    places do not matter, because the error bound is computed from the actual pieces.
+    Where 64 bits do not resolve such a change, all that is left of S is 0.
     """
-    from_g, to_g = (v + k * np.cosh(v) / STEP for v in (low, high))
-    count = np.maximum(np.ceil(to_g - from_g), 1).astype(np.intp)
-    owner = np.repeat(np.arange(len(edge)), count)
-    place = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-
-    def at(step: NDArray[np.intp]) -> Numbers:
-        share = step / count[owner]
-        wanted = from_g[owner] + share * (to_g - from_g)[owner]
-        # Newton starts on the right: g is convex, so the steps never pass the solution.
-        v = high[owner].copy()
-        for _ in range(60):
-            change = (v + k[owner] * np.cosh(v) / STEP - wanted) / (
-                1 + k[owner] * np.sinh(v) / STEP
-            )
-            v = np.clip(v - change, low[owner], high[owner])
-            if np.abs(change).max(initial=0.0) < 1e-9:
-                break
-        v = np.where(step == 0, low[owner], v)
-        return np.asarray(np.where(step == count[owner], high[owner], v))
-
-    return _Pieces(edge[owner], k[owner], at(place), at(place + 1))
+    for _ in range(HALVINGS):
+        steep = k * (np.cosh(high) - np.cosh(low)) > STEP
+        long = np.flatnonzero((high - low > 1) | steep)
+        if not len(long):
+            break
+        middle = (low[long] + high[long]) / 2
+        edge, k = np.concatenate([edge, edge[long]]), np.concatenate([k, k[long]])
+        low, high = np.concatenate([low, middle]), np.concatenate([high, high[long]])
+        high[long] = middle
+    return _Pieces(edge, k, low, high)
 
 
 @cache
