@@ -68,7 +68,6 @@ def choose_epsilon(
     words: Iterable[str] | None = None,
     draws: int = 1000,
     tolerance: float = 1e-3,
-    progress: Callable[[int], object] | None = None,
 ) -> Choice:
     """Find the largest ε that keeps a promise about what happens to words (WSDM'20, section 4.1).
 
@@ -113,8 +112,6 @@ def choose_epsilon(
         Draws per word.
     tolerance : float, optional
         The relative accuracy of ε.
-    progress : callable, optional
-        Called now and then with a growing count.
 
     Raises
     ------
@@ -134,7 +131,7 @@ def choose_epsilon(
     if max_unchanged is not None:
         share("max_unchanged", max_unchanged)
     promises = [
-        *_of_attacker(mechanism, prior, max_reidentified, max_posterior, progress),
+        *_of_attacker(mechanism, prior, max_reidentified, max_posterior),
         *_of_release(mechanism, prior, max_bits, min_deniable, factor),
         *_of_sentences(mechanism, max_named, texts, model),
     ]
@@ -150,7 +147,7 @@ def choose_epsilon(
             at = mechanism.with_epsilon(epsilon)
         except FastdxError:
             return None  # below the smallest ε of this mechanism
-        table = statistics(at, names, draws, near=0, inputs=False, progress=progress)
+        table = statistics(at, names, draws, near=0, inputs=False)
         curve.append(summary(epsilon, table))
         unchanged = table["N_w"] / (max_unchanged or np.inf)
         outputs = (min_outputs or 0) / np.maximum(table["S_w"], 1e-9)
@@ -206,7 +203,6 @@ def _of_attacker(
     prior: Prior,
     reidentified: float | None,
     posterior: float | None,
-    progress: Callable[[int], object] | None,
 ) -> Iterator[_Promise]:
     """Yield the promises on what an attacker learns from one output, checked."""
     for reason, most, sentence in (
@@ -227,7 +223,7 @@ def _of_attacker(
             )
 
         def strain(at: Mechanism, reason: str = reason, most: float = most) -> tuple[float, str]:
-            found = best_guess(at, prior_of(at, prior), 1, progress)
+            found = best_guess(at, prior_of(at, prior))
             reached = found.posterior if reason == "posterior" else float(found.success[0])
             return log_ratio(reached, most), found.word
 

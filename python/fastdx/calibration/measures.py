@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,6 @@ def statistics(
     inputs: bool = True,
     confidence: float = 0.99,
     factor: float | None = None,
-    progress: Callable[[int], object] | None = None,
 ) -> Table:
     """Measure a mechanism on words.
 
@@ -75,8 +74,6 @@ def statistics(
         γ of the column ``deniable``, at least 1, for a mechanism with a law. The column counts the
         words that are within γ of the likeliest one behind this output, from the laws of the whole
         vocabulary (`Channel.deniable`).
-    progress : callable, optional
-        Called now and then with a growing count.
 
     Returns
     -------
@@ -97,16 +94,16 @@ def statistics(
     ids = measured_ids(mechanism, words)
     names = np.array(names_of(mechanism, ids), dtype=object)
     if mechanism.has_law:
-        [found] = closed_forms(mechanism, ids, eta, near, draws, None, progress)
+        [found] = closed_forms(mechanism, ids, eta, near, draws)
         more: dict[str, NDArray[Any]] = {}
         if inputs:
-            more["credible_inputs"] = inputs_of(mechanism, ids, eta, progress)
+            more["credible_inputs"] = inputs_of(mechanism, ids, eta)
         if factor is not None:
-            more["deniable"] = Channel.of(mechanism).deniable(factor, progress=progress)[ids]
+            more["deniable"] = Channel.of(mechanism).deniable(factor)[ids]
         return _exact(names, len(mechanism.space), found, **more)
     if factor is not None:
         raise ParameterError("factor must be left out: this mechanism has no law to compute")
-    unchanged, distinct_found, outputs, k = simulate(mechanism, ids, draws, eta, progress)
+    unchanged, distinct_found, outputs, k = simulate(mechanism, ids, draws, eta)
     low, high = binomial_bounds(unchanged, draws, (1 - confidence) / 2)
     return Table(word=names, N_w=unchanged / draws, N_w_low=low, N_w_high=high, support=outputs,
                  S_w=distinct_found.astype(float), K_w=k)  # fmt: skip
@@ -129,18 +126,16 @@ def statistics_at(
     draws: int = 1000,
     *,
     eta: float = 0.05,
-    progress: Callable[[int], object] | None = None,
 ) -> Iterator[Table]:
     """Yield `statistics` at several ε, without inputs and `near`; distances are computed once."""
     ids = measured_ids(mechanism, words)
     names = names_of(mechanism, ids)
     if not mechanism.has_law:
         for epsilon in epsilons:
-            yield statistics(mechanism.with_epsilon(epsilon), names, draws, eta=eta, inputs=False,
-                             progress=progress)  # fmt: skip
+            yield statistics(mechanism.with_epsilon(epsilon), names, draws, eta=eta, inputs=False)
         return
     column = np.array(names, dtype=object)
-    for found in closed_forms(mechanism, ids, eta, 0, draws, epsilons, progress):
+    for found in closed_forms(mechanism, ids, eta, 0, draws, epsilons):
         yield _exact(column, len(mechanism.space), found)
 
 
@@ -148,8 +143,6 @@ def near_losses(
     mechanism: Mechanism,
     words: Iterable[str] | None = None,
     near: int = 20,
-    *,
-    progress: Callable[[int], object] | None = None,
 ) -> NDArray[np.float64]:
     """Compute how well the best output can distinguish a word from its nearest words.
 
@@ -165,7 +158,7 @@ def near_losses(
     True
     """
     ids = measured_ids(mechanism, words) if words is not None else spread(mechanism)
-    return near_losses_of(mechanism, ids, near, progress)
+    return near_losses_of(mechanism, ids, near)
 
 
 def spread(mechanism: Mechanism) -> NDArray[np.uint32]:
@@ -181,7 +174,6 @@ def sweep(
     draws: int = 1000,
     *,
     eta: float = 0.05,
-    progress: Callable[[int], object] | None = None,
 ) -> Table:
     """Measure a mechanism at several ε, as `statistics` does at one.
 
@@ -190,7 +182,7 @@ def sweep(
     epsilons = list(epsilons)
     if not epsilons:
         raise ParameterError("epsilons must be at least one, got none")
-    tables = statistics_at(mechanism, epsilons, words, draws, eta=eta, progress=progress)
+    tables = statistics_at(mechanism, epsilons, words, draws, eta=eta)
     rows = [summary(epsilon, table) for epsilon, table in zip(epsilons, tables, strict=True)]
     return Table.of_rows(rows)
 

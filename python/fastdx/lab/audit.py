@@ -75,28 +75,13 @@ class LargestLoss:
 
 
 @overload
-def certify(
-    mechanism: Tem, *, metric: None = None, progress: Callable[[int], object] | None = None
-) -> Certificate: ...
+def certify(mechanism: Tem, *, metric: None = None) -> Certificate: ...
 @overload
-def certify(
-    mechanism: Law,
-    *,
-    metric: Metric | None = None,
-    progress: Callable[[int], object] | None = None,
-) -> LargestLoss: ...
+def certify(mechanism: Law, *, metric: Metric | None = None) -> LargestLoss: ...
 @overload
+def certify(mechanism: Mechanism, *, metric: Metric | None = None) -> Certificate | LargestLoss: ...
 def certify(
-    mechanism: Mechanism,
-    *,
-    metric: Metric | None = None,
-    progress: Callable[[int], object] | None = None,
-) -> Certificate | LargestLoss: ...
-def certify(
-    mechanism: Mechanism | Law,
-    *,
-    metric: Metric | None = None,
-    progress: Callable[[int], object] | None = None,
+    mechanism: Mechanism | Law, *, metric: Metric | None = None
 ) -> Certificate | LargestLoss:
     """Compute the ε that a mechanism really has on its vocabulary.
 
@@ -119,8 +104,6 @@ def certify(
         Distances of the same words in the same order; by default the mechanism's own. An array has
         the shape (V, V); a function takes two words. Distances must be symmetric, not negative, and
         0 from a word to itself. Pairs at distance infinity are left out.
-    progress : callable, optional
-        Called now and then with the number of words done.
 
     Returns
     -------
@@ -162,18 +145,18 @@ def certify(
             "mechanism must have sampler='exact': only the law of that sampler is certified"
         )
     if isinstance(mechanism, Tem) and metric is None and not mechanism.remap:
-        return _certify(mechanism, progress)
+        return _certify(mechanism)
     if isinstance(mechanism, MultivariateLaplace | Mahalanobis):
         mechanism = of_noise(mechanism)
     space = mechanism.space if metric is None else metric
     if isinstance(space, Embedding | WordGraph):
         if isinstance(mechanism, Mechanism):
-            epsilon, (a, b, y), local, (c, d, z) = largest_loss(mechanism, space, progress)
+            epsilon, (a, b, y), local, (c, d, z) = largest_loss(mechanism, space)
             unit, any_two = Worst(epsilon, (a, b), y), Worst(local, (c, d), z)
             return _loss(mechanism.space.words, unit, any_two, space.metric)
         if space is not mechanism.space and tuple(space.words) != tuple(mechanism.space.words):
             raise ParameterError("metric must have the words of the law, in their order")
-    return _of_matrix(mechanism, space, progress)
+    return _of_matrix(mechanism, space)
 
 
 def _loss(words: Sequence[str], unit: Worst, local: Worst, metric: str) -> LargestLoss:
@@ -182,9 +165,7 @@ def _loss(words: Sequence[str], unit: Worst, local: Worst, metric: str) -> Large
                        words[z], metric, epsilon, most)  # fmt: skip
 
 
-def _of_matrix(
-    mechanism: Mechanism | Law, metric: Metric, progress: Callable[[int], object] | None
-) -> LargestLoss:
+def _of_matrix(mechanism: Mechanism | Law, metric: Metric) -> LargestLoss:
     """Look at all pairs of words, by a matrix of all laws and the distances."""
     words, errors = mechanism.space.words, None
     distances, name = _distances(metric, words)
@@ -197,12 +178,12 @@ def _of_matrix(
     else:
         raise ParameterError("mechanism must be one whose law can be computed")
     rows = distances.__getitem__
-    logs = Logs.of(matrix, errors=errors, sign=1.0)
-    worst, local = logs.per_distance(rows, progress), logs.local()[0]
+    logs = Logs.of(matrix, errors=0.0 if errors is None else errors)
+    worst, local = logs.per_distance(rows), logs.local()[0]
     most, most_local = worst.loss * ROUNDED_UP, local.loss * ROUNDED_UP
     if errors is not None and isinstance(mechanism, Law):
         # The pairs and outputs reported are those of the lower bounds.
-        logs = Logs.of(matrix, errors=errors, sign=-1.0)
+        logs = Logs.of(matrix, errors=-errors)
         worst, local = logs.per_distance(rows), logs.local()[0]
         if metric is mechanism.space and mechanism.proved.distances is not None:
             # The proved ε holds too, and may be below the computed upper bound.
@@ -346,11 +327,6 @@ def likelihood_ratio(  # noqa: PLR0917
         it from a mechanism without a seed.
     events : int, optional
         Single outputs tested for each ordered pair.
-
-    Returns
-    -------
-    Report
-        ``.violated``, ``.epsilon_lower_bound``, ``.worst``.
 
     Raises
     ------

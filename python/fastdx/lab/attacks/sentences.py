@@ -161,8 +161,7 @@ def sentence_attack(
         Whether to compute the bits that a release tells, which takes a pass over all laws. There
         are none where a word's law depends on what was released before.
     judge : Embedding, optional
-        Measures the similarity of words and replacements. Take another embedding than the
-        mechanism's.
+        Another embedding than the mechanism's, to measure the similarity of words and replacements.
     stop_words : iterable of str, optional
         Words that are not counted, because everybody guesses them.
     context : Context, optional
@@ -174,11 +173,6 @@ def sentence_attack(
         The most words considered per output, for the third attacker and for noise.
     draws : int, optional
         Draws per word from which the attacker learns a mechanism without a law.
-
-    Returns
-    -------
-    Recovered
-        The share of content words that each attacker names, and the bits per word.
 
     Examples
     --------

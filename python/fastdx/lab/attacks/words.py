@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import SupportsIndex
 
@@ -57,7 +57,6 @@ def reidentification(
     *,
     draws: int = 200,
     confidence: float = 0.99,
-    progress: Callable[[int], object] | None = None,
 ) -> Reidentification:
     """Measure how often the best attacker names the word that was written, given one output.
 
@@ -80,13 +79,6 @@ def reidentification(
         Draws per word, if the mechanism has no law.
     confidence : float, optional
         The confidence of the intervals, if the mechanism has no law.
-    progress : callable, optional
-        Called now and then with the number of words done.
-
-    Returns
-    -------
-    Reidentification
-        ``.success`` by number of guesses, ``.worst_posterior``, ``.word``, ``.output``.
 
     Examples
     --------
@@ -107,7 +99,7 @@ def reidentification(
     most = min(wanted[-1], count)
     pi = prior_of(mechanism, prior)
     if mechanism.has_law:
-        found = best_guess(mechanism, pi, most, progress)
+        found = best_guess(mechanism, pi, most)
         success = {g: float(found.success[min(g, most) - 1]) for g in wanted}
         return Reidentification(success, success, success, True, *found[1:])
     at_least("draws", draws, 2)
@@ -152,7 +144,6 @@ class LikelyInputs:
         most: int = 50,
         *,
         draws: int = 100,
-        progress: Callable[[int], object] | None = None,
     ) -> LikelyInputs:
         """Trace every output back to its likeliest words, exactly if the mechanism has a law.
 
@@ -164,8 +155,6 @@ class LikelyInputs:
             The most words per output.
         draws : int, optional
             Draws per word from which a mechanism without a law is learned.
-        progress : callable, optional
-            Called now and then with the number of words done, if the mechanism has a law.
 
         Examples
         --------
@@ -180,7 +169,7 @@ class LikelyInputs:
         pi = prior_of(mechanism, prior)
         most = min(most, len(pi))
         if mechanism.has_law:
-            words, joint, _ = likeliest_inputs(mechanism, pi, most, progress)
+            words, joint, _ = likeliest_inputs(mechanism, pi, most)
             return cls(words, joint, pi)
         at_least("draws", draws, 1)
         count = len(pi)

@@ -57,10 +57,8 @@ class Attribution(Generic[Label]):
 
     Parameters
     ----------
-    texts : sequence of str
-        The known texts.
-    authors : sequence
-        The author of each known text.
+    texts, authors : sequence
+        The known texts, and the author of each.
     features : int, optional
         The most grams to use; the most frequent ones are kept.
     rounds : int, optional
@@ -144,20 +142,10 @@ class Attribution(Generic[Label]):
         logs = counts.log1p()
         return logs if self._weighing == "log" else logs.multiply(self._rarity).tocsr()
 
-    def attribute(
-        self,
-        texts: Iterable[str],
-        *,
-        threshold: float = 0.0,
-    ) -> Attributed[Label]:
-        """Name the likeliest author of each text.
+    def attribute(self, texts: Iterable[str], *, threshold: float = 0.0) -> Attributed[Label]:
+        """Name the likeliest author of each text; None, "don't know", below `threshold`.
 
-        Parameters
-        ----------
-        texts : iterable of str
-            Texts of unknown authors.
-        threshold : float, optional
-            If the best author wins a smaller share of rounds, the answer is None, "don't know".
+        That is the least share of rounds that the author must win.
         """
         asked = self._weighed(self._counts.transform(texts).astype(np.float32))
         rng = np.random.default_rng(self.seed)
@@ -224,14 +212,10 @@ def choose_attribution(
 
     Parameters
     ----------
-    texts : sequence of str
-        The known texts; never the texts to attribute.
-    authors : sequence
-        The author of each known text.
+    texts, authors : sequence
+        The known texts, never the texts to attribute, and the author of each.
     held : float, optional
-        The share of the texts to hold out.
-    most : int, optional
-        The most texts to hold out.
+        The share of the texts to hold out, of at most `most` texts.
     rounds : int, optional
         The rounds of each test.
     sure : float, optional

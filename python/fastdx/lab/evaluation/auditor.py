@@ -139,11 +139,6 @@ def audit_users(
         A function from runs and the number of words to a next-word model, whose method
         ``ranks_of(runs)`` returns the ranks of next words from 1. By default `NextWord`.
 
-    Returns
-    -------
-    UserAudit
-        AUC, precision, recall and accuracy of the auditor's answers about the target's users.
-
     Raises
     ------
     ParameterError

@@ -114,10 +114,9 @@ class ContextModel:
 
     Raises
     ------
-    ImportError
-        Keras is not installed.
-    ParameterError
-        The texts have no words of the vocabulary, or a number is out of range.
+    ImportError, ParameterError
+        Keras is not installed; the texts have no words of the vocabulary, or `epochs` is not
+        positive.
 
     Examples
     --------
@@ -187,16 +186,8 @@ class ContextModel:
     def log_probability(self, out: _Ids, words: _Ids) -> NDArray[np.float64]:
         """Return ln Pr[word | outputs at all other places], up to a constant for each place.
 
-        Parameters
-        ----------
-        out : ndarray of uint32, shape (places,)
-            The outputs of a run of words.
-        words : ndarray of uint32, shape (places, words)
-            Candidate words for each place.
-
-        Returns
-        -------
-        ndarray of float64, shape (places, words)
+        `out`, uint32, shape (places,), are the outputs of a run of words; `words`, uint32, and the
+        result, float64, have the shape (places, words): candidates for each place.
         """
         found: NDArray[np.float64] = self._log_prior[words]
         return found + self._weights.scores(self._features(*self._around([out])), words)

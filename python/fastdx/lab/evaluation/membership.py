@@ -53,23 +53,11 @@ def membership_inference(
     shadow's answers differ between its training texts and other texts. It then judges the target's
     answers.
 
-    Parameters
-    ----------
-    target, shadow : classifier
-        Classifiers with ``predict_proba(texts)`` and ``classes_``. The training of both must have
-        the same privacy protection.
-    members, others : (texts, labels)
-        Texts from which the target learned, as their authors wrote them, and other texts.
-    shadow_members, shadow_others : (texts, labels)
-        Texts from which the shadow learned, and other texts.
-    seed : int, optional
-        The seed of the attacker's network.
-
-    Returns
-    -------
-    float
-        The probability that a member is ranked above another text (area under the ROC curve): 0.5
-        is chance.
+    `target` and `shadow` have ``predict_proba(texts)`` and ``classes_``; the training of both must
+    have the same privacy protection. Texts come with their labels, as their authors wrote them:
+    `members` and `shadow_members` those from which a classifier learned, the `others` any. `seed`
+    is that of the attacker's network. Returns the probability that a member is ranked above another
+    text (area under the ROC curve): 0.5 is chance.
     """
     given = {"members": members, "others": others, "shadow_members": shadow_members,
              "shadow_others": shadow_others}  # fmt: skip
