@@ -232,15 +232,7 @@ PUBLISHED: dict[str, Known] = {
 
 
 def family_names() -> tuple[str, ...]:
-    """Return the names of all families, in the order of a comparison's rows.
-
-    Examples
-    --------
-    >>> from fastdx.lab.comparison import family_names
-    >>> from fastdx.mechanisms import MECHANISMS
-    >>> {*MECHANISMS, "custext"} <= set(family_names())
-    True
-    """
+    """Return the names of all families, in the order of a comparison's rows."""
     return ("tem", *VARIANTS, *(name for name in MECHANISMS if name != "tem"), *PUBLISHED)
 
 
@@ -320,15 +312,6 @@ def families(
     ------
     ParameterError
         A name is unknown, or a family that was named cannot be made on this space.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.comparison import families
-    >>> e = Embedding(["a", "b", "c", "d"], [[0.0, 0.0], [1.0, 0.0], [3.0, 1.0], [0.0, 2.0]])
-    >>> made = families(e, ["tem", "custext:2", "rank-based"])
-    >>> made["custext:2"].make(1.0).proved.epsilon
-    1.0
     """
     every = names == "all"
     if isinstance(names, str) and not every:
@@ -461,15 +444,6 @@ def compare(
     ParameterError
         For families, not exactly one of `epsilon`, `named` and `bits` is given, or it lies outside
         its domain.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.comparison import compare, families
-    >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [0.1], [5.0], [5.1]])
-    >>> made = families(e, ["tem", "randomised-response"])
-    >>> [round(line.values["R"], 1) for line in compare(made, named=0.7)]
-    [0.7, 0.7]
     """
     asked = any(isinstance(one, Family) for one in made.values())
     if [epsilon, named, bits].count(None) != 3 - asked:

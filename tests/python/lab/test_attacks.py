@@ -399,6 +399,10 @@ def test_epsilon_by_words_named_in_sentences() -> None:
 def test_wrong_promises_on_releases(promise: dict[str, Any], name: str) -> None:
     with pytest.raises(fastdx.ParameterError, match=name):
         choose_epsilon(Tem(E, 1.0), **LOOSE, **promise)
+    # What noise tells cannot be promised.
+    if first := next((key for key in promise if key in ("max_bits", "max_named")), None):
+        with pytest.raises(fastdx.ParameterError, match=f"{first}.*no law"):
+            choose_epsilon(MultivariateLaplace(E, 1.0), **LOOSE, **promise)
 
 
 def test_what_the_language_gives_away_cannot_be_promised() -> None:
@@ -407,13 +411,6 @@ def test_what_the_language_gives_away_cannot_be_promised() -> None:
     # The language alone names w1 and w2.
     with pytest.raises(fastdx.ParameterError, match=r"no ε .* max_named must be at least 0.[789]"):
         choose_epsilon(Tem(E, 1.0), **LOOSE, max_named=0.5, texts=texts, model=model)
-
-
-def test_what_noise_tells_cannot_be_promised() -> None:
-    noise, model = MultivariateLaplace(E, 1.0), NgramPrior.of_frequencies(E)
-    for promise in ({"max_bits": 1.0}, {"max_named": 0.5, "texts": ["w1"], "model": model}):
-        with pytest.raises(fastdx.ParameterError, match=f"{next(iter(promise))}.*no law"):
-            choose_epsilon(noise, **LOOSE, **promise)
 
 
 def test_the_command_chooses_by_bits_and_by_texts(tmp_path: Path, command: Command) -> None:

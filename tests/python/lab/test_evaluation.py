@@ -1,7 +1,6 @@
 """Every attack convicts a planted leak, and is at chance on uniformly random output."""
 
 import json
-import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -456,18 +455,10 @@ def test_mistakes_of_the_command(
     assert message in told and "secret" not in told and not page.exists()
 
 
-# Other refusals: policies_name_the_line in tests/it/spec.rs.
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[policies.a]\nepsilon = ", "line 2: this is no TOML"),
-        ("[policies.a]\nepsilon = -3", "policies.a: epsilon"),
-        ("[policies.a]\nepsilon = 3\nindex = 'none.fdx'", "policies.a: "),
-    ],
-)
-def test_mistakes_in_policies(tmp_path: Path, content: str, message: str) -> None:
+def test_mistakes_in_policies(tmp_path: Path) -> None:
+    """The file is named too; what is said: policies_name_the_line in tests/it/spec.rs."""
     file = tmp_path / "p.toml"
-    file.write_text(content)
-    with pytest.raises(CommandError, match=re.escape(message)) as told:
+    file.write_text("[policies.a]\nepsilon = -3")
+    with pytest.raises(CommandError, match=r"policies\.a: epsilon") as told:
         mechanisms(str(file))
     assert str(file) in str(told.value)

@@ -173,17 +173,6 @@ def sentence_attack(
         The most words considered per output, for the third attacker and for noise.
     draws : int, optional
         Draws per word from which the attacker learns a mechanism without a law.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.lab.attacks import sentence_attack
-    >>> from fastdx.channel import NgramPrior
-    >>> e = Embedding(["hot", "cold", "fire", "ice"], [[0.0], [0.1], [2.0], [3.0]])
-    >>> model = NgramPrior.train(e, ["hot fire", "cold ice"] * 200)
-    >>> found = sentence_attack(Tem(e, 1.5), ["hot fire", "cold ice"] * 100, model)
-    >>> found.sentence.mean > found.alone.mean
-    True
     """
     check_model(mechanism, model)
     table = None

@@ -79,15 +79,6 @@ def reidentification(
         Draws per word, if the mechanism has no law.
     confidence : float, optional
         The confidence of the intervals, if the mechanism has no law.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.lab.attacks import reidentification
-    >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [0.1], [5.0], [5.1]])
-    >>> plain, cover = (Tem(e, 4.0, cover=k) for k in (None, 2))
-    >>> reidentification(cover).success[1] < reidentification(plain).success[1]
-    True
     """
     check_type("mechanism", mechanism, Mechanism)
     mechanism._check_one_law()

@@ -232,14 +232,6 @@ def choose_attribution(
     ------
     ParameterError
         A share lies outside its domain, or one of the two parts has no text.
-
-    Examples
-    --------
-    >>> from fastdx.lab.evaluation import choose_attribution
-    >>> texts = [f"{word} {word}s" for word in ("alpha", "omega") for _ in range(10)]
-    >>> chosen = choose_attribution(texts, [text[0] for text in texts])
-    >>> chosen.asked, chosen.tried[0][1]
-    (4, 1.0)
     """
     if len(texts) != len(authors):
         raise ParameterError(f"authors must be one for each text, {len(texts)}")

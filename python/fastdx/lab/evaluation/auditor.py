@@ -57,14 +57,6 @@ class NextWord:
     It is a minimal next-word model; the paper uses an LSTM. It memorises the word pairs of its
     users, and an auditor detects this. It learns from texts as runs of ids of adjacent words;
     `words` is the size of the vocabulary.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fastdx.lab.evaluation import NextWord
-    >>> model = NextWord([np.array([0, 1, 0, 1, 0, 2], dtype=np.uint32)], words=4)
-    >>> model.ranks_of([np.array([0, 1], dtype=np.uint32)]).tolist()  # 1 comes first after 0
-    [1]
     """
 
     def __init__(self, runs: Iterable[_Run], words: int) -> None:
@@ -144,16 +136,6 @@ def audit_users(
     ParameterError
         The arguments do not have one entry per user, or all or no users of the target or of the
         shadow are members.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fastdx.lab.evaluation import audit_users
-    >>> rng = np.random.default_rng(1)
-    >>> users = [[rng.integers(0, 200, 50).astype(np.uint32)] for _ in range(80)]
-    >>> members, target = np.arange(80) % 2 == 0, np.arange(80) % 4 < 2
-    >>> audit_users(users, users, members, target, words=200).auc  # no privacy
-    1.0
     """
     if not len(plain) == len(private) == len(members) == len(target):
         raise ParameterError("plain, private, members and target must be one for each user")

@@ -38,16 +38,7 @@ def text_classifier(
 
 
 class MeanVectors:
-    """A function from texts to the mean vectors of their known words in an embedding.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.evaluation import MeanVectors
-    >>> e = Embedding(["cat", "dog"], [[0.0, 2.0], [2.0, 0.0]])
-    >>> MeanVectors(e)(["cat, dog!", "no word of it"]).tolist()
-    [[1.0, 1.0], [0.0, 0.0]]
-    """
+    """A function from texts to the mean vectors of their known words in an embedding."""
 
     def __init__(self, embedding: Embedding) -> None:
         """Index the words of the embedding."""

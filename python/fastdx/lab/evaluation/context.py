@@ -117,20 +117,6 @@ class ContextModel:
     ImportError, ParameterError
         Keras is not installed; the texts have no words of the vocabulary, or `epochs` is not
         positive.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.lab.attacks import LikelyInputs, sentence_attack
-    >>> from fastdx.channel import NgramPrior
-    >>> from fastdx.lab.evaluation import ContextModel
-    >>> e = Embedding(["hot", "cold", "fire", "ice"], [[0.0], [1.0], [2.0], [3.0]])
-    >>> public, m = ["hot fire", "cold ice"] * 200, Tem(e, 1.0, seed=1)
-    >>> inputs, model = LikelyInputs.of(m), NgramPrior.train(e, public)
-    >>> context = ContextModel(m, public, inputs, model, epochs=5)
-    >>> found = sentence_attack(m, public[:200], model, context=context)
-    >>> found.context.mean > found.alone.mean
-    True
     """
 
     def __init__(
@@ -218,13 +204,13 @@ class ContextModel:
     def _loss(self, runs: _Runs, out: _Ids) -> float:
         """Return the mean of -ln of the probability that the attacker gives to the written word."""
         total, number = 0.0, 0
-        for outs, written in runs.batches(out, 50):
-            words, known = self._candidates(np.concatenate(outs))
-            logits = known + self._weights.scores(self._features(*self._around(outs)), words)
+        for outs, written in zip(runs.split(out), runs.split(runs.written), strict=True):
+            words, known = self._candidates(outs)
+            logits = known + self._weights.scores(self._features(*self._around([outs])), words)
             logits -= np.logaddexp.reduce(logits, axis=1, keepdims=True)
-            right = words == written[:, None]
-            total -= float(logits[right & (known > FAR)].sum())
-            number += int((right & (known > FAR)).sum())
+            right = (words == written[:, None]) & (known > FAR)
+            total -= float(logits[right].sum())
+            number += int(right.sum())
         return total / max(number, 1)
 
     def _learn(self, net: Any, learned: _Runs, rng: np.random.Generator) -> None:
@@ -306,10 +292,3 @@ class _Runs:
 
     def split(self, out: _Ids) -> list[_Ids]:
         return np.split(out, self.ends[:-1])
-
-    def batches(self, out: _Ids, size: int) -> Iterable[tuple[list[_Ids], _Ids]]:
-        """Yield the outputs of `size` runs at a time, and the words written in all of them."""
-        outs, written = self.split(out), self.split(self.written)
-        for first in range(0, len(outs), size):
-            some = slice(first, first + size)
-            yield outs[some], np.concatenate(written[some])

@@ -27,14 +27,6 @@ def frequency_attack(mechanism: Mechanism, words: Sequence[str], times: int) -> 
     Each of `words`, which the tokeniser must not split, is repeated so many `times` in a text of
     its own; with ``consistent=True`` a mechanism draws once for each. Returns bool, shape (words,):
     whether the word was named.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.lab.evaluation import frequency_attack
-    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [2.0]])
-    >>> frequency_attack(Tem(e, 0.5, seed=1), ["a", "c"], 1000).tolist()
-    [True, True]
     """
     outputs = _outputs(mechanism, words, times)
     guesses = [Counter(out).most_common(1)[0][0] if out else None for out in outputs]
@@ -55,14 +47,6 @@ def likelihood_attack(
     the laws of all words. For other mechanisms the attacker knows `inputs`, or learns from draws.
     Each of the numbers in `times` has draws of its own. Returns bool, shape (len(times), words):
     whether the word was named.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.lab.evaluation import likelihood_attack
-    >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [1.0], [2.0], [3.0]])
-    >>> likelihood_attack(Tem(e, 1.0, seed=1), list("abcd"), [200]).tolist()
-    [[True, True, True, True]]
     """
     place = {word: i for i, word in enumerate(mechanism.space.words)}
     outputs = [out for n in times for out in _outputs(mechanism, words, n)]

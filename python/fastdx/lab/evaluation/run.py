@@ -96,19 +96,6 @@ def evaluate(
         An argument is no mechanism.
     ParameterError
         There are too few texts, or `labels` or `authors` do not fit them.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.lab.evaluation import evaluate
-    >>> english = Embedding.default()
-    >>> e = Embedding(english.words[:2000], english.vectors[:2000])
-    >>> texts = ["a good film and a fine cast", "a bad film with a dull plot"] * 30
-    >>> found = evaluate({"weak": Tem(e, 3.5, seed=1), "strong": Tem(e, 1.0, seed=1)}, texts,
-    ...                  labels=["good", "bad"] * 30, trials=2, attacked=10, network=False)
-    >>> weak, strong = found.of("weak")[0], found.of("strong")[0]
-    >>> weak.name, weak.private.mean > strong.private.mean
-    ('word named from one output, by the best attacker', True)
     """
     tell = progress or (lambda line, share: None)
     start = time.perf_counter()

@@ -66,18 +66,7 @@ class Price:
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """A word mechanism as its law on a finite vocabulary, with the claimed and the proved ε.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import randomized_response
-    >>> law = randomized_response(Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]]), 1.0)
-    >>> law.matrix().shape, round(float(law.row(0).sum()), 12)
-    ((3, 3), 1.0)
-    >>> print(law.proved)
-    ε = 1 for any two words. ...
-    """
+    """A word mechanism as its law on a finite vocabulary, with the claimed and the proved ε."""
 
     name: str
     """The name of the mechanism."""

@@ -38,15 +38,6 @@ def santext(space: Space, epsilon: float) -> Law:
 
     Claimed and proved: ε per unit of distance. ``Tem(space, epsilon, gamma=math.inf)`` has the same
     law and draws it without V² memory.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.lab.laws import santext
-    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
-    >>> tem = Tem(e, 2.0, gamma=float("inf"))
-    >>> bool(abs(santext(e, 2.0).row(0) - tem.probabilities("a")).max() < 1e-9)
-    True
     """
     epsilon, distances = positive("epsilon", epsilon), distance_rows(space)
     price = Price(epsilon, f"{HALVES}e^((ε/2)·d).", distances, space.metric)
@@ -65,17 +56,6 @@ def santext_plus(
 
     The list `sensitive` must be public. Never choose the rare words of the texts to be protected,
     as the authors' code does (Yue et al. 2021).
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import santext_plus
-    >>> e = Embedding(["the", "anna", "berta"], [[0.0], [1.0], [1.5]])
-    >>> law = santext_plus(e, 2.0, ["anna", "berta"], replace=0.25)
-    >>> round(float(law.row(0)[0]), 12), float(law.row(1)[0])
-    (0.75, 0.0)
-    >>> print(law.proved)
-    ε = 2 per unit of euclidean distance within each of 1 groups, 1 words NOT PROTECTED; ...
     """
     epsilon, distances = positive("epsilon", epsilon), distance_rows(space)
     replace = between("replace", replace, 0.0, 1.0)
@@ -117,15 +97,6 @@ def blahut_arimoto(
 
     `prior`, of shape (V,), says how often each word is written, and must be public; by default all
     words are equally likely. Raises `TooLargeError` for distances of more than 8 GiB.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import blahut_arimoto
-    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
-    >>> [blahut_arimoto(e, 2.0, [0.8, 0.1, 0.1], iterations=n).row(2).round(2).tolist()
-    ...  for n in (0, 100)]
-    [[0.04, 0.11, 0.84], [0.43, 0.0, 0.57]]
     """
     epsilon, distances = positive("epsilon", epsilon), distance_rows(space)
     iterations = counted("iterations", iterations, 0, max(iterations, 0))
@@ -157,15 +128,6 @@ def syntf(space: Space, epsilon: float, ratings: ArrayLike) -> Law:
 
     `ratings`, of shape (V, V), has the rating of y as a substitute of w in row w. The authors' own
     (similarity of words, combined with overlap in bigrams) were not available to us.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import syntf
-    >>> e = Embedding(["cat", "dog", "car"], [[0.0], [1.0], [9.0]])
-    >>> law = syntf(e, 2.0, [[1.0, 0.6, 0.2], [0.6, 1.0, 0.1], [0.2, 0.1, 1.0]])
-    >>> law.row(0).round(3).tolist()
-    [0.487, 0.312, 0.2]
     """
     check_space(space)
     epsilon = positive("epsilon", epsilon)
@@ -195,14 +157,6 @@ def randomized_response(space: Space, epsilon: float) -> Law:
 
     Claimed and proved (Warner 1965; Kairouz, Oh and Viswanath 2014): ε for any two words. Up to
     ε = 700 no smaller ε holds.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import randomized_response
-    >>> e = Embedding(["yes", "no"], [[0.0], [1.0]])
-    >>> randomized_response(e, 1.0986122886681098).matrix().round(6).tolist()  # ln 3
-    [[0.75, 0.25], [0.25, 0.75]]
     """
     check_space(space)
     epsilon, count = positive("epsilon", epsilon), len(space)
@@ -285,14 +239,6 @@ def rank_based(space: Space, epsilon: float) -> Law:
     of the exponential mechanism (McSherry and Talwar 2007) gives twice the range of the exponent,
     one half of it for the normaliser: 2ε for any two words is claimed. Here the normaliser is the
     same for every word, because the ranks are always 0, …, V - 1: ε is proved.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import rank_based
-    >>> law = rank_based(Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]]), 2.0)
-    >>> law.proved.epsilon, law.claimed.epsilon
-    (2.0, 4.0)
     """
     check_space(space)
     epsilon, count = positive("epsilon", epsilon), len(space)
@@ -315,14 +261,6 @@ def words_blending_boxes(
 
     The published code (De Faveri et al. 2024) multiplies the scores by ε/2 and then normalises
     them, so ε has no effect. This function has ε in the exponent, as their description says.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import words_blending_boxes
-    >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [1.0], [3.0], [7.0]])
-    >>> words_blending_boxes(e, 1.0, safe=2, candidates=2).row(0).round(2).tolist()
-    [0.0, 0.0, 0.56, 0.44]
     """
     epsilon, distances = positive("epsilon", epsilon), distance_rows(space)
     count = len(space)
@@ -351,14 +289,6 @@ def with_neighbors(law: Law, rate: float) -> Law:
     against noise that returns either the word itself or an unrelated one. Their rate is c·ε, with
     c = 0.04 in their figures. To draw y, draw a rank (a truncated geometric variate) and take the
     word of that rank. Raises `TooLargeError` for weights of more than 8 GiB.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import largest_loss, santext, with_neighbors
-    >>> law = santext(Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]]), 2.0)
-    >>> largest_loss(with_neighbors(law, 0.5).matrix()) < largest_loss(law.matrix())
-    True
     """
     count = len(law.space)
     weights = softmax(-positive("rate", rate) * np.arange(count))
@@ -376,13 +306,6 @@ def greedy_order(space: Space, start: int = 0) -> NDArray[np.intp]:
     Returns the ids in their order, shape (V,), the first one `start`. The line is exact; ties go to
     the smaller id. Most neighbours in the line are near each other. But words near each other can
     be far apart in the line, because skipped words come at its end.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import greedy_order
-    >>> greedy_order(Embedding(["a", "b", "c", "d"], [[0.0], [-3.0], [1.0], [3.0]])).tolist()
-    [0, 2, 3, 1]
     """
     check_space(space)
     count = len(space)
@@ -436,14 +359,6 @@ def one_diffractor(
         as words at `gamma`.
     gamma : int, optional
         The number of places beyond which all words are equally likely, for 'tem'; at least 0.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import one_diffractor
-    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
-    >>> one_diffractor(e, 0.6931471805599453).row(1).round(6).tolist()  # ln 2
-    [0.333333, 0.333333, 0.333333]
     """
     check_space(space)
     epsilon, count = positive("epsilon", epsilon), len(space)

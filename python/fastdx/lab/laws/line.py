@@ -73,16 +73,6 @@ def truncated_laplace(space: Embedding, epsilon: float, bound: float) -> Law:
 
     Claimed: ε for any two words. Proved: nothing; `largest_loss` and ``audit.certify`` compute the
     true ε on a vocabulary. An embedding of more dimensions, or of one place, is an error.
-
-    Examples
-    --------
-    >>> import math
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import largest_loss, truncated_laplace
-    >>> e = Embedding(["a", "b"], [[0.0], [1.0]])
-    >>> law = truncated_laplace(e, 0.1, -10 * math.log(1 - 0.2))
-    >>> law.claimed.epsilon, round(largest_loss(law.matrix()), 3)
-    (0.1, 0.498)
     """
     positions = check_line(space)
     epsilon, bound = positive("epsilon", epsilon), positive("bound", bound)
@@ -114,15 +104,6 @@ def vickrey(space: Embedding, epsilon: float, t: float = 0.5) -> Law:
 
     Words in more dimensions or at one place are an error, and so is an ε so large that 64-bit
     places do not resolve 1/ε.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import vickrey
-    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
-    >>> never, always = (float(vickrey(e, 50.0, t).row(0)[0]) for t in (1.0, 0.0))
-    >>> never < 1e-6, always > 1 - 1e-6
-    (True, True)
     """
     positions = check_line(space)
     epsilon, t = positive("epsilon", epsilon), between("t", t, 0.0, 1.0)

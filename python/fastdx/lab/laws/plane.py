@@ -113,18 +113,16 @@ def of_noise(mechanism: MultivariateLaplace | Mahalanobis) -> Law:
         cells: _Line | _Plane = _Line(points[ids, 0], rate * float(to_round[0, 0]))
     else:
         cells = _Plane(points[ids], rate, to_round)
-    kept: dict[int, tuple[Numbers, Numbers]] = {}
 
+    @cache
     def of(word: int) -> tuple[Numbers, Numbers]:
-        if word not in kept:
-            masses, errors = cells.masses(points[word])
-            law, wrong = np.zeros(len(e)), np.zeros(len(e))
-            lost = ~(masses > np.exp(LOWEST)) | ~(errors < masses)
-            law[ids] = np.where(lost, np.exp(LOWEST), masses)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                wrong[ids] = np.where(lost, np.inf, -np.log1p(-errors / masses))
-            kept[word] = law, wrong
-        return kept[word]
+        masses, errors = cells.masses(points[word])
+        law, wrong = np.zeros(len(e)), np.zeros(len(e))
+        lost = ~(masses > np.exp(LOWEST)) | ~(errors < masses)
+        law[ids] = np.where(lost, np.exp(LOWEST), masses)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wrong[ids] = np.where(lost, np.inf, -np.log1p(-errors / masses))
+        return law, wrong
 
     why = "The density changes by a factor of at most e^(ε·d); the nearest word is post-processing."
     proved = Price(mechanism.epsilon, why, distance_rows(e), e.metric)

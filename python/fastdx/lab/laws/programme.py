@@ -95,17 +95,6 @@ def optimal(
     ------
     FastdxError
         The solver fails.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import optimal, santext
-    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
-    >>> distances = np.array([e.distances(w) for w in e.words])
-    >>> best = optimal(e, 1.0)
-    >>> bool((best.matrix() * distances).sum() < (santext(e, 1.0).matrix() * distances).sum())
-    True
     """
     check_space(space)
     epsilon, count = positive("epsilon", epsilon), len(space)
