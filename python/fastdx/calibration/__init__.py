@@ -13,8 +13,7 @@ For mechanisms with a law the others are exact sums over it, else they are count
 """
 
 from fastdx.calibration.choice import Choice, choose_epsilon
-from fastdx.calibration.measures import near_losses, statistics, sweep
-from fastdx.calibration.table import Table
+from fastdx.calibration.measures import Table, near_losses, statistics, sweep
 
 __all__ = [
     "Choice",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -11,9 +11,8 @@ import numpy as np
 
 from fastdx._shared.checks import counted, positive, share
 from fastdx._shared.rounded import down
-from fastdx.calibration.measures import measured_ids, names_of, statistics, summary
+from fastdx.calibration.measures import measured_ids, names_of, statistics
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
-from fastdx.calibration.table import Table
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.guesses import best_guess, check_texts, named_in_sentences, prior_of
 from fastdx.channel.receiver import Prior
@@ -37,8 +36,6 @@ class Choice:
     reason: str
     """The part of the promise that a larger ε would break: 'unchanged', 'outputs', 'reidentified',
     'posterior', 'bits', 'named' or 'deniable'."""
-    curve: Table
-    """A row for each ε of the search: epsilon, and mean and worst of N_w, support and S_w."""
     mechanism: Mechanism
     """The mechanism at that ε."""
     promise: str
@@ -125,19 +122,16 @@ def choose_epsilon(
     >>> round(choice.mechanism.epsilon, 1) == round(choice.epsilon, 1)
     True
     """
-    if {max_unchanged, min_outputs, max_reidentified, max_posterior, max_bits, max_named,
-        min_deniable} == {None}:  # fmt: skip
+    laws = {"max_reidentified": max_reidentified, "max_posterior": max_posterior,
+            "max_bits": max_bits, "min_deniable": min_deniable,
+            "max_named": max_named}  # fmt: skip
+    if {max_unchanged, min_outputs, *laws.values()} == {None}:
         max_unchanged = MOST_UNCHANGED
     if max_unchanged is not None:
         share("max_unchanged", max_unchanged)
-    promises = [
-        *_of_attacker(mechanism, prior, max_reidentified, max_posterior),
-        *_of_release(mechanism, prior, max_bits, min_deniable, factor),
-        *_of_sentences(mechanism, max_named, texts, model),
-    ]
+    promises = list(_promises(mechanism, prior, laws, factor, texts=texts, model=model))
     check_tolerance(tolerance)
     names = names_of(mechanism, measured_ids(mechanism, words))
-    curve: list[dict[str, float]] = []
 
     # These functions return the log-ratio of consequence and bound, which is above 0 if ε breaks
     # the promise; then the word that binds, and the reason.
@@ -148,7 +142,6 @@ def choose_epsilon(
         except FastdxError:
             return None  # below the smallest ε of this mechanism
         table = statistics(at, names, draws, near=0, inputs=False)
-        curve.append(summary(epsilon, table))
         unchanged = table["N_w"] / (max_unchanged or np.inf)
         outputs = (min_outputs or 0) / np.maximum(table["S_w"], 1e-9)
         worst = int(np.maximum(unchanged, outputs).argmax())
@@ -162,7 +155,8 @@ def choose_epsilon(
             # If one is broken, the others' passes over all laws would decide nothing.
             if found is None or found[0] > 0:
                 break
-            found = max(found, (*promise.strain(mechanism.with_epsilon(epsilon)), promise.reason))
+            value, word = promise.consequence(mechanism.with_epsilon(epsilon))
+            found = max(found, (log_ratio(value, promise.most), word, promise.reason))
         return found
 
     def excess_of(found: tuple[float, str, str] | None) -> float | None:
@@ -180,114 +174,95 @@ def choose_epsilon(
         said.insert(0, "every word comes back unchanged with a probability of at most "
                        f"{max_unchanged:g}")  # fmt: skip
     promise = f"{', '.join(said)} ({len(names)} words measured)"
-    table = Table.of_rows(sorted(curve, key=lambda row: row["epsilon"]))
-    return Choice(low, binding[1], binding[2], table, mechanism.with_epsilon(low), promise)
+    return Choice(low, binding[1], binding[2], mechanism.with_epsilon(low), promise)
 
 
 class _Promise(NamedTuple):
     """A promise that takes a pass over the laws of all words at every ε."""
 
     reason: str
-    strain: Callable[[Mechanism], tuple[float, str]]
-    """The log-ratio of consequence and bound, and the word that binds, if one does."""
+    most: float
+    consequence: Callable[[Mechanism], tuple[float, str]]
+    """The number that is at most `most`, and the word that it is about, if it is about one."""
     sentence: str
 
 
-def _check_law(mechanism: Mechanism, name: str) -> None:
-    if not mechanism.has_law:
-        raise ParameterError(f"{name} must be left out: this mechanism has no law to compute")
-
-
-def _of_attacker(
+def _promises(
     mechanism: Mechanism,
     prior: Prior,
-    reidentified: float | None,
-    posterior: float | None,
-) -> Iterator[_Promise]:
-    """Yield the promises on what an attacker learns from one output, checked."""
-    for reason, most, sentence in (
-        ("reidentified", reidentified, "an attacker names the word with a probability of at most"),
-        ("posterior", posterior, "no output makes an attacker surer of a word than"),
-    ):
-        if most is None:
-            continue
-        name = f"max_{reason}"
-        _check_law(mechanism, name)
-        share(name, most)
-        # The attacker knows this share without any output. The search would take forty passes to
-        # find no ε.
-        if most < (known := float(prior_of(mechanism, prior).max())) - 1e-12:
-            raise ParameterError(
-                f"no ε keeps the promise: {name} must be at least {known:.4g}, the share of "
-                f"the commonest word, which an attacker names without seeing anything; got {most}"
-            )
-
-        def strain(at: Mechanism, reason: str = reason, most: float = most) -> tuple[float, str]:
-            found = best_guess(at, prior_of(at, prior))
-            reached = found.posterior if reason == "posterior" else float(found.success[0])
-            return log_ratio(reached, most), found.word
-
-        yield _Promise(reason, strain, f"{sentence} {most:g}")
-
-
-def _of_release(
-    mechanism: Mechanism,
-    prior: Prior,
-    bits: float | None,
-    deniable: int | None,
+    given: Mapping[str, float | None],
     factor: float,
-) -> Iterator[_Promise]:
-    """Yield the promises on bits and on deniability, checked."""
-    if bits is not None:
-        _check_law(mechanism, "max_bits")
-        most = positive("max_bits", bits)
-        written = "in the order of the vocabulary, by 1/(rank + 2.7)"
-        if prior is not None and not isinstance(prior, str):
-            written = "as often as the prior says"
-        yield _Promise(
-            "bits", lambda at: (log_ratio(Channel.of(at).bits(prior), most), ""),
-            f"a release tells at most {bits:g} bits a word (words written {written})",
-        )  # fmt: skip
-    if deniable is not None:
-        _check_law(mechanism, "min_deniable")
-        least = counted("min_deniable", deniable, 1, len(mechanism.space))
-
-        def strain(at: Mechanism) -> tuple[float, str]:
-            counts = Channel.of(at).deniable(factor)
-            return log_ratio(float(least / counts[counts > 0].min()), 1.0), ""
-
-        yield _Promise("deniable", strain, (
-            f"every output is within a factor {factor:g} of its largest probability for at least "
-            f"{deniable} words"))  # fmt: skip
-
-
-def _of_sentences(
-    mechanism: Mechanism,
-    most: float | None,
+    *,
     texts: Iterable[str] | None,
     model: NgramPrior | None,
 ) -> Iterator[_Promise]:
-    """Yield the promise on words named in sentences, checked."""
-    if most is None:
-        if texts is not None or model is not None:
-            raise ParameterError("max_named must be given with texts and model: they are for it")
-        return
-    _check_law(mechanism, "max_named")
-    share("max_named", most)
-    known, reader = check_texts(texts, model)
+    """Yield the promises that need laws, checked."""
+    for name, most in given.items():
+        if most is not None and not mechanism.has_law:
+            raise ParameterError(f"{name} must be left out: this mechanism has no law to compute")
+    reidentified, posterior, bits, deniable, max_named = given.values()
 
-    def named(at: Mechanism) -> float:
-        return named_in_sentences(at, known, reader).high
+    for reason, most, about in (
+        ("reidentified", reidentified, "an attacker names the word with a probability of at most"),
+        ("posterior", posterior, "no output makes an attacker surer of a word than"),
+    ):
+        if most is not None:
+            _check_known(mechanism, prior, f"max_{reason}", most)
 
-    _check_named(mechanism, named, most)
-    yield _Promise(
-        "named", lambda at: (log_ratio(named(at), most), ""),
-        f"the strongest attacker names at most {most:g} of the content words of "
-        f"{len(known):,} texts, up to the upper end of the interval",
-    )  # fmt: skip
+            def guessed(at: Mechanism, reason: str = reason) -> tuple[float, str]:
+                found = best_guess(at, prior_of(at, prior))
+                first = float(found.success[0])
+                return found.posterior if reason == "posterior" else first, found.word
+
+            yield _Promise(reason, most, guessed, f"{about} {most:g}")
+    if bits is not None:
+        positive("max_bits", bits)
+        written = "in the order of the vocabulary, by 1/(rank + 2.7)"
+        if prior is not None and not isinstance(prior, str):
+            written = "as often as the prior says"
+        yield _Promise("bits", bits, lambda at: (Channel.of(at).bits(prior), ""),
+                       f"a release tells at most {bits:g} bits a word (words written "
+                       f"{written})")  # fmt: skip
+    if deniable is not None:
+        least = counted("min_deniable", deniable, 1, len(mechanism.space))
+
+        def missing(at: Mechanism) -> tuple[float, str]:
+            counts = Channel.of(at).deniable(factor)
+            return float(least / counts[counts > 0].min()), ""
+
+        yield _Promise("deniable", 1.0, missing, f"every output is within a factor {factor:g} of "
+                       f"its largest probability for at least {least} words")  # fmt: skip
+    if max_named is not None:
+        share("max_named", max_named)
+        known, reader = check_texts(texts, model)
+
+        def named(at: Mechanism) -> tuple[float, str]:
+            return named_in_sentences(at, known, reader).high, ""
+
+        _check_named(mechanism, named, max_named)
+        yield _Promise("named", max_named, named, f"the strongest attacker names at most "
+                       f"{max_named:g} of the content words of {len(known):,} texts, up to the "
+                       "upper end of the interval")  # fmt: skip
+    elif texts is not None or model is not None:
+        raise ParameterError("max_named must be given with texts and model: they are for it")
 
 
-def _check_named(mechanism: Mechanism, named: Callable[[Mechanism], float], most: float) -> None:
+def _check_known(mechanism: Mechanism, prior: Prior, name: str, most: float) -> None:
+    """Refuse a bound that an attacker exceeds without any output.
+
+    The search would take forty passes to find no ε.
+    """
+    share(name, most)
+    if most < (known := float(prior_of(mechanism, prior).max())) - 1e-12:
+        raise ParameterError(
+            f"no ε keeps the promise: {name} must be at least {known:.4g}, the share of "
+            f"the commonest word, which an attacker names without seeing anything; got {most}"
+        )
+
+
+def _check_named(
+    mechanism: Mechanism, named: Callable[[Mechanism], tuple[float, str]], most: float
+) -> None:
     """Refuse a bound that knowledge of the language alone exceeds.
 
     Without this check the search would take forty passes to find no ε.
@@ -296,7 +271,7 @@ def _check_named(mechanism: Mechanism, named: Callable[[Mechanism], float], most
         at = mechanism.with_epsilon(mechanism.epsilon / 2**30)
     except FastdxError:
         return  # below the smallest ε of this mechanism
-    if (known := named(at)) > most:
+    if (known := named(at)[0]) > most:
         raise ParameterError(
             f"no ε keeps the promise: max_named must be at least {known:.4g}, which an attacker "
             f"names of these texts by the language alone; got {most}"

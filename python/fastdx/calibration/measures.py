@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,22 @@ from fastdx._core import binomial_bounds, closed_forms, simulate
 from fastdx._core import inputs as inputs_of
 from fastdx._core import near_losses as near_losses_of
 from fastdx._shared.checks import check_type, inside
-from fastdx.calibration.table import Table
 from fastdx.channel import Channel
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
+Table: TypeAlias = "np.recarray[Any, np.dtype[Any]]"
+"""Named columns: ``table["N_w"]``. Rows have the same names, and libraries of frames take it."""
+
 SAMPLE = 200
 """How many words, spread over the vocabulary, are measured for a noise mechanism by default."""
+
+
+def _table(**columns: Any) -> Table:
+    """Return columns of equal length as one structured array."""
+    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    kinds = [(name, array.dtype) for name, array in arrays.items()]
+    return np.rec.fromarrays(arrays.values(), dtype=kinds)
 
 
 def measured_ids(mechanism: Mechanism, words: Iterable[str] | None) -> NDArray[np.uint32]:
@@ -105,7 +114,7 @@ def statistics(
         raise ParameterError("factor must be left out: this mechanism has no law to compute")
     unchanged, distinct_found, outputs, k = simulate(mechanism, ids, draws, eta)
     low, high = binomial_bounds(unchanged, draws, (1 - confidence) / 2)
-    return Table(word=names, N_w=unchanged / draws, N_w_low=low, N_w_high=high, support=outputs,
+    return _table(word=names, N_w=unchanged / draws, N_w_low=low, N_w_high=high, support=outputs,
                  S_w=distinct_found.astype(float), K_w=k)  # fmt: skip
 
 
@@ -114,7 +123,7 @@ def _exact(
 ) -> Table:
     """Return closed forms as a table."""
     n, s, distinct, shannon, minimum, close = found
-    return Table(word=names, N_w=n, N_w_low=n, N_w_high=n, support=s, S_w=distinct, **more,
+    return _table(word=names, N_w=n, N_w_low=n, N_w_high=n, support=s, S_w=distinct, **more,
                  shannon=shannon, min_entropy=minimum, hartley=np.full(len(n), np.log2(count)),
                  near=close)  # fmt: skip
 
@@ -183,18 +192,10 @@ def sweep(
     if not epsilons:
         raise ParameterError("epsilons must be at least one, got none")
     tables = statistics_at(mechanism, epsilons, words, draws, eta=eta)
-    rows = [summary(epsilon, table) for epsilon, table in zip(epsilons, tables, strict=True)]
-    return Table.of_rows(rows)
-
-
-def summary(epsilon: float, table: Table) -> dict[str, float]:
-    """Return a row of the curve of a search."""
-    return {
-        "epsilon": float(epsilon),
-        "mean_N_w": float(table["N_w"].mean()),
-        "worst_N_w": float(table["N_w"].max()),
-        "mean_support": float(table["support"].mean()),
-        "worst_support": float(table["support"].min()),
-        "mean_S_w": float(table["S_w"].mean()),
-        "worst_S_w": float(table["S_w"].min()),
-    }
+    worst = {"N_w": np.max, "support": np.min, "S_w": np.min}
+    columns: dict[str, list[float]] = {"epsilon": epsilons}
+    for table in tables:
+        for name, least in worst.items():
+            columns.setdefault(f"mean_{name}", []).append(float(table[name].mean()))
+            columns.setdefault(f"worst_{name}", []).append(float(least(table[name])))
+    return _table(**columns)

@@ -92,7 +92,7 @@ def test_the_network_is_among_the_attackers() -> None:
     texts, _ = texts_of(60, 2, 6, 12)
     found = evaluate(LEAK, texts, trials=2, attacked=5)
     (measure,) = [m for m in found.measures if "network" in m.name]
-    assert measure.private.mean == 1.0 and measure.found
+    assert measure.private.mean == 1.0
     assert "Keras" in found.versions and not any("network" in note for note in found.notes)
 
 
@@ -114,7 +114,9 @@ def test_the_network_knows_what_stands_around_a_word() -> None:
                     ("leak", LEAK), ("noise", UNIFORM)):  # fmt: skip
         model, inputs = NgramPrior.train(m.space, public), LikelyInputs.of(m)
         context = ContextModel(m, public, inputs, model, epochs=6, seed=1)
-        named[name] = sentence_attack(m, attacked, model, inputs=inputs, context=context)
+        named[name] = sentence_attack(
+            m, attacked, model, inputs=inputs, context=context.log_probability
+        )
     assert named["leak"].context.mean == 1.0
     assert named["twins"].alone.mean < 0.6 and named["twins"].context.mean > 0.9
     # 720 words at 1/300 each, the commonest perhaps at 2/300: more than 20 have a probability below

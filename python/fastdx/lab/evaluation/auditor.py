@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,13 +42,6 @@ class UserAudit(NamedTuple):
     """The share of the true members that the auditor calls members."""
     accuracy: float
     """The share of the users whose membership the auditor judges rightly."""
-
-
-class Model(Protocol):
-    """The interface of a next-word model for the auditor."""
-
-    def ranks_of(self, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
-        """Return the ranks, from 1, of the next words of all runs."""
 
 
 class NextWord:
@@ -92,7 +85,7 @@ def runs_of(space: Embedding | WordGraph, texts: Iterable[str]) -> list[_Run]:
     return list(known_runs(space, (text.lower() for text in texts)))
 
 
-def _evidence(model: Model, runs: Sequence[_Run]) -> NDArray[np.float64]:
+def _evidence(model: Any, runs: Sequence[_Run]) -> NDArray[np.float64]:
     """Return the share of a user's next words in each class of ranks."""
     ranks = model.ranks_of(runs)
     if not len(ranks):
@@ -109,7 +102,7 @@ def audit_users(
     target: NDArray[np.bool_],
     words: int,
     *,
-    learn: Callable[[Iterable[_Run], int], Model] = NextWord,
+    learn: Callable[[Iterable[_Run], int], Any] = NextWord,
 ) -> UserAudit:
     """Train a target and a shadow model on private texts of their members; audit the target.
 

@@ -20,17 +20,6 @@ def _color(number: int) -> str:
     return f"var(--c{number % COLORS})"
 
 
-def _scale(interval: dict[str, float], color: str, chance: float) -> str:
-    """Draw an interval and chance on a scale from 0 to 1."""
-    low, high = interval["low"], interval["high"]
-    return (
-        f'<div class="scale"><i class="chance" style="left:{_percent(chance)}"></i>'
-        f'<i class="range" style="left:{_percent(low)};width:{_percent(high - low)};'
-        f'background:{color}"></i><i class="dot" style="left:{_percent(interval["mean"])};'
-        f'background:{color}"></i></div>'
-    )
-
-
 def _figure(interval: dict[str, float]) -> str:
     low, high = interval["low"], interval["high"]
     bounds = "" if low == high else f' <span class="soft">[{low:.3f}, {high:.3f}]</span>'
@@ -38,9 +27,15 @@ def _figure(interval: dict[str, float]) -> str:
 
 
 def _row(who: str, interval: dict[str, float], color: str, chance: float) -> str:
-    return (f'<div class="row"><span class="who">{escape(who)}</span>'
-            f"{_scale(interval, color, chance)}"
-            f'<span class="figure">{_figure(interval)}</span></div>')  # fmt: skip
+    """Draw an interval and chance on a scale from 0 to 1."""
+    low, high = interval["low"], interval["high"]
+    return (
+        f'<div class="row"><span class="who">{escape(who)}</span>'
+        f'<div class="scale"><i class="chance" style="left:{_percent(chance)}"></i>'
+        f'<i class="range" style="left:{_percent(low)};width:{_percent(high - low)};'
+        f'background:{color}"></i><i class="dot" style="left:{_percent(interval["mean"])};'
+        f'background:{color}"></i></div><span class="figure">{_figure(interval)}</span></div>'
+    )
 
 
 def _verdict(measure: dict[str, Any]) -> str:

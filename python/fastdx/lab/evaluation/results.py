@@ -106,11 +106,6 @@ class Measure(Kind):
     chance: float
     """The result of that guess."""
 
-    @property
-    def found(self) -> bool:
-        """Whether the whole interval lies above chance, so that an attack finds something."""
-        return self.private.low > self.chance
-
 
 @dataclass(frozen=True)
 class Judged:
@@ -196,10 +191,6 @@ class Evaluation:
         """Return everything as data."""
         return asdict(self)
 
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
-
     def write(self, path: str | PathLike[str]) -> None:
         """Write one HTML page that needs no network, and the same as JSON beside it.
 
@@ -213,10 +204,12 @@ class Evaluation:
         root, suffix = os.path.splitext(name)  # noqa: PTH122
         if suffix.lower() == ".json":
             raise ParameterError("path must be that of a page; JSON is written beside it")
+        data = self.to_dict()
         with open_output(name) as out:
-            out.write(page.render(self.to_dict()).encode())
+            out.write(page.render(data).encode())
         with open_output(f"{root}.json") as out:
-            out.write(self.to_json().encode())
+            text = json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False)
+            out.write(text.encode())
 
 
 def _cell(text: str) -> str:

@@ -300,17 +300,16 @@ def with_neighbors(law: Law, rate: float) -> Law:
     return Law(f"{law.name}, then neighbours", law.space, row, law.claimed, law.proved)
 
 
-def greedy_order(space: Space, start: int = 0) -> NDArray[np.intp]:
+def greedy_order(space: Space) -> NDArray[np.intp]:
     """Return a line of all words: each word is followed by the nearest one not yet in the line.
 
-    Returns the ids in their order, shape (V,), the first one `start`. The line is exact; ties go to
+    Returns the ids in their order, shape (V,), the first word first. The line is exact; ties go to
     the smaller id. Most neighbours in the line are near each other. But words near each other can
     be far apart in the line, because skipped words come at its end.
     """
     check_space(space)
     count = len(space)
-    word = counted("start", start, 0, count - 1)
-    words = space.words
+    word, words = 0, space.words
     near: NDArray[np.uint32] | None = None
     if isinstance(space, Embedding) and count > NEIGHBORS:
         vectors = space.vectors

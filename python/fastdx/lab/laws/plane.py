@@ -181,15 +181,6 @@ class _Edges(NamedTuple):
     """Bounds on the rounding errors of `ends`, shape (m, 2)."""
 
 
-class _Pieces(NamedTuple):
-    """Intervals of v ≥ 0 of some edges, on which the integrand is smooth."""
-
-    edge: NDArray[np.intp]
-    k: Numbers
-    low: Numbers
-    high: Numbers
-
-
 class _Plane:
     """Cells in two dimensions."""
 
@@ -243,10 +234,10 @@ class _Plane:
             cut = np.arccosh(np.maximum((from_x + REACH) / k, 1.0))
         short = np.minimum(high, cut)
         rest = np.where(high > cut, _longer(from_x + REACH) * np.pi, 0.0)
-        pieces = _pieces(edge, k, low, short)
-        values, bounds = _integrals(pieces)
-        total = np.bincount(pieces.edge, values, count)
-        wrong = np.bincount(pieces.edge, bounds, count) + np.bincount(edge, rest, count)
+        piece, *places = _pieces(edge, k, low, short)
+        values, bounds = _integrals(*places)
+        total = np.bincount(piece, values, count)
+        wrong = np.bincount(piece, bounds, count) + np.bincount(edge, rest, count)
         return np.asarray(total, float), np.asarray(wrong, float), near
 
     def _rounding(
@@ -280,7 +271,9 @@ def _branches(edge: NDArray[np.intp], v: Numbers) -> tuple[NDArray[np.intp], Num
     return np.concatenate([edge, edge])[kept], low[kept], high[kept]
 
 
-def _pieces(edge: NDArray[np.intp], k: Numbers, low: Numbers, high: Numbers) -> _Pieces:
+def _pieces(
+    edge: NDArray[np.intp], k: Numbers, low: Numbers, high: Numbers
+) -> tuple[NDArray[np.intp], Numbers, Numbers, Numbers]:
     """Halve intervals of v until neither v nor x = k·cosh v changes much on a piece.
 
     Where 64 bits do not resolve such a change, all that is left of S is 0.
@@ -294,7 +287,7 @@ def _pieces(edge: NDArray[np.intp], k: Numbers, low: Numbers, high: Numbers) -> 
         edge, k = np.concatenate([edge, edge[long]]), np.concatenate([k, k[long]])
         low, high = np.concatenate([low, middle]), np.concatenate([high, high[long]])
         high[long] = middle
-    return _Pieces(edge, k, low, high)
+    return edge, k, low, high
 
 
 @cache
@@ -305,7 +298,7 @@ def _rule() -> tuple[Numbers, Numbers]:
     return nodes, weights
 
 
-def _integrals(pieces: _Pieces) -> tuple[Numbers, Numbers]:
+def _integrals(k: Numbers, low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
     """Return ∫ S(k·cosh v)/cosh v dv over pieces, and bounds on the errors.
 
     If a function is bounded by M in the ellipse of radius ρ around [-1, 1], its k-th Chebyshev
@@ -313,17 +306,17 @@ def _integrals(pieces: _Pieces) -> tuple[Numbers, Numbers]:
     exactly. For the others the error is at most 4 (2 from the integral, 2 from the sum of weights).
     """
     nodes, weights = _rule()
-    half, center = (pieces.high - pieces.low) / 2, (pieces.high + pieces.low) / 2
+    half, center = (high - low) / 2, (high + low) / 2
     cosh = np.cosh(center[:, None] + half[:, None] * nodes)
-    found = half * (_longer(pieces.k[:, None] * cosh) / cosh @ weights)
+    found = half * (_longer(k[:, None] * cosh) / cosh @ weights)
     bounds = []
     for radius in RADII:
         wide, tall = half * (radius + 1 / radius) / 2, half * (radius - 1 / radius) / 2
         least, cosine = np.maximum(center - wide, 0.0), np.cos(np.minimum(tall, 2.0))
         # abs(S(z)) ≤ (1 + abs(z))·e^-Re(z), abs(cosh v)² = sinh² Re v + cos² Im v.
-        slope = 1 / np.sqrt(np.sinh(least) ** 2 + cosine**2) + pieces.k
+        slope = 1 / np.sqrt(np.sinh(least) ** 2 + cosine**2) + k
         with np.errstate(over="ignore"):
-            most = slope * np.exp(-pieces.k * np.cosh(least) * cosine)
+            most = slope * np.exp(-k * np.cosh(least) * cosine)
         # Within the strip where the integrand is analytic.
         most = np.where(tall < 1.55, most, np.inf)
         bounds.append(8 * most * radius ** (-2.0 * POINTS) / (1 - 1 / radius))
