@@ -17,10 +17,15 @@ from fastdx.lab.evaluation.attribution import (
     ChosenAttribution,
     choose_attribution,
 )
-from fastdx.lab.evaluation.auditor import NextWord, UserAudit, audit_users, runs_of
+from fastdx.lab.evaluation.auditor import (
+    NextWord,
+    UserAudit,
+    audit_users,
+    membership_inference,
+    runs_of,
+)
 from fastdx.lab.evaluation.classifiers import MeanVectors, text_classifier, vector_classifier
 from fastdx.lab.evaluation.context import ContextModel
-from fastdx.lab.evaluation.membership import membership_inference
 from fastdx.lab.evaluation.repeats import frequency_attack, likelihood_attack
 from fastdx.lab.evaluation.results import Evaluation, Judged, Measure
 from fastdx.lab.evaluation.run import evaluate

@@ -26,10 +26,9 @@ from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.lab.attacks import LikelyInputs, known_runs, reidentification, sentence_attack
 from fastdx.lab.evaluation import context
 from fastdx.lab.evaluation.attribution import Attribution
-from fastdx.lab.evaluation.auditor import audit_users, runs_of
+from fastdx.lab.evaluation.auditor import audit_users, membership_inference, runs_of
 from fastdx.lab.evaluation.classifiers import text_classifier
 from fastdx.lab.evaluation.context import ContextModel
-from fastdx.lab.evaluation.membership import membership_inference
 from fastdx.lab.evaluation.repeats import frequency_attack, likelihood_attack
 from fastdx.lab.evaluation.results import (
     KINDS,
