@@ -28,7 +28,6 @@ from fastdx.lab.attacks.words import similarity
 from fastdx.lab.laws import Law
 from fastdx.lab.laws.base import check_line, check_space, distance_matrix
 from fastdx.lab.laws.plane import computable
-from fastdx.lab.laws.programme import check_count
 from fastdx.mechanisms import MECHANISMS, Mechanism, Tem
 from fastdx.mechanisms.finite_law import drawn
 
@@ -43,6 +42,8 @@ MORE, FEWER = "more at every ε", "less at every ε"
 """The reasons why no ε gives the success asked for: at every ε it is larger, or smaller."""
 TOLERANCE = 0.005
 """The relative accuracy of the ε that `compare` searches for."""
+SOLVED = 60
+"""The most words of a linear programme that is solved again and again."""
 DRAWS = 20_000
 """Words drawn to measure the similarity if no texts are given."""
 
@@ -92,9 +93,6 @@ class Known(NamedTuple):
     """The default of the number."""
     epsilons: tuple[float, float] = (0.01, 1000.0)
     """The ends of a search for ε."""
-    most: int | None = None
-    """The most words for which it takes less than minutes. Beyond, it is only made if its name is
-    given."""
 
 
 def _cover(make: Callable[..., Cover], **options: float) -> Callable[[Any, float], Make]:
@@ -150,7 +148,8 @@ def _neighbours(space: Any, rate: float) -> Make:
 
 
 def _optimal(space: Any, gap: float) -> Make:
-    check_count(len(space))
+    if len(space) > SOLVED:
+        raise ParameterError(f"laws.optimal takes minutes for more than {SOLVED} words")
     return lambda epsilon: laws.optimal(space, epsilon, gap=gap)
 
 
@@ -220,8 +219,8 @@ PUBLISHED: dict[str, Known] = {
     ),
     "optimal": Known(
         _optimal,
-        "laws.optimal: the distance as the loss, all words alike likely; at most 300 words",
-        "part of the loss that it may miss the optimum by", 0.01, (0.05, 50.0), 60,
+        "laws.optimal: the distance as the loss, all words alike likely; at most 60 words",
+        "part of the loss that it may miss the optimum by", 0.01, (0.05, 50.0),
     ),
     "syntf": Known(
         lambda space, _: partial(laws.syntf, space, ratings=-distance_matrix(space)),
@@ -256,7 +255,7 @@ def _number(name: str, given: str, known: Known | None) -> float:
         raise ParameterError(f"{name} takes a number, {known.parameter}, got {given!r}") from None
 
 
-def _family(name: str, space: Embedding | WordGraph, *, asked: bool = True) -> Family:
+def _family(name: str, space: Embedding | WordGraph) -> Family:
     check_space(space)
     start, colon, given = name.partition(":")
     start = ALIASES.get(start, start)
@@ -268,20 +267,14 @@ def _family(name: str, space: Embedding | WordGraph, *, asked: bool = True) -> F
     number = _number(start, given, known) if colon else None
     made: Make
     if known is None:
-        kind, slow = MECHANISMS[start], False
+        kind = MECHANISMS[start]
         least = kind.smallest_epsilon(space)
         made, epsilons = partial(kind.make, space), (least + 0.01, least + 1000.0)
     else:
-        slow = known.most is not None and len(space) > known.most
-        if slow and not asked:
-            raise ParameterError(
-                f"more than {known.most} words take it minutes; name it to have it"
-            )
         made = known.prepare(space, known.default if number is None else number)
         epsilons = known.epsilons
-    if not slow:
-        # Raises now if the mechanism cannot be made on these words.
-        made(min(epsilons[0] + 0.3, epsilons[1]))
+    # Raises now if the mechanism cannot be made on these words.
+    made(min(epsilons[0] + 0.3, epsilons[1]))
     return Family(start + colon + given, description(start, number), made, epsilons)
 
 
@@ -299,7 +292,7 @@ def families(
         Words, most frequent first, and metric.
     names : iterable of str, or 'all', optional
         Names from `family_names`. Some take a number after a colon: ``'custext:100'``. 'all' takes
-        every family that can be made on this space without taking minutes.
+        every family that can be made on this space.
     left_out : callable, optional
         For 'all': called with the name of each family that is left out, and the reason.
 
@@ -319,7 +312,7 @@ def families(
     found: dict[str, Family] = {}
     for name in family_names() if every else names:
         try:
-            found[name] = _family(name, space, asked=not every)
+            found[name] = _family(name, space)
         except FastdxError as e:
             if not every:
                 raise ParameterError(f"{name}: {e}") from e

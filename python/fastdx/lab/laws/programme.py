@@ -98,7 +98,8 @@ def optimal(
     """
     check_space(space)
     epsilon, count = positive("epsilon", epsilon), len(space)
-    check_count(count)
+    if count > LARGEST:
+        raise TooLargeError(f"optimal takes at most {LARGEST} words, the space has {count}")
     distances = distance_matrix(space)
     costs = distances if loss is None else finite_matrix("loss", loss, count)
     weights = by_rank(np.ones(count) if prior is None else prior, count)
@@ -115,12 +116,6 @@ def optimal(
     why = "All pairs of words and all outputs were checked."
     price = Price(epsilon, why, distance_rows(space), space.metric)
     return Law("optimal", space, lambda word: matrix[word].copy(), price, price)
-
-
-def check_count(count: int) -> None:
-    """Refuse more words than a linear programme can take."""
-    if count > LARGEST:
-        raise TooLargeError(f"optimal takes at most {LARGEST} words, the space has {count}")
 
 
 def _solver() -> tuple[Any, Any]:
