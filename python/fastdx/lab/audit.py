@@ -120,21 +120,6 @@ def certify(
         The mechanism has no law, or the metric is no metric on these words.
     TooLargeError
         The laws take more than 8 GiB.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, NeighborResponse, Tem
-    >>> from fastdx.lab import audit
-    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
-    >>> certificate = audit.certify(Tem(e, 2.0))
-    >>> 1.0 < certificate.epsilon < 2.0
-    True
-    >>> staircase = audit.certify(NeighborResponse(e, 2.0, cover=2))
-    >>> round(staircase.epsilon, 6), round(staircase.local, 6)
-    (1.0, 2.0)
-    >>> letters = audit.certify(Tem(e, 2.0), metric=lambda a, b: abs(ord(a) - ord(b)))
-    >>> letters.epsilon > certificate.epsilon       # b and c are nearer by that metric
-    True
     """
     if not isinstance(mechanism, Mechanism | Law):
         raise InputTypeError(
@@ -333,15 +318,6 @@ def likelihood_ratio(  # noqa: PLR0917
     ParameterError
         There is no pair, a parameter lies outside its range, the claim allows everything (a slack
         or a distance is infinite), or `sample` returns a wrong number of outputs.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.lab import audit
-    >>> e = Embedding(["a", "b"], [[0.0], [1.0]])
-    >>> claim = audit.likelihood_ratio(Tem(e, 2.0).sample, [("a", "b")], e, 2.0, 20_000)
-    >>> claim.violated
-    False
     """
     pairs = [tuple(pair) for pair in pairs]
     if not pairs or any(len(pair) != 2 for pair in pairs):

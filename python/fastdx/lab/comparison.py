@@ -54,20 +54,6 @@ class Family:
 
     `families` makes the families of fastdx and of publications. Make a Family yourself to compare a
     mechanism of your own with them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fastdx import Embedding, FiniteLaw
-    >>> from fastdx.lab.comparison import Family, compare, families
-    >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [0.1], [5.0], [5.1]])
-    >>> def truthful(epsilon):
-    ...     return FiniteLaw(e, np.ones((4, 4)) + (np.exp(epsilon) - 1) * np.eye(4))
-    >>> mine = Family("truthful", "the word itself e^ε times as likely as another", truthful)
-    >>> made = {**families(e, ["randomised-response"]), mine.name: mine}
-    >>> one, other = compare(made, named=0.7)
-    >>> abs(one.parameter - other.parameter) < 0.01  # it is the same mechanism
-    True
     """
 
     name: str

@@ -146,14 +146,6 @@ class LikelyInputs:
             The most words per output.
         draws : int, optional
             Draws per word from which a mechanism without a law is learned.
-
-        Examples
-        --------
-        >>> from fastdx import Embedding, Tem
-        >>> from fastdx.lab.attacks import LikelyInputs
-        >>> e = Embedding(["a", "b", "c"], [[0.0], [0.1], [5.0]])
-        >>> LikelyInputs.of(Tem(e, 4.0), most=2).words[0].tolist()  # behind an "a": a, then b
-        [0, 1]
         """
         at_least("most", most, 1)
         mechanism._check_one_law()

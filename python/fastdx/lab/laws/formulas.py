@@ -195,16 +195,6 @@ def custext(
         nothing.
     keep : iterable of str, optional
         Stop words that are RELEASED UNCHANGED, as in CusText+.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import custext
-    >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [9.0], [1.0], [10.0]])
-    >>> custext(e, 1.0, 2).matrix().round(2).tolist()[0]
-    [0.62, 0.0, 0.38, 0.0]
-    >>> print(custext(e, 1.0, 2, partition=False).proved)
-    No finite ε. ...
     """
     check_space(space)
     epsilon, count = positive("epsilon", epsilon), len(space)

@@ -74,15 +74,6 @@ def of_noise(mechanism: MultivariateLaplace | Mahalanobis) -> Law:
     InputTypeError, ParameterError, TooLargeError
         The argument is another mechanism, has more dimensions or remaps its outputs, or has more
         words.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, MultivariateLaplace
-    >>> from fastdx.lab.laws import of_noise
-    >>> e = Embedding(["a", "b", "c", "d"], [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
-    >>> law = of_noise(MultivariateLaplace(e, 2.0))
-    >>> law.row(0).round(4).tolist(), bool(law.errors(0).max() < 1e-12)
-    ([0.6974, 0.1327, 0.0372, 0.1327], True)
     """
     if not isinstance(mechanism, MultivariateLaplace | Mahalanobis):
         raise InputTypeError(
@@ -290,14 +281,6 @@ def _pieces(
     return edge, k, low, high
 
 
-@cache
-def _rule() -> tuple[Numbers, Numbers]:
-    """Return the Gauss-Legendre places in [-1, 1] and weights."""
-    # Computed on first use: numpy.polynomial takes longer to import than all the laws.
-    nodes, weights = np.polynomial.legendre.leggauss(POINTS)
-    return nodes, weights
-
-
 def _integrals(k: Numbers, low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
     """Return ∫ S(k·cosh v)/cosh v dv over pieces, and bounds on the errors.
 
@@ -305,7 +288,7 @@ def _integrals(k: Numbers, low: Numbers, high: Numbers) -> tuple[Numbers, Number
     coefficient is at most 2M·ρ^-k. N points integrate the Chebyshev polynomials of degree below 2N
     exactly. For the others the error is at most 4 (2 from the integral, 2 from the sum of weights).
     """
-    nodes, weights = _rule()
+    nodes, weights = np.polynomial.legendre.leggauss(POINTS)
     half, center = (high - low) / 2, (high + low) / 2
     cosh = np.cosh(center[:, None] + half[:, None] * nodes)
     found = half * (_longer(k[:, None] * cosh) / cosh @ weights)
