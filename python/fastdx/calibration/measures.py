@@ -158,13 +158,6 @@ def near_losses(
     Returns float64, shape (words,): the largest abs(ln Pr[y|w] - ln Pr[y|w']) over all outputs y
     and the `near` nearest words w'. Takes a mechanism with a law, and by default 200 words spread
     over the vocabulary.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem, calibration
-    >>> e = Embedding(["a", "b", "c"], [[0.0], [0.5], [4.0]])
-    >>> bool(calibration.near_losses(Tem(e, 2.0), near=1)[0] <= 2.0 * 0.5)
-    True
     """
     ids = measured_ids(mechanism, words) if words is not None else spread(mechanism)
     return near_losses_of(mechanism, ids, near)

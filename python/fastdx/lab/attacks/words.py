@@ -97,11 +97,14 @@ def reidentification(
     inside("confidence", confidence)
     table = LikelyInputs.of(mechanism, pi, most, draws=draws // 2)
     tested = np.repeat(np.arange(count, dtype=np.uint32), draws - draws // 2)
-    out = mechanism.privatize_ids(tested)
-    ranks = table.rank_of(out, tested)
+    out = mechanism.privatize_ids(tested).reshape(count, -1)
+    ranks = np.full(out.shape, most)
+    for w, seen in enumerate(out):
+        draw, guess = np.nonzero(table.words[seen] == w)
+        ranks[w, draw] = guess
     result: dict[str, dict[int, float]] = {"success": {}, "low": {}, "high": {}}
     for g in wanted:
-        hits = (ranks < g).reshape(count, -1)
+        hits = ranks < g
         result["success"][g] = float(hits.mean(axis=1) @ pi)
         # Hoeffding's bound for a weighted sum holds exactly for every prior.
         each = hits.shape[1]
@@ -193,16 +196,6 @@ class LikelyInputs:
         logs[known] = np.log(joint[known]) - np.log(self.prior[words[known]])
         logs[~known.any(axis=1), 0] = 0.0
         return words, logs
-
-    def rank_of(self, out: _Ids, words: _Ids) -> NDArray[np.int64]:
-        """Return the guess (from 0) that names each word, given its output; `most` if none does."""
-        most = self.words.shape[1]
-        ranks = np.full(len(out), most, dtype=np.int64)
-        for first in range(0, len(out), 1 << 20):
-            part = slice(first, first + (1 << 20))
-            found = self.words[out[part]] == words[part, None]
-            ranks[part] = np.where(found.any(axis=1), found.argmax(axis=1), most)
-        return ranks
 
 
 def similarity(
