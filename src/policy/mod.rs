@@ -132,14 +132,13 @@ impl Spec {
         }
         let english =
             (self.index.as_ref()).is_none_or(|index| index.builtin == Some(Builtin::English));
-        const LAW: [&str; 8] = [
+        const LAW: [&str; 7] = [
             "gamma",
             "beta",
             "language",
             "cover",
             "balance",
             "remap",
-            "sampler",
             "certified",
         ];
         let said = match () {

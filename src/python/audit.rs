@@ -54,18 +54,14 @@ pub(super) fn closed_forms<'py>(
     let (ids, _) = word_ids(ids, core.vocabulary().len())?;
     let (eta, near) = (real("eta", eta)?, count("near", near)?);
     let draws = count("draws", draws)?;
-    let Some(epsilons) = epsilons else {
-        let found = run_with(py, true, progress, |control| {
-            calibration::closed_form(&*core, &ids, eta, near, draws, control)
-        })?;
-        return Ok(vec![columns(py, found.iter())]);
-    };
-    let epsilons = super::arguments::numbers("epsilons", epsilons)?;
+    let epsilons = epsilons.map(|given| super::arguments::numbers("epsilons", given));
+    let epsilons = epsilons.transpose()?;
     let found = run_with(py, true, progress, |control| {
-        calibration::closed_forms(&*core, &epsilons, &ids, (eta, near, draws), control)
+        let (at, how) = (epsilons.as_deref(), (eta, near, draws));
+        calibration::closed_forms(&*core, at, &ids, how, control)
     })?;
     let at = |i: usize| columns(py, found.iter().map(move |each| &each[i]));
-    Ok((0..epsilons.len()).map(at).collect())
+    Ok((0..epsilons.map_or(1, |each| each.len())).map(at).collect())
 }
 
 fn columns<'py, 'a>(

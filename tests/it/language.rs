@@ -542,7 +542,7 @@ fn what_cannot_be_is_refused_by_name() {
     let errors = [
         behind.sample("w1", 3).err(),
         calibration::unchanged(&behind, &control).err(),
-        calibration::closed_form(&behind, &[1], 0.1, 2, 10, &control).err(),
+        calibration::closed_forms(&behind, None, &[1], (0.1, 2, 10), &control).err(),
         calibration::simulate(&behind, &[1], 10, 0.1, &control).err(),
         Channel::estimated(text.clone(), draws, None).err(),
         fastdx::guarantee::proved::audit::largest_loss(&behind, &*space, &control).err(),

@@ -12,16 +12,13 @@ For a word w (N_w and S_w: WSDM'20 section 3.2; K_w and entropies: ICDM'19 secti
 For mechanisms with a law the others are exact sums over it, else they are counted in draws.
 """
 
-from fastdx.calibration.choice import Choice, Match, choose_epsilon, match
-from fastdx.calibration.measures import near_losses, statistics, sweep
-from fastdx.calibration.table import Table
+from fastdx.calibration.choice import Choice, choose_epsilon
+from fastdx.calibration.measures import Table, near_losses, statistics, sweep
 
 __all__ = [
     "Choice",
-    "Match",
     "Table",
     "choose_epsilon",
-    "match",
     "near_losses",
     "statistics",
     "sweep",

@@ -1,18 +1,18 @@
-"""`choose_epsilon` and `match` find an ε by its consequences."""
+"""`choose_epsilon` finds an ε by its consequences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
-from fastdx._shared.checks import counted, one_of, positive, share
+from fastdx._shared.checks import counted, positive, share
 from fastdx._shared.rounded import down
-from fastdx.calibration.measures import measured_ids, names_of, spread, statistics, summary
+from fastdx.calibration.measures import measured_ids, names_of, statistics
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
-from fastdx.calibration.table import Table
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.guesses import best_guess, check_texts, named_in_sentences, prior_of
 from fastdx.channel.receiver import Prior
@@ -36,8 +36,6 @@ class Choice:
     reason: str
     """The part of the promise that a larger ε would break: 'unchanged', 'outputs', 'reidentified',
     'posterior', 'bits', 'named' or 'deniable'."""
-    curve: Table
-    """A row for each ε of the search: epsilon, and mean and worst of N_w, support and S_w."""
     mechanism: Mechanism
     """The mechanism at that ε."""
     promise: str
@@ -64,11 +62,9 @@ def choose_epsilon(
     texts: Iterable[str] | None = None,
     model: NgramPrior | None = None,
     prior: Prior = None,
-    quantile: str | float = "worst",
     words: Iterable[str] | None = None,
     draws: int = 1000,
     tolerance: float = 1e-3,
-    progress: Callable[[int], object] | None = None,
 ) -> Choice:
     """Find the largest ε that keeps a promise about what happens to words (WSDM'20, section 4.1).
 
@@ -107,17 +103,12 @@ def choose_epsilon(
     prior : array_like of float, shape (V,), 'rank', or a model of language, optional
         How often each word is written. For `max_reidentified` and `max_posterior` all words are
         equally likely by default, for `max_bits` the default is 'rank'.
-    quantile : 'worst' or float, optional
-        'worst': `max_unchanged` and `min_outputs` hold for every measured word. A number q: they
-        hold for the share q of them.
     words : iterable of str, optional
         The words to measure, as for `statistics`.
     draws : int, optional
         Draws per word.
     tolerance : float, optional
         The relative accuracy of ε.
-    progress : callable, optional
-        Called now and then with a growing count.
 
     Raises
     ------
@@ -131,18 +122,16 @@ def choose_epsilon(
     >>> round(choice.mechanism.epsilon, 1) == round(choice.epsilon, 1)
     True
     """
-    attacked = {"max_reidentified": max_reidentified, "max_posterior": max_posterior}
-    releases = {"max_bits": max_bits, "max_named": max_named, "min_deniable": min_deniable}
-    if {max_unchanged, min_outputs, *releases.values(), *attacked.values()} == {None}:
+    laws = {"max_reidentified": max_reidentified, "max_posterior": max_posterior,
+            "max_bits": max_bits, "min_deniable": min_deniable,
+            "max_named": max_named}  # fmt: skip
+    if {max_unchanged, min_outputs, *laws.values()} == {None}:
         max_unchanged = MOST_UNCHANGED
-    _check_promises(mechanism, max_unchanged, attacked, prior)
-    promises = _release_promises(mechanism, prior, releases, factor, texts=texts, model=model)
+    if max_unchanged is not None:
+        share("max_unchanged", max_unchanged)
+    promises = list(_promises(mechanism, prior, laws, factor, texts=texts, model=model))
     check_tolerance(tolerance)
-    kept = 1.0 if quantile == "worst" else quantile
-    if isinstance(kept, str) or not 0 < kept <= 1:
-        raise ParameterError(f"quantile must be 'worst' or between 0 and 1, got {quantile!r}")
     names = names_of(mechanism, measured_ids(mechanism, words))
-    curve: list[dict[str, float]] = []
 
     # These functions return the log-ratio of consequence and bound, which is above 0 if ε breaks
     # the promise; then the word that binds, and the reason.
@@ -152,41 +141,22 @@ def choose_epsilon(
             at = mechanism.with_epsilon(epsilon)
         except FastdxError:
             return None  # below the smallest ε of this mechanism
-        table = statistics(at, names, draws, near=0, inputs=False, progress=progress)
-        curve.append(summary(epsilon, table))
+        table = statistics(at, names, draws, near=0, inputs=False)
         unchanged = table["N_w"] / (max_unchanged or np.inf)
         outputs = (min_outputs or 0) / np.maximum(table["S_w"], 1e-9)
-        strain = np.maximum(unchanged, outputs)
-        order = np.argsort(strain, kind="stable")
-        at_quantile = order[max(int(np.ceil(kept * len(order))) - 1, 0)]
-        reason = "unchanged" if unchanged[at_quantile] >= outputs[at_quantile] else "outputs"
-        return log_ratio(float(strain[at_quantile]), 1.0), names[at_quantile], reason
+        worst = int(np.maximum(unchanged, outputs).argmax())
+        reason = "unchanged" if unchanged[worst] >= outputs[worst] else "outputs"
+        return log_ratio(float(max(unchanged[worst], outputs[worst])), 1.0), names[worst], reason
 
     @cache
-    def of_attacker(epsilon: float) -> tuple[float, str, str]:
-        found = best_guess(mechanism.with_epsilon(epsilon), prior_of(mechanism, prior), 1, progress)
-        strains = [(-np.inf, "", "")]
-        if max_reidentified is not None:
-            success = log_ratio(float(found.success[0]), max_reidentified)
-            strains.append((success, found.word, "reidentified"))
-        if max_posterior is not None:
-            strains.append((log_ratio(found.posterior, max_posterior), found.word, "posterior"))
-        return max(strains)
-
-    @cache
-    def of_release(epsilon: float) -> tuple[float, str, str]:
-        at = mechanism.with_epsilon(epsilon)
-        return max((log_ratio(t.consequence(at), t.most), "", t.reason) for t in promises)
-
     def look(epsilon: float) -> tuple[float, str, str] | None:
         found = of_words(epsilon)
-        # If the measured words break the promise, the pass over all laws would decide nothing.
-        if found is None or found[0] > 0:
-            return found
-        if set(attacked.values()) != {None}:
-            found = max(found, of_attacker(epsilon))
-        if promises and found[0] <= 0:
-            found = max(found, of_release(epsilon))
+        for promise in promises:
+            # If one is broken, the others' passes over all laws would decide nothing.
+            if found is None or found[0] > 0:
+                break
+            value, word = promise.consequence(mechanism.with_epsilon(epsilon))
+            found = max(found, (log_ratio(value, promise.most), word, promise.reason))
         return found
 
     def excess_of(found: tuple[float, str, str] | None) -> float | None:
@@ -197,74 +167,102 @@ def choose_epsilon(
                         mechanism.epsilon, tolerance)  # fmt: skip
     if (binding := look(high)) is None:
         raise ParameterError("mechanism has no ε in the range looked at")
-    said = [*_sentences(kept, max_unchanged, min_outputs, draws, attacked),
-            *(p.sentence for p in promises)]  # fmt: skip
+    said = [promise.sentence for promise in promises]
+    if min_outputs is not None:
+        said.insert(0, f"every word has at least {min_outputs} distinct outputs in {draws} draws")
+    if max_unchanged is not None:
+        said.insert(0, "every word comes back unchanged with a probability of at most "
+                       f"{max_unchanged:g}")  # fmt: skip
     promise = f"{', '.join(said)} ({len(names)} words measured)"
-    table = Table.of_rows(sorted(curve, key=lambda row: row["epsilon"]))
-    return Choice(low, binding[1], binding[2], table, mechanism.with_epsilon(low), promise)
+    return Choice(low, binding[1], binding[2], mechanism.with_epsilon(low), promise)
 
 
-@dataclass(frozen=True)
-class _ReleasePromise:
-    """A promise about a whole release: a bound on one of its consequences."""
+class _Promise(NamedTuple):
+    """A promise that takes a pass over the laws of all words at every ε."""
 
     reason: str
     most: float
-    consequence: Callable[[Mechanism], float]
+    consequence: Callable[[Mechanism], tuple[float, str]]
+    """The number that is at most `most`, and the word that it is about, if it is about one."""
     sentence: str
 
 
-def _release_promises(
+def _promises(
     mechanism: Mechanism,
     prior: Prior,
-    releases: Mapping[str, float | None],
+    given: Mapping[str, float | None],
     factor: float,
     *,
     texts: Iterable[str] | None,
     model: NgramPrior | None,
-) -> list[_ReleasePromise]:
-    """Return the promises on bits and on words named in sentences, checked."""
-    made = []
-    max_bits, max_named, deniable = releases.values()
-    for name, most in releases.items():
+) -> Iterator[_Promise]:
+    """Yield the promises that need laws, checked."""
+    for name, most in given.items():
         if most is not None and not mechanism.has_law:
             raise ParameterError(f"{name} must be left out: this mechanism has no law to compute")
-    if max_bits is not None:
-        positive("max_bits", max_bits)
+    reidentified, posterior, bits, deniable, max_named = given.values()
+
+    for reason, most, about in (
+        ("reidentified", reidentified, "an attacker names the word with a probability of at most"),
+        ("posterior", posterior, "no output makes an attacker surer of a word than"),
+    ):
+        if most is not None:
+            _check_known(mechanism, prior, f"max_{reason}", most)
+
+            def guessed(at: Mechanism, reason: str = reason) -> tuple[float, str]:
+                found = best_guess(at, prior_of(at, prior))
+                first = float(found.success[0])
+                return found.posterior if reason == "posterior" else first, found.word
+
+            yield _Promise(reason, most, guessed, f"{about} {most:g}")
+    if bits is not None:
+        positive("max_bits", bits)
         written = "in the order of the vocabulary, by 1/(rank + 2.7)"
         if prior is not None and not isinstance(prior, str):
             written = "as often as the prior says"
-        said = f"a release tells at most {max_bits:g} bits a word (words written {written})"
-        made.append(_ReleasePromise("bits", max_bits, lambda m: Channel.of(m).bits(prior), said))
+        yield _Promise("bits", bits, lambda at: (Channel.of(at).bits(prior), ""),
+                       f"a release tells at most {bits:g} bits a word (words written "
+                       f"{written})")  # fmt: skip
+    if deniable is not None:
+        least = counted("min_deniable", deniable, 1, len(mechanism.space))
+
+        def missing(at: Mechanism) -> tuple[float, str]:
+            counts = Channel.of(at).deniable(factor)
+            return float(least / counts[counts > 0].min()), ""
+
+        yield _Promise("deniable", 1.0, missing, f"every output is within a factor {factor:g} of "
+                       f"its largest probability for at least {least} words")  # fmt: skip
     if max_named is not None:
         share("max_named", max_named)
         known, reader = check_texts(texts, model)
 
-        def named(at: Mechanism) -> float:
-            return named_in_sentences(at, known, reader).high
+        def named(at: Mechanism) -> tuple[float, str]:
+            return named_in_sentences(at, known, reader).high, ""
 
         _check_named(mechanism, named, max_named)
-        made.append(_ReleasePromise(
-            "named", max_named, named,
-            f"the strongest attacker names at most {max_named:g} of the content words of "
-            f"{len(known):,} texts, up to the upper end of the interval",
-        ))  # fmt: skip
+        yield _Promise("named", max_named, named, f"the strongest attacker names at most "
+                       f"{max_named:g} of the content words of {len(known):,} texts, up to the "
+                       "upper end of the interval")  # fmt: skip
     elif texts is not None or model is not None:
         raise ParameterError("max_named must be given with texts and model: they are for it")
-    if deniable is not None:
-        counted("min_deniable", deniable, 1, len(mechanism.space))
-
-        def missing(at: Mechanism) -> float:
-            counts = Channel.of(at).deniable(factor)
-            return float(deniable / counts[counts > 0].min())
-
-        made.append(_ReleasePromise("deniable", 1.0, missing, (
-            f"every output is within a factor {factor:g} of its largest probability for at least "
-            f"{deniable} words")))  # fmt: skip
-    return made
 
 
-def _check_named(mechanism: Mechanism, named: Callable[[Mechanism], float], most: float) -> None:
+def _check_known(mechanism: Mechanism, prior: Prior, name: str, most: float) -> None:
+    """Refuse a bound that an attacker exceeds without any output.
+
+    The search would take forty passes to find no ε.
+    """
+    share(name, most)
+    if most < (known := float(prior_of(mechanism, prior).max())) - 1e-12:
+        raise ParameterError(
+            f"no ε keeps the promise: {name} must be at least {known:.4g}, the share of "
+            f"the commonest word, which an attacker names without seeing anything; got {most}"
+        )
+
+
+def _check_named(
+    mechanism: Mechanism, named: Callable[[Mechanism], tuple[float, str]], most: float
+) -> None:
     """Refuse a bound that knowledge of the language alone exceeds.
 
     Without this check the search would take forty passes to find no ε.
@@ -273,53 +271,11 @@ def _check_named(mechanism: Mechanism, named: Callable[[Mechanism], float], most
         at = mechanism.with_epsilon(mechanism.epsilon / 2**30)
     except FastdxError:
         return  # below the smallest ε of this mechanism
-    if (known := named(at)) > most:
+    if (known := named(at)[0]) > most:
         raise ParameterError(
             f"no ε keeps the promise: max_named must be at least {known:.4g}, which an attacker "
             f"names of these texts by the language alone; got {most}"
         )
-
-
-def _sentences(
-    kept: float,
-    max_unchanged: float | None,
-    min_outputs: int | None,
-    draws: int,
-    attacked: Mapping[str, float | None],
-) -> list[str]:
-    """Return the promises about words, as parts of a sentence."""
-    whom = "every word" if kept == 1 else f"the share {kept:g} of words"
-    said = []
-    if max_unchanged is not None:
-        said.append(f"{whom} comes back unchanged with a probability of at most {max_unchanged:g}")
-    if min_outputs is not None:
-        said.append(f"{whom} has at least {min_outputs} distinct outputs in {draws} draws")
-    if (reidentified := attacked["max_reidentified"]) is not None:
-        said.append(f"an attacker names the word with a probability of at most {reidentified:g}")
-    if (posterior := attacked["max_posterior"]) is not None:
-        said.append(f"no output makes an attacker surer of a word than {posterior:g}")
-    return said
-
-
-def _check_promises(
-    mechanism: Mechanism,
-    max_unchanged: float | None,
-    attacked: Mapping[str, float | None],
-    prior: Prior,
-) -> None:
-    if max_unchanged is not None:
-        share("max_unchanged", max_unchanged)
-    for parameter, most in attacked.items():
-        if most is not None and not (0 < most <= 1 and mechanism.has_law):
-            what = "above 0, at most 1" if mechanism.has_law else "left out where there is no law"
-            raise ParameterError(f"{parameter} must be {what}, got {most}")
-        # The attacker knows this share without any output. The search would take forty passes to
-        # find no ε.
-        if most is not None and most < (known := float(prior_of(mechanism, prior).max())) - 1e-12:
-            raise ParameterError(
-                f"no ε keeps the promise: {parameter} must be at least {known:.4g}, the share of "
-                f"the commonest word, which an attacker names without seeing anything; got {most}"
-            )
 
 
 def _border(
@@ -358,78 +314,3 @@ def _bracket(excess: Callable[[float], float | None], start: float) -> tuple[flo
                 return epsilon / 2, epsilon
             epsilon, found = epsilon / 2, before
     raise ParameterError(f"no ε between {epsilon:g} and {start:g} decides the promise")
-
-
-@dataclass(frozen=True)
-class Match:
-    """A mechanism at the ε at which it has the same consequence as another one."""
-
-    epsilon: float
-    """The second mechanism's ε."""
-    mechanism: Mechanism
-    """The second mechanism at that ε."""
-    value: float
-    """The first mechanism's consequence."""
-    reached: float
-    """The second mechanism's consequence at that ε."""
-
-
-_CONSEQUENCES: dict[str, Callable[[Table], float]] = {
-    "mean_unchanged": lambda t: float(t["N_w"].mean()),
-    "worst_unchanged": lambda t: float(t["N_w"].max()),
-    "mean_support": lambda t: -float(t["support"].mean()),
-    "mean_S_w": lambda t: -float(t["S_w"].mean()),
-}
-
-
-def match(
-    mechanism_a: Mechanism,
-    mechanism_b: Mechanism,
-    on: str = "mean_unchanged",
-    *,
-    words: Iterable[str] | None = None,
-    draws: int = 1000,
-    tolerance: float = 1e-3,
-) -> Match:
-    """Find the ε at which one mechanism has the same consequence as another one at its ε.
-
-    Two mechanisms at equal ε have different consequences in general.
-
-    Parameters
-    ----------
-    mechanism_a : Mechanism
-        The reference, at its own ε.
-    mechanism_b : Mechanism
-        The mechanism whose ε is computed.
-    on : str, optional
-        The consequence: 'mean_unchanged', 'worst_unchanged', 'mean_support' or 'mean_S_w'.
-    words : iterable of str, optional
-        Words of both vocabularies. By default 200 words spread over the first vocabulary, without
-        those that the second lacks.
-    draws, tolerance : optional
-        As for `choose_epsilon`.
-    """
-    check_tolerance(tolerance)
-    one_of("on", on, _CONSEQUENCES)
-    if words is None:
-        other = mechanism_b.space
-        words = [word for word in names_of(mechanism_a, spread(mechanism_a)) if word in other]
-    words = list(words)
-    measure = _CONSEQUENCES[on]
-
-    def of(mechanism: Mechanism) -> float:
-        return measure(statistics(mechanism, words, draws, near=0, inputs=False))
-
-    target = of(mechanism_a)
-    values: dict[float, float] = {}
-
-    def excess(epsilon: float) -> float | None:
-        if epsilon not in values:
-            try:
-                values[epsilon] = of(mechanism_b.with_epsilon(epsilon))
-            except FastdxError:
-                return None
-        return values[epsilon] - target
-
-    low, _ = narrowed(excess, *_bracket(excess, mechanism_b.epsilon), tolerance)
-    return Match(low, mechanism_b.with_epsilon(low), abs(target), abs(values[low]))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,22 @@ from fastdx._core import binomial_bounds, closed_forms, simulate
 from fastdx._core import inputs as inputs_of
 from fastdx._core import near_losses as near_losses_of
 from fastdx._shared.checks import check_type, inside
-from fastdx.calibration.table import Table
 from fastdx.channel import Channel
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
+Table: TypeAlias = "np.recarray[Any, np.dtype[Any]]"
+"""Named columns: ``table["N_w"]``. Rows have the same names, and libraries of frames take it."""
+
 SAMPLE = 200
 """How many words, spread over the vocabulary, are measured for a noise mechanism by default."""
+
+
+def _table(**columns: Any) -> Table:
+    """Return columns of equal length as one structured array."""
+    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    kinds = [(name, array.dtype) for name, array in arrays.items()]
+    return np.rec.fromarrays(arrays.values(), dtype=kinds)
 
 
 def measured_ids(mechanism: Mechanism, words: Iterable[str] | None) -> NDArray[np.uint32]:
@@ -49,9 +58,7 @@ def statistics(
     near: int = 10,
     inputs: bool = True,
     confidence: float = 0.99,
-    half_width: float | None = None,
     factor: float | None = None,
-    progress: Callable[[int], object] | None = None,
 ) -> Table:
     """Measure a mechanism on words.
 
@@ -72,15 +79,10 @@ def statistics(
         Whether to compute credible_inputs, which needs the laws of the whole vocabulary.
     confidence : float, optional
         The confidence of the bounds of a simulated N_w.
-    half_width : float, optional
-        Replaces `draws`: takes as many draws as make half the distance of the two bounds at most
-        this, for every N_w.
     factor : float, optional
         γ of the column ``deniable``, at least 1, for a mechanism with a law. The column counts the
         words that are within γ of the likeliest one behind this output, from the laws of the whole
         vocabulary (`Channel.deniable`).
-    progress : callable, optional
-        Called now and then with a growing count.
 
     Returns
     -------
@@ -98,23 +100,21 @@ def statistics(
     (2,)
     """
     inside("confidence", confidence)
-    if half_width is not None:
-        draws = _draws_for(half_width, confidence)
     ids = measured_ids(mechanism, words)
     names = np.array(names_of(mechanism, ids), dtype=object)
     if mechanism.has_law:
-        [found] = closed_forms(mechanism, ids, eta, near, draws, None, progress)
+        [found] = closed_forms(mechanism, ids, eta, near, draws)
         more: dict[str, NDArray[Any]] = {}
         if inputs:
-            more["credible_inputs"] = inputs_of(mechanism, ids, eta, progress)
+            more["credible_inputs"] = inputs_of(mechanism, ids, eta)
         if factor is not None:
-            more["deniable"] = Channel.of(mechanism).deniable(factor, progress=progress)[ids]
+            more["deniable"] = Channel.of(mechanism).deniable(factor)[ids]
         return _exact(names, len(mechanism.space), found, **more)
     if factor is not None:
         raise ParameterError("factor must be left out: this mechanism has no law to compute")
-    unchanged, distinct_found, outputs, k = simulate(mechanism, ids, draws, eta, progress)
+    unchanged, distinct_found, outputs, k = simulate(mechanism, ids, draws, eta)
     low, high = binomial_bounds(unchanged, draws, (1 - confidence) / 2)
-    return Table(word=names, N_w=unchanged / draws, N_w_low=low, N_w_high=high, support=outputs,
+    return _table(word=names, N_w=unchanged / draws, N_w_low=low, N_w_high=high, support=outputs,
                  S_w=distinct_found.astype(float), K_w=k)  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def _exact(
 ) -> Table:
     """Return closed forms as a table."""
     n, s, distinct, shannon, minimum, close = found
-    return Table(word=names, N_w=n, N_w_low=n, N_w_high=n, support=s, S_w=distinct, **more,
+    return _table(word=names, N_w=n, N_w_low=n, N_w_high=n, support=s, S_w=distinct, **more,
                  shannon=shannon, min_entropy=minimum, hartley=np.full(len(n), np.log2(count)),
                  near=close)  # fmt: skip
 
@@ -135,57 +135,32 @@ def statistics_at(
     draws: int = 1000,
     *,
     eta: float = 0.05,
-    progress: Callable[[int], object] | None = None,
 ) -> Iterator[Table]:
     """Yield `statistics` at several ε, without inputs and `near`; distances are computed once."""
     ids = measured_ids(mechanism, words)
     names = names_of(mechanism, ids)
     if not mechanism.has_law:
         for epsilon in epsilons:
-            yield statistics(mechanism.with_epsilon(epsilon), names, draws, eta=eta, inputs=False,
-                             progress=progress)  # fmt: skip
+            yield statistics(mechanism.with_epsilon(epsilon), names, draws, eta=eta, inputs=False)
         return
     column = np.array(names, dtype=object)
-    for found in closed_forms(mechanism, ids, eta, 0, draws, epsilons, progress):
+    for found in closed_forms(mechanism, ids, eta, 0, draws, epsilons):
         yield _exact(column, len(mechanism.space), found)
-
-
-def _draws_for(half_width: float, confidence: float) -> int:
-    """Return how many draws make the exact bounds narrow enough at 1/2, where they are widest."""
-    if not 1e-4 <= half_width < 0.5:
-        raise ParameterError(f"half_width must be from 1e-4 to below 0.5, got {half_width}")
-    draws = 2
-    while True:
-        low, high = binomial_bounds([draws // 2], draws, (1 - confidence) / 2)
-        if high[0] - low[0] <= 2 * half_width:
-            return draws
-        # The width falls as 1/√draws.
-        wanted = draws * ((high[0] - low[0]) / (2 * half_width)) ** 2
-        draws = max(draws + 2, int(0.98 * wanted) // 2 * 2)
 
 
 def near_losses(
     mechanism: Mechanism,
     words: Iterable[str] | None = None,
     near: int = 20,
-    *,
-    progress: Callable[[int], object] | None = None,
 ) -> NDArray[np.float64]:
     """Compute how well the best output can distinguish a word from its nearest words.
 
     Returns float64, shape (words,): the largest abs(ln Pr[y|w] - ln Pr[y|w']) over all outputs y
     and the `near` nearest words w'. Takes a mechanism with a law, and by default 200 words spread
     over the vocabulary.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem, calibration
-    >>> e = Embedding(["a", "b", "c"], [[0.0], [0.5], [4.0]])
-    >>> bool(calibration.near_losses(Tem(e, 2.0), near=1)[0] <= 2.0 * 0.5)
-    True
     """
     ids = measured_ids(mechanism, words) if words is not None else spread(mechanism)
-    return near_losses_of(mechanism, ids, near, progress)
+    return near_losses_of(mechanism, ids, near)
 
 
 def spread(mechanism: Mechanism) -> NDArray[np.uint32]:
@@ -201,7 +176,6 @@ def sweep(
     draws: int = 1000,
     *,
     eta: float = 0.05,
-    progress: Callable[[int], object] | None = None,
 ) -> Table:
     """Measure a mechanism at several ε, as `statistics` does at one.
 
@@ -210,19 +184,11 @@ def sweep(
     epsilons = list(epsilons)
     if not epsilons:
         raise ParameterError("epsilons must be at least one, got none")
-    tables = statistics_at(mechanism, epsilons, words, draws, eta=eta, progress=progress)
-    rows = [summary(epsilon, table) for epsilon, table in zip(epsilons, tables, strict=True)]
-    return Table.of_rows(rows)
-
-
-def summary(epsilon: float, table: Table) -> dict[str, float]:
-    """Return a row of the curve of a search."""
-    return {
-        "epsilon": float(epsilon),
-        "mean_N_w": float(table["N_w"].mean()),
-        "worst_N_w": float(table["N_w"].max()),
-        "mean_support": float(table["support"].mean()),
-        "worst_support": float(table["support"].min()),
-        "mean_S_w": float(table["S_w"].mean()),
-        "worst_S_w": float(table["S_w"].min()),
-    }
+    tables = statistics_at(mechanism, epsilons, words, draws, eta=eta)
+    worst = {"N_w": np.max, "support": np.min, "S_w": np.min}
+    columns: dict[str, list[float]] = {"epsilon": epsilons}
+    for table in tables:
+        for name, least in worst.items():
+            columns.setdefault(f"mean_{name}", []).append(float(table[name].mean()))
+            columns.setdefault(f"worst_{name}", []).append(float(least(table[name])))
+    return _table(**columns)

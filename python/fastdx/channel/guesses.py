@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -47,10 +47,9 @@ def best_guess(
     mechanism: Mechanism,
     prior: _Numbers,
     most: int = 1,
-    progress: Callable[[int], object] | None = None,
 ) -> BestGuess:
     """Sum, over all outputs y of a mechanism with a law, the largest π_w·Pr[y|w]."""
-    words, joint, totals = likeliest_inputs(mechanism, prior, most, progress)
+    words, joint, totals = likeliest_inputs(mechanism, prior, most)
     with np.errstate(invalid="ignore"):
         posterior = np.where(totals > 0, joint[:, 0] / totals, 0.0)
     y, names = int(posterior.argmax()), mechanism.space.words

@@ -19,8 +19,15 @@ from fastdx.cli.options import (
     quiet_option,
     words_options,
 )
-from fastdx.lab.comparison import compare, families, family_names
-from fastdx.lab.comparison.families import FEWER, HEADER, MORE, description
+from fastdx.lab.comparison import (
+    FEWER,
+    HEADER,
+    MORE,
+    compare,
+    description,
+    families,
+    family_names,
+)
 from fastdx.mechanisms import Mechanism
 from fastdx.mechanisms.finite_law import drawn
 

@@ -19,10 +19,9 @@ from fastdx._shared.checks import at_least, inside
 from fastdx._shared.rounded import down, up
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.lab.laws import Law, of_noise
-from fastdx.lab.laws.base import check_size
-from fastdx.lab.laws.loss import Logs
-from fastdx.mechanisms import FiniteLaw, Mahalanobis, Mechanism, MultivariateLaplace, Tem
-from fastdx.mechanisms.finite_law import is_law
+from fastdx.lab.laws.base import distance_matrix, stacked
+from fastdx.lab.laws.loss import Logs, Worst
+from fastdx.mechanisms import Mahalanobis, Mechanism, MultivariateLaplace, Tem
 
 __all__ = ["Certificate", "Finding", "LargestLoss", "Report", "certify", "likelihood_ratio"]
 
@@ -30,9 +29,6 @@ Word = Hashable
 Metric: TypeAlias = Embedding | WordGraph | ArrayLike | Callable[[str, str], float]
 """Distances of a mechanism's words: a space, a (V, V) matrix, or a function of two words."""
 
-FAITHFUL = 2.0**-60
-"""The least ratio of a probability to its row's largest at which `FiniteLaw`'s integer represents
-it to more than 12 digits."""
 ROUNDED_UP = 1 + 1e-10
 """A factor far above the rounding of the computation; it makes a result an upper bound."""
 
@@ -79,28 +75,13 @@ class LargestLoss:
 
 
 @overload
-def certify(
-    mechanism: Tem, *, metric: None = None, progress: Callable[[int], object] | None = None
-) -> Certificate: ...
+def certify(mechanism: Tem, *, metric: None = None) -> Certificate: ...
 @overload
-def certify(
-    mechanism: Law,
-    *,
-    metric: Metric | None = None,
-    progress: Callable[[int], object] | None = None,
-) -> LargestLoss: ...
+def certify(mechanism: Law, *, metric: Metric | None = None) -> LargestLoss: ...
 @overload
+def certify(mechanism: Mechanism, *, metric: Metric | None = None) -> Certificate | LargestLoss: ...
 def certify(
-    mechanism: Mechanism,
-    *,
-    metric: Metric | None = None,
-    progress: Callable[[int], object] | None = None,
-) -> Certificate | LargestLoss: ...
-def certify(
-    mechanism: Mechanism | Law,
-    *,
-    metric: Metric | None = None,
-    progress: Callable[[int], object] | None = None,
+    mechanism: Mechanism | Law, *, metric: Metric | None = None
 ) -> Certificate | LargestLoss:
     """Compute the ε that a mechanism really has on its vocabulary.
 
@@ -123,8 +104,6 @@ def certify(
         Distances of the same words in the same order; by default the mechanism's own. An array has
         the shape (V, V); a function takes two words. Distances must be symmetric, not negative, and
         0 from a word to itself. Pairs at distance infinity are left out.
-    progress : callable, optional
-        Called now and then with the number of words done.
 
     Returns
     -------
@@ -141,94 +120,57 @@ def certify(
         The mechanism has no law, or the metric is no metric on these words.
     TooLargeError
         The laws take more than 8 GiB.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, NeighborResponse, Tem
-    >>> from fastdx.lab import audit
-    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
-    >>> certificate = audit.certify(Tem(e, 2.0))
-    >>> 1.0 < certificate.epsilon < 2.0
-    True
-    >>> staircase = audit.certify(NeighborResponse(e, 2.0, cover=2))
-    >>> round(staircase.epsilon, 6), round(staircase.local, 6)
-    (1.0, 2.0)
-    >>> letters = audit.certify(Tem(e, 2.0), metric=lambda a, b: abs(ord(a) - ord(b)))
-    >>> letters.epsilon > certificate.epsilon       # b and c are nearer by that metric
-    True
     """
-    given = is_law(mechanism)
-    if not isinstance(mechanism, Mechanism) and not given:
+    if not isinstance(mechanism, Mechanism | Law):
         raise InputTypeError(
             f"mechanism must be a Mechanism or a Law, not {type(mechanism).__name__}"
         )
     if isinstance(mechanism, Tem) and metric is None and not mechanism.remap:
-        return _certify(mechanism, progress)
+        return _certify(mechanism)
     if isinstance(mechanism, MultivariateLaplace | Mahalanobis):
         mechanism = of_noise(mechanism)
     space = mechanism.space if metric is None else metric
     if isinstance(space, Embedding | WordGraph):
-        drawn = _faithful(mechanism) if is_law(mechanism) else mechanism
-        if isinstance(drawn, Mechanism):
-            epsilon, (a, b, y), local, (c, d, z) = largest_loss(drawn, space, progress)
-            return _loss(drawn.space.words, (epsilon, (a, b), y), (local, (c, d), z), space.metric)
+        if isinstance(mechanism, Mechanism):
+            epsilon, (a, b, y), local, (c, d, z) = largest_loss(mechanism, space)
+            unit, any_two = Worst(epsilon, (a, b), y), Worst(local, (c, d), z)
+            return _loss(mechanism.space.words, unit, any_two, space.metric)
         if space is not mechanism.space and tuple(space.words) != tuple(mechanism.space.words):
             raise ParameterError("metric must have the words of the law, in their order")
-    return _of_matrix(mechanism, space, progress)
+    return _of_matrix(mechanism, space)
 
 
-def _loss(
-    words: Sequence[str],
-    unit: tuple[float, tuple[int, int], int],
-    local: tuple[float, tuple[int, int], int],
-    metric: str,
-) -> LargestLoss:
+def _loss(words: Sequence[str], unit: Worst, local: Worst, metric: str) -> LargestLoss:
     (epsilon, (a, b), y), (most, (c, d), z) = unit, local
     return LargestLoss(epsilon, (words[a], words[b]), words[y], most, (words[c], words[d]),
                        words[z], metric, epsilon, most)  # fmt: skip
 
 
-def _faithful(law: Law) -> FiniteLaw | None:
-    """Return the FiniteLaw of a law, if its integers represent the law's numbers to 12 digits."""
-    if law.errors is not None:
-        return None
-    matrix = law.matrix()
-    floor = FAITHFUL * matrix.max(axis=1, keepdims=True)
-    if ((matrix > 0) & (matrix < floor)).any():
-        return None
-    return FiniteLaw(law.space, matrix, certify=False)
-
-
-def _of_matrix(
-    mechanism: Mechanism | Law, metric: Metric, progress: Callable[[int], object] | None
-) -> LargestLoss:
+def _of_matrix(mechanism: Mechanism | Law, metric: Metric) -> LargestLoss:
     """Look at all pairs of words, by a matrix of all laws and the distances."""
-    words = mechanism.space.words
-    check_size(len(words))
+    words, errors = mechanism.space.words, None
     distances, name = _distances(metric, words)
-    if is_law(mechanism):
+    if isinstance(mechanism, Law):
         matrix = mechanism.matrix()
+        if mechanism.errors is not None:
+            errors = stacked(mechanism.errors, len(words))
     elif mechanism.has_law:
-        matrix = np.array([mechanism.probabilities(word) for word in words])
+        matrix = stacked(lambda i: mechanism.probabilities(words[i]), len(words))
     else:
         raise ParameterError("mechanism must be one whose law can be computed")
-    errors = None
-    if is_law(mechanism) and mechanism.errors is not None:
-        errors = np.array([mechanism.errors(word) for word in range(len(words))])
     rows = distances.__getitem__
-    logs = Logs.of(matrix, errors=errors, sign=1.0)
-    worst, local = logs.per_distance(rows, progress), logs.local()[0]
+    logs = Logs.of(matrix, errors=0.0 if errors is None else errors)
+    worst, local = logs.per_distance(rows), logs.local()[0]
     most, most_local = worst.loss * ROUNDED_UP, local.loss * ROUNDED_UP
-    if errors is not None and is_law(mechanism):
+    if errors is not None and isinstance(mechanism, Law):
         # The pairs and outputs reported are those of the lower bounds.
-        logs = Logs.of(matrix, errors=errors, sign=-1.0)
+        logs = Logs.of(matrix, errors=-errors)
         worst, local = logs.per_distance(rows), logs.local()[0]
         if metric is mechanism.space and mechanism.proved.distances is not None:
             # The proved ε holds too, and may be below the computed upper bound.
             most = min(most, mechanism.proved.epsilon)
             most_local = min(most_local, mechanism.proved.epsilon * float(distances.max()))
-    found = _loss(words, (most, worst.pair, worst.output),
-                  (most_local, local.pair, local.output), name)  # fmt: skip
+    found = _loss(words, worst._replace(loss=most), local._replace(loss=most_local), name)
     if errors is None:
         return found
     return replace(found, epsilon_low=worst.loss / ROUNDED_UP, local_low=local.loss / ROUNDED_UP)
@@ -238,7 +180,7 @@ def _distances(metric: Metric, words: Sequence[str]) -> tuple[NDArray[np.float64
     """Return all distances, shape (V, V), and the metric's name; refuse what is no metric."""
     count = len(words)
     if isinstance(metric, Embedding | WordGraph):
-        return np.array([metric.distances(word) for word in words], float), metric.metric
+        return distance_matrix(metric), metric.metric
     if callable(metric):
         found = np.zeros((count, count))
         for i, word in enumerate(words):
@@ -367,25 +309,11 @@ def likelihood_ratio(  # noqa: PLR0917
     events : int, optional
         Single outputs tested for each ordered pair.
 
-    Returns
-    -------
-    Report
-        ``.violated``, ``.epsilon_lower_bound``, ``.worst``.
-
     Raises
     ------
     ParameterError
         There is no pair, a parameter lies outside its range, the claim allows everything (a slack
         or a distance is infinite), or `sample` returns a wrong number of outputs.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.lab import audit
-    >>> e = Embedding(["a", "b"], [[0.0], [1.0]])
-    >>> claim = audit.likelihood_ratio(Tem(e, 2.0).sample, [("a", "b")], e, 2.0, 20_000)
-    >>> claim.violated
-    False
     """
     pairs = [tuple(pair) for pair in pairs]
     if not pairs or any(len(pair) != 2 for pair in pairs):

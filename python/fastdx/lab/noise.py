@@ -98,20 +98,10 @@ def log_constant(n: int, epsilon: float, base: str = "euclidean") -> float:
     - 'ball': S·B(n, ε+1)·₂F₁(ε, n; n+ε+1; -1). In one dimension this is
       2·₂F₁(1, ε; 2+ε; -1)/(1+ε) (ICDM'19, equation 7).
 
-    Parameters
-    ----------
-    n : int
-        Dimensions, from 1 to 1,000,000.
-    epsilon : float
-        ε, positive; more than n - 1 for 'volume', where below no such density exists.
-    base : {'euclidean', 'volume', 'ball'}, optional
-        The distance d and the measure: Euclidean with Lebesgue's; hyperbolic on the Poincaré ball
-        with hyperbolic volume, or with Lebesgue's measure as in ICDM'19.
-
-    Raises
-    ------
-    ParameterError
-        A parameter lies outside its domain.
+    n is from 1 to 1,000,000, ε positive, and more than n - 1 for 'volume', where below no such
+    density exists. `base` says the distance d and the measure: Euclidean with Lebesgue's;
+    hyperbolic on the Poincaré ball with hyperbolic volume, or with Lebesgue's measure as in
+    ICDM'19. A `ParameterError` names what lies outside its domain.
 
     Examples
     --------
@@ -152,17 +142,8 @@ def log_density(z: ArrayLike, epsilon: float, *, base: str = "euclidean") -> NDA
     Around a word w it is that of z - w, or for 'volume' that of ``mobius_add(-w, z)``. For 'ball'
     it is not: translations of the ball change Lebesgue's measure, so that noise costs ε + n.
 
-    Parameters
-    ----------
-    z : array_like of float, shape (m, n)
-        Points; for 'volume' and 'ball' with a norm below 1.
-    epsilon, base
-        As for `log_constant`.
-
-    Raises
-    ------
-    ParameterError, ShapeError, VectorError
-        A parameter outside its domain; no rows of numbers; a row not finite or not in the ball.
+    z has the shape (m, n), for 'volume' and 'ball' with norms below 1; a `ShapeError` or a
+    `VectorError` names the row that is wrong.
 
     Examples
     --------

@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 
 from fastdx import calibration
-from fastdx._shared.checks import at_least
 from fastdx._shared.replace import open_output
-from fastdx.calibration.measures import statistics_at
+from fastdx.calibration.measures import names_of, spread, statistics_at
 from fastdx.channel import Channel
 from fastdx.channel.guesses import prior_of
 from fastdx.channel.receiver import Prior, entropy
 from fastdx.exceptions import ParameterError
 from fastdx.lab import attacks
-from fastdx.lab.plots import neighbour_distances
 from fastdx.mechanisms import Mechanism
 
 __all__ = ["write"]
@@ -30,6 +28,8 @@ __all__ = ["write"]
 REPLACEMENTS = 6
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 GUESSES = (1, 10, 100)
+POINTS = 13
+"""The number of ε on the slider, an odd one: the chosen one is in the middle."""
 ATTACKED = 3
 """The number of ε at which the attacker's success is computed, by a pass over all laws each."""
 LAWS = 1000
@@ -48,7 +48,6 @@ def write(
     examples: Sequence[str] | None = None,
     sentence: str | None = None,
     draws: int = 1000,
-    points: int = 13,
     progress: Callable[[str, float | None], object] | None = None,
     **promise: Any,
 ) -> calibration.Choice:
@@ -72,8 +71,6 @@ def write(
         the vocabulary has its words.
     draws : int, optional
         Draws per word.
-    points : int, optional
-        The number of ε on the slider, at least 3.
     progress : callable, optional
         Called with a line about each step, and the share of the work before it, if that is known.
     **promise
@@ -85,16 +82,15 @@ def write(
     calibration.Choice
         The chosen ε and the reason.
     """
-    at_least("points", points, 3)
     tell = progress or (lambda line, share: None)
     tell("choosing ε", None)
     names = None if words is None else list(words)
     choice = calibration.choose_epsilon(mechanism, words=names, draws=draws, prior=prior, **promise)
-    epsilons = _grid(mechanism, choice.epsilon, points)
+    epsilons = _grid(mechanism, choice.epsilon)
     if examples is None:
         measured = names or list(mechanism.space.words)
-        spread = np.linspace(0, len(measured) - 1, min(6, len(measured))).astype(int)
-        examples = list(dict.fromkeys([*(measured[i] for i in spread),
+        some = np.linspace(0, len(measured) - 1, min(6, len(measured))).astype(int)
+        examples = list(dict.fromkeys([*(measured[i] for i in some),
                                        *([choice.word] if choice.word else [])]))  # fmt: skip
     mechanism.space.ids(examples)  # raises for an unknown word
     written = _written(mechanism, sentence)
@@ -127,7 +123,8 @@ def write(
         )
     most = len(mechanism.space) - 1
     ks = [k for k in (1, 5, 20, 100, 500) if k <= most]
-    neighbours = neighbour_distances(mechanism, ks) if ks else np.zeros((1, 0))
+    sample = names_of(mechanism, spread(mechanism))
+    near = [np.sort(mechanism.space.distances(word))[ks] for word in sample]
     data = {
         "mechanism": type(mechanism).__name__,
         "metric": mechanism.space.metric,
@@ -143,8 +140,8 @@ def write(
         "guarantee": str(choice.mechanism.guarantee),
         "steps": steps,
         "neighbours": [
-            {"k": k, "quantiles": np.quantile(neighbours[:, i], QUANTILES).tolist()}
-            for i, k in enumerate(ks)
+            {"k": k, "quantiles": np.quantile(each, QUANTILES).tolist()}
+            for k, each in zip(ks, np.transpose(near), strict=True)
         ],
     }
     with open_output(os.fspath(path)) as out:
@@ -152,14 +149,11 @@ def write(
     return choice
 
 
-def _grid(mechanism: Mechanism, chosen: float, points: int) -> list[float]:
+def _grid(mechanism: Mechanism, chosen: float) -> list[float]:
     """Return several ε around the chosen one, which is among them."""
-    ratio = 16.0 ** (1 / (points - 1))
     grid = []
-    for i in range(points):
-        epsilon = float(chosen * ratio ** (i - points // 2))
-        if i == points // 2:
-            epsilon = chosen
+    for i in range(POINTS):
+        epsilon = chosen * 16.0 ** (i / (POINTS - 1) - 0.5)
         try:
             mechanism.with_epsilon(epsilon)
         except ParameterError:

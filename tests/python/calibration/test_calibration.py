@@ -4,9 +4,10 @@ import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -14,6 +15,7 @@ import fastdx
 from fastdx import (
     Cover,
     Embedding,
+    Mechanism,
     MultivariateLaplace,
     NeighborResponse,
     Tem,
@@ -59,7 +61,7 @@ def test_closed_forms_are_those_of_the_law(epsilon: float) -> None:
             assert sums_in[size - 1] >= 0.9 - 1e-8
             assert size == 1 or sums_in[size - 2] < 0.9 + 1e-8
         some = calibration.statistics(tem, ["w5", "w0"], draws=500, eta=0.1)
-        assert "K_w" not in some.columns
+        assert "K_w" not in some.dtype.names
         at = tem.space.ids(["w5", "w0"])
         assert some["credible_inputs"].tolist() == table["credible_inputs"][at].tolist()
 
@@ -84,29 +86,30 @@ def test_noise_mechanisms_are_counted_with_bounds() -> None:
     e = normal(400, 10, 1)
     m = MultivariateLaplace(e, 4.0, seed=3)
     table = calibration.statistics(m, e.words[:50], draws=800, confidence=0.9999)
-    assert table.columns == ("word", "N_w", "N_w_low", "N_w_high", "support", "S_w", "K_w")
+    assert table.dtype.names == ("word", "N_w", "N_w_low", "N_w_high", "support", "S_w", "K_w")
     assert (table["N_w_low"] <= table["N_w"]).all() and (table["N_w"] <= table["N_w_high"]).all()
     assert (table["support"] <= table["S_w"]).all() and (table["K_w"] <= 50).all()
     draws = m.sample("w7", 200_000)
     assert table["N_w_low"][7] <= (draws == 7).mean() <= table["N_w_high"][7]
     assert len(calibration.statistics(m, draws=10)) == calibration.measures.SAMPLE
-    narrow = calibration.statistics(m, e.words[:9], half_width=0.02, confidence=0.95)
-    widths = narrow["N_w_high"] - narrow["N_w_low"]
-    assert (widths <= 0.04).all() and widths.max() > 0.01
-    with pytest.raises(fastdx.ParameterError, match="half_width"):
-        calibration.statistics(m, half_width=0.0)
 
 
 def test_tables_convert() -> None:
     table = calibration.statistics(Tem(normal(300, 6, 1), 2.0), ["w1", "w2"])
-    assert pa.Table.from_pylist(list(table)).column("word").to_pylist() == ["w1", "w2"]
-    assert "w1" in str(table) and "2 rows" in repr(table)
-    with pytest.raises(fastdx.ParameterError, match="N_x"):
-        _ = table["N_x"]
+    assert pd.DataFrame(table)["word"].tolist() == [row["word"] for row in table] == ["w1", "w2"]
 
 
 @pytest.mark.parametrize("laplace", [False, True])
-def test_the_chosen_epsilon_keeps_the_promise_and_no_larger_one_does(laplace: bool) -> None:
+def test_the_chosen_epsilon_keeps_the_promise_and_no_larger_one_does(
+    laplace: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    def counted(mechanism: Mechanism, *args: Any, **options: Any) -> calibration.Table:
+        asked.append(mechanism.epsilon)
+        return calibration.statistics(mechanism, *args, **options)
+
+    monkeypatch.setattr("fastdx.calibration.choice.statistics", counted)
     e = normal(500, 8, 1)
     m = MultivariateLaplace(e, 1.0, seed=1) if laplace else Tem(e, 1.0)
     choice = calibration.choose_epsilon(m, max_unchanged=0.4, min_outputs=60, draws=1000)
@@ -114,9 +117,9 @@ def test_the_chosen_epsilon_keeps_the_promise_and_no_larger_one_does(laplace: bo
     assert choice.word in at["word"]
     assert choice.mechanism.epsilon == choice.epsilon
     # A bisection of the factor of 2 looks at ten; each can be a pass over all laws.
-    looked = choice.curve["epsilon"]
+    looked = np.array(asked)
     border = looked[(looked > choice.epsilon / 1.999) & (looked < choice.epsilon * 1.999)]
-    assert (np.diff(looked) >= 0).all() and len(border) <= 9
+    assert len(set(asked)) == len(asked) and len(border) <= 9
     assert looked[looked > choice.epsilon].min() <= choice.epsilon * (1 + 1e-3) * (1 + 1e-12)
     if not laplace:
         # Exact: it holds here, and is broken a little further on, by the word that is named.
@@ -125,8 +128,6 @@ def test_the_chosen_epsilon_keeps_the_promise_and_no_larger_one_does(laplace: bo
         worst = beyond["word"][np.argmax(np.maximum(beyond["N_w"] / 0.4, 60 / beyond["S_w"]))]
         assert beyond["N_w"].max() > 0.4 or beyond["S_w"].min() < 60
         assert worst == choice.word
-        half = calibration.choose_epsilon(m, max_unchanged=0.4, min_outputs=60, quantile=0.5)
-        assert half.epsilon > choice.epsilon
     assert choice.word in str(choice)
 
 
@@ -178,9 +179,6 @@ def test_impossible_promises_are_refused() -> None:
     refused(
         (fastdx.ParameterError, "promise", lambda: choose(m, min_outputs=51)),
         (fastdx.ParameterError, "max_unchanged", lambda: choose(m, max_unchanged=0.0)),
-        (fastdx.ParameterError, "quantile",
-         lambda: choose(m, quantile="best")),  # type: ignore[arg-type]
-        (fastdx.ParameterError, "quantile", lambda: choose(m, quantile=2.0)),
         (fastdx.ParameterError, "tolerance", lambda: choose(m, tolerance=0.0)),
         (fastdx.ParameterError, "eta", lambda: calibration.statistics(m, eta=1.0)),
         (fastdx.ParameterError, "words", lambda: calibration.statistics(m, [])),
@@ -216,15 +214,11 @@ def test_several_epsilons_at_once_are_those_of_each(kind: str) -> None:
         calibration.sweep(mechanism, [], words)
 
 
-def test_sweep_and_match() -> None:
+def test_sweep() -> None:
     e = normal(100, 8, 1)
     tem = Tem(e, 2.0)
     table = calibration.sweep(tem, [1.0, 2.0, 4.0])
     assert (np.diff(table["mean_N_w"]) > 0).all() and (np.diff(table["mean_support"]) < 0).all()
-    found = calibration.match(tem, MultivariateLaplace(e, 1.0, seed=2), draws=2000)
-    assert found.reached == pytest.approx(found.value, rel=0.05)
-    with pytest.raises(fastdx.ParameterError, match="on must"):
-        calibration.match(tem, tem, on="luck")
 
 
 class TestLedger:

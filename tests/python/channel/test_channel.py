@@ -439,7 +439,7 @@ def test_deniable_words_are_a_column_of_statistics() -> None:
     table = statistics(tem, WORDS[:5], factor=3.0)
     assert table["deniable"].tolist() == Channel.of(tem).deniable(3.0)[:5].tolist()
     assert table["deniable"][1] == 0 < table["deniable"][0]
-    assert "deniable" not in statistics(tem, WORDS[:5]).columns
+    assert "deniable" not in statistics(tem, WORDS[:5]).dtype.names
     noise = fastdx.MultivariateLaplace(E, 3.0)
     with pytest.raises(fastdx.ParameterError, match="factor must be left out"):
         statistics(noise, WORDS[:5], 10, factor=3.0)

@@ -17,11 +17,10 @@ from fastdx.channel.guesses import best_guess, prior_of
 from fastdx.lab.attacks import (
     LikelyInputs,
     known_runs,
-    mean_similarity,
     reidentification,
     sentence_attack,
 )
-from fastdx.lab.comparison import choose_cover, frontier
+from fastdx.lab.comparison import compare
 from fastdx.lab.evaluation import over_texts
 from helpers.command import Command
 from helpers.laws import behind, bits_of, law_of, zipf
@@ -253,35 +252,26 @@ def test_intervals_over_texts() -> None:
             over_texts(*wrong)
 
 
-def test_frontiers_and_choices() -> None:
+def test_attacks_beside_each_other() -> None:
     judge = Embedding(E.words, E.vectors + 0.1 * RNG.normal(size=(60, 3)))
     mechanisms = {"tem": Tem(E, 5.0), "k=6": Tem(E, 5.0, cover=6),
                   "noise": MultivariateLaplace(E, 5.0)}  # fmt: skip
-    table = frontier(mechanisms, judge=judge)
-    assert table["name"].tolist() == list(mechanisms) and table["R"][1] <= 1 / 6
-    assert np.isnan(table["worst_posterior"][2]) and (table["R_10"] >= table["R"]).all()
     texts = [" ".join(RNG.choice(E.words, 8)) for _ in range(60)]
     model = NgramPrior.train(E, texts[:30])
-    table = frontier(mechanisms, judge=judge, texts=texts[30:], model=model)
-    assert {"sentence", "alone", "unchanged", "similarity"} <= set(table.columns)
-    assert (table["sentence_low"] <= table["sentence"]).all()
-    for i in range(2):
-        channel = Channel.of(list(mechanisms.values())[i])
-        assert table["bits"][i] == pytest.approx(channel.bits(np.ones(60)))
-        assert table["capacity"][i] == channel.capacity >= table["bits"][i]
-    assert np.isnan(table["bits"][2])
-    assert np.isnan(table["capacity"][2])
+    tem, cover, noise = compare(mechanisms, judge=judge, texts=texts[30:], model=model, prior=None)
+    assert cover.values["R"] <= 1 / 6 and not noise.values["exact"]
+    for row in (tem, cover, noise):
+        v = row.values
+        assert {"sentence", "alone", "unchanged", "similarity"} <= set(v)
+        assert v["sentence_low"] <= v["sentence"]
+    for row in (tem, cover):
+        channel = Channel.of(mechanisms[row.name])
+        assert row.values["bits"] == pytest.approx(channel.bits(np.ones(60)))
+    assert np.isnan(noise.values["bits"])
+    (alike,) = compare({"tem": mechanisms["tem"]}, judge=judge)
+    assert alike.values["similarity"] > alike.values["chance"]
     with pytest.raises(fastdx.ParameterError, match="model"):
-        frontier(mechanisms, texts=texts)
-    found = choose_cover(E, max_reidentified=0.12, judge=judge, ks=(4, 8, 12), weights=(0.0, 0.1))
-    assert reidentification(found.mechanism, "rank").success[1] <= 0.12
-    assert found.mechanism.cover.k >= found.k and len(found.table) <= 6
-    assert found.k in (4, 8, 12) and found.weight in (0.0, 0.1)
-    gain = found.table["similarity"] - found.table["chance"]
-    assert mean_similarity(found.mechanism, judge, "rank")[0] > 0
-    assert gain.max() >= 0
-    with pytest.raises(fastdx.ParameterError, match="max_reidentified"):
-        choose_cover(E, max_reidentified=1e-4, judge=judge, ks=(4,), weights=(0.0,))
+        next(compare(mechanisms, texts=texts))
 
 
 @pytest.mark.parametrize("promise", ["max_reidentified", "max_posterior"])
@@ -409,6 +399,10 @@ def test_epsilon_by_words_named_in_sentences() -> None:
 def test_wrong_promises_on_releases(promise: dict[str, Any], name: str) -> None:
     with pytest.raises(fastdx.ParameterError, match=name):
         choose_epsilon(Tem(E, 1.0), **LOOSE, **promise)
+    # What noise tells cannot be promised.
+    if first := next((key for key in promise if key in ("max_bits", "max_named")), None):
+        with pytest.raises(fastdx.ParameterError, match=f"{first}.*no law"):
+            choose_epsilon(MultivariateLaplace(E, 1.0), **LOOSE, **promise)
 
 
 def test_what_the_language_gives_away_cannot_be_promised() -> None:
@@ -417,34 +411,6 @@ def test_what_the_language_gives_away_cannot_be_promised() -> None:
     # The language alone names w1 and w2.
     with pytest.raises(fastdx.ParameterError, match=r"no ε .* max_named must be at least 0.[789]"):
         choose_epsilon(Tem(E, 1.0), **LOOSE, max_named=0.5, texts=texts, model=model)
-
-
-def test_what_noise_tells_cannot_be_promised() -> None:
-    noise, model = MultivariateLaplace(E, 1.0), NgramPrior.of_frequencies(E)
-    for promise in ({"max_bits": 1.0}, {"max_named": 0.5, "texts": ["w1"], "model": model}):
-        with pytest.raises(fastdx.ParameterError, match=f"{next(iter(promise))}.*no law"):
-            choose_epsilon(noise, **LOOSE, **promise)
-
-
-def test_covers_by_bits_and_by_sentences() -> None:
-    judge = Embedding(E.words, E.vectors + 0.1 * np.random.default_rng(1).normal(size=(60, 3)))
-    few = {"judge": judge, "ks": (4, 8), "weights": (0.0,)}
-    by_bits = choose_cover(E, max_bits=1.5, **few)
-    assert bits_of(zipf(60), law_of(by_bits.mechanism)) <= 1.5
-    assert by_bits.table["bits"].max() <= 1.5
-    rng = np.random.default_rng(3)
-    texts = [" ".join(rng.choice(E.words, 8)) for _ in range(40)]
-    model = NgramPrior.of_frequencies(E)
-    by_texts = choose_cover(E, max_named=0.3, texts=texts, model=model, **few)
-    assert by_texts.table["sentence_high"].max() <= 0.3
-    named = sentence_attack(by_texts.mechanism._seeded(0), texts, model).sentence
-    assert named.high <= 0.3 and by_texts.mechanism.seed is None
-    for wrong in ({}, {"max_bits": 1.0, "max_reidentified": 0.5}, {"max_bits": -1.0},
-                  {"max_named": 2.0, "texts": texts, "model": model}):  # fmt: skip
-        with pytest.raises(fastdx.ParameterError, match="max_"):
-            choose_cover(E, **few, **wrong)
-    with pytest.raises(fastdx.ParameterError, match="max_bits=1e-12"):
-        choose_cover(E, max_bits=1e-12, **few)
 
 
 def test_the_command_chooses_by_bits_and_by_texts(tmp_path: Path, command: Command) -> None:

@@ -1,7 +1,6 @@
 """Every attack convicts a planted leak, and is at chance on uniformly random output."""
 
 import json
-import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -93,7 +92,7 @@ def test_the_network_is_among_the_attackers() -> None:
     texts, _ = texts_of(60, 2, 6, 12)
     found = evaluate(LEAK, texts, trials=2, attacked=5)
     (measure,) = [m for m in found.measures if "network" in m.name]
-    assert measure.private.mean == 1.0 and measure.found
+    assert measure.private.mean == 1.0
     assert "Keras" in found.versions and not any("network" in note for note in found.notes)
 
 
@@ -115,7 +114,9 @@ def test_the_network_knows_what_stands_around_a_word() -> None:
                     ("leak", LEAK), ("noise", UNIFORM)):  # fmt: skip
         model, inputs = NgramPrior.train(m.space, public), LikelyInputs.of(m)
         context = ContextModel(m, public, inputs, model, epochs=6, seed=1)
-        named[name] = sentence_attack(m, attacked, model, inputs=inputs, context=context)
+        named[name] = sentence_attack(
+            m, attacked, model, inputs=inputs, context=context.log_probability
+        )
     assert named["leak"].context.mean == 1.0
     assert named["twins"].alone.mean < 0.6 and named["twins"].context.mean > 0.9
     # 720 words at 1/300 each, the commonest perhaps at 2/300: more than 20 have a probability below
@@ -123,8 +124,8 @@ def test_the_network_knows_what_stands_around_a_word() -> None:
     assert named["noise"].context.mean * named["noise"].words <= 20
     with pytest.raises(fastdx.ParameterError, match="runs"):
         ContextModel(LEAK, ["none of the vocabulary"], LikelyInputs.of(LEAK))
-    with pytest.raises(fastdx.ParameterError, match="window"):
-        ContextModel(LEAK, public, LikelyInputs.of(LEAK), window=0)
+    with pytest.raises(fastdx.ParameterError, match="epochs"):
+        ContextModel(LEAK, public, LikelyInputs.of(LEAK), epochs=0)
 
 
 def test_without_keras_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,10 +219,10 @@ def test_membership_of_a_classifier_that_learns_by_heart() -> None:
 def test_ranks_of_next_words() -> None:
     model = NextWord([np.array([0, 1, 0, 1, 0, 2, 3], np.uint32)], 5)
     # After 0 came 1 twice, 2 once; then all by frequency: 0, 1, 2, 3, 4.
-    after = {int(w): int(model.ranks(np.array([0, w], np.uint32))[0]) for w in range(5)}
+    after = [int(model.ranks_of([np.array([0, w], np.uint32)])[0]) for w in range(5)]
     assert (after[1], after[2]) == (1, 2) and after[0] == 3 and after[4] == 7
-    assert model.ranks(np.array([4, 0], np.uint32)).tolist() == [1]  # nothing was seen after 4
-    assert len(model.ranks(np.array([1], np.uint32))) == 0
+    assert model.ranks_of([np.array([4, 0], np.uint32)]).tolist() == [1]  # nothing was seen after 4
+    assert len(model.ranks_of([np.array([1], np.uint32)])) == 0
 
 
 def test_the_auditor_convicts_a_leak_and_is_at_chance_on_noise() -> None:
@@ -456,18 +457,10 @@ def test_mistakes_of_the_command(
     assert message in told and "secret" not in told and not page.exists()
 
 
-# Other refusals: policies_name_the_line in tests/it/spec.rs.
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[policies.a]\nepsilon = ", "line 2: this is no TOML"),
-        ("[policies.a]\nepsilon = -3", "policies.a: epsilon"),
-        ("[policies.a]\nepsilon = 3\nindex = 'none.fdx'", "policies.a: "),
-    ],
-)
-def test_mistakes_in_policies(tmp_path: Path, content: str, message: str) -> None:
+def test_mistakes_in_policies(tmp_path: Path) -> None:
+    """The file is named too; what is said: policies_name_the_line in tests/it/spec.rs."""
     file = tmp_path / "p.toml"
-    file.write_text(content)
-    with pytest.raises(CommandError, match=re.escape(message)) as told:
+    file.write_text("[policies.a]\nepsilon = -3")
+    with pytest.raises(CommandError, match=r"policies\.a: epsilon") as told:
         mechanisms(str(file))
     assert str(file) in str(told.value)

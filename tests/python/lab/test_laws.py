@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise, product
 
 import numpy as np
@@ -14,8 +15,8 @@ from scipy import integrate
 import fastdx
 from fastdx import Cover, Embedding, Tem, WordGraph
 from fastdx.lab import audit, laws
-from fastdx.lab.laws import Law, Price, largest_loss
-from helpers.laws import distances_of, largest_ratio, law_of, ratios_of
+from fastdx.lab.laws import largest_loss
+from helpers.laws import distances_of, largest_ratio, law_of
 from helpers.spaces import numbered
 
 
@@ -27,38 +28,16 @@ def graph() -> WordGraph:
     return WordGraph([(f"w{i}", f"w{i // 2}") for i in range(1, 15)])
 
 
-def excess(law: Law, price: Price) -> float:
-    """The largest log-ratio less what the price allows, over all pairs."""
-    d = 1.0 if price.distances is None else np.array([*map(price.distances, range(len(law.space)))])
-    over = ratios_of(law.matrix()) - price.epsilon * d
-    pairs = ~np.eye(len(over), dtype=bool)
-    if price.groups is not None:
-        pairs &= (price.groups[:, None] == price.groups) & (price.groups >= 0)
-    return float(over[pairs].max())
-
-
 E, LINE, TREE = embedding(12, 3), embedding(9, 1, 4), graph()
 TIES = Embedding(["a", "b", "c", "d", "e"], [[0.0], [0.0], [1.0], [2.0], [2.0]])
 RATINGS = np.random.default_rng(2).random((12, 12))
 PRIOR = np.arange(1, 13) ** 2.0
 
-LOST: list[Callable[[float], Law]] = [
-    lambda e: laws.custext(E, e, 5, partition=False),
-    lambda e: laws.words_blending_boxes(E, e, safe=2, candidates=4),
-    lambda e: laws.truncated_laplace(LINE, e, 0.5),
-]
-
-
-@pytest.mark.parametrize("make", LOST)
-def test_claims_that_fail(make: Callable[[float], Law]) -> None:
-    law = make(0.1)
-    assert law.proved.epsilon == math.inf and "No finite" in str(law.proved)
-    assert excess(law, law.claimed) > 0.3
-
 
 def test_the_largest_loss_is_the_slow_one() -> None:
     some = np.random.default_rng(3).dirichlet(np.full(12, 0.3), 12)
-    for matrix in [some, *(make(1.0).matrix() for make in LOST)]:
+    # With and without outputs that some words cannot have.
+    for matrix in (some, laws.custext(E, 1.0, 5, partition=False).matrix()):
         assert largest_loss(matrix) == pytest.approx(largest_ratio(matrix), rel=1e-12)
     law, d = laws.santext_plus(E, 1.0, E.words[3:]), distances_of(E)
     groups = law.proved.groups
@@ -124,7 +103,6 @@ def test_a_line_is_greedy_and_exact() -> None:
             order.append(min(free, key=lambda y: (d[order[-1], y], y)))
             free.remove(order[-1])
         assert laws.greedy_order(space).tolist() == order
-    assert laws.greedy_order(TIES, 4)[0] == 4
 
 
 def test_one_diffractor_by_hand() -> None:
@@ -153,7 +131,9 @@ def test_one_diffractor_in_the_embedding() -> None:
     e = Embedding(list("abcd"), [[0.0], [-0.1], [0.05], [0.3]])
     assert laws.greedy_order(e).tolist() == [0, 2, 1, 3]
     law = laws.one_diffractor(e, 1.0)
-    assert excess(law, law.proved) == pytest.approx(0, abs=1e-9)
+    assert law.proved.distances is not None
+    places = np.array([law.proved.distances(i) for i in range(4)])
+    assert largest_loss(law.matrix(), places) == pytest.approx(1.0, rel=1e-9)
     assert largest_loss(law.matrix(), distances_of(e)) > 10
 
 
@@ -368,10 +348,8 @@ def test_the_optimum_is_the_optimum(epsilon: float, dim: int, seed: int) -> None
     assert largest_loss(law.matrix(), d) <= epsilon
     # The solver keeps each of 8·8·7 constraints to 1e-7.
     assert found == pytest.approx(lazy_optimum(e, epsilon, costs), rel=1e-4, abs=1e-6)
-    # Nothing that keeps ε·d does better, and a spanner costs something.
-    for other in (laws.santext(e, epsilon), laws.optimal(e, epsilon, np.minimum(d, 1.5), prior,
-                                                         dilation=1.3)):  # fmt: skip
-        assert (other.matrix() * costs).sum() >= found * (1 - 1e-6)
+    # Nothing that keeps ε·d does better.
+    assert (laws.santext(e, epsilon).matrix() * costs).sum() >= found * (1 - 1e-6)
 
 
 def test_what_the_solver_leaves_broken_is_repaired() -> None:
@@ -401,22 +379,6 @@ def test_optimal_on_a_line_is_the_geometric_mechanism() -> None:
     assert laws.optimal(Embedding(["a"], [[0.0]]), 1.0).matrix().tolist() == [[1.0]]
 
 
-def test_spanners_stretch_no_more_than_asked() -> None:
-    d = distances_of(embedding(30, 3))
-    for dilation in (1.0, 1.2, 2.0):
-        edges = laws.spanner(d, dilation)
-        paths = np.full_like(d, np.inf)
-        np.fill_diagonal(paths, 0)
-        paths[edges[:, 0], edges[:, 1]] = paths[edges[:, 1], edges[:, 0]] = d[
-            edges[:, 0], edges[:, 1]
-        ]
-        for k in range(30):
-            paths = np.minimum(paths, paths[:, [k]] + paths[[k]])
-        assert (paths <= d * dilation * (1 + 1e-9)).all()
-    assert len(laws.spanner(d, 2.0)) < len(laws.spanner(d, 1.2)) < 30 * 29 / 2
-    assert len(laws.spanner(distances_of(graph()), 1.0)) == 14
-
-
 def test_blahut_arimoto_by_hand() -> None:
     d, prior = distances_of(E), PRIOR / PRIOR.sum()
     for rounds in (0, 1, 7):
@@ -430,13 +392,10 @@ def test_blahut_arimoto_by_hand() -> None:
 
 # Other parameters of every law are refused in test_every_law.py.
 BAD: list[tuple[Callable[[], object], type, str]] = [
-    (lambda: laws.greedy_order(E, 12), fastdx.ParameterError, "start"),
     (lambda: laws.vickrey(E, 1.0), fastdx.ParameterError, "dimension"),
     (lambda: laws.vickrey(TREE, 1.0), fastdx.InputTypeError, "space"),  # type: ignore[arg-type]
     (lambda: laws.vickrey(Embedding(["a"], [[0.0]]), 1.0), fastdx.ParameterError, "distance"),
     (lambda: laws.optimal(embedding(301, 2), 1.0), fastdx.TooLargeError, "300"),
-    (lambda: laws.spanner([1.0], 1.0), fastdx.ParameterError, "distances"),
-    (lambda: laws.spanner([[0.0]], 0.5), fastdx.ParameterError, "dilation"),
     (lambda: largest_loss([0.5, 0.5]), fastdx.ParameterError, "matrix"),
 ]
 
@@ -464,7 +423,7 @@ def test_laws_that_tem_draws() -> None:
 def test_vickrey_on_a_line_at_any_epsilon(scale: float) -> None:
     places = np.array([0.0, 0.3, 0.45, 1.0, 1.1])[:, None]
     e = numbered((places * scale).astype("float32"))
-    make = laws.by_name("vickrey-line", e)
+    make = partial(laws.vickrey, e)
     for times in (1e-3, 1.0, 1e2, 1e4, 1e7):
         law = make(times / scale)
         matrix = law.matrix()

@@ -10,12 +10,12 @@ import pytest
 import fastdx
 from fastdx import Embedding, MultivariateLaplace, Tem, calibration
 from fastdx.cli import main
-from fastdx.lab import attacks, comparison, plots, report
+from fastdx.lab import attacks, plots, report
 from fastdx.lab.hyperbolic import distance
 from helpers.browser import BROWSER, dom
 from helpers.command import Command
 from helpers.laws import bits_of, law_of, zipf
-from helpers.spaces import normal, numbered
+from helpers.spaces import normal
 
 
 def small() -> Embedding:
@@ -70,8 +70,6 @@ def test_the_page_renders_and_the_slider_moves(tmp_path: Path) -> None:
 
 def test_bad_reports_are_refused(tmp_path: Path) -> None:
     tem = Tem(small(), 1.0)
-    with pytest.raises(fastdx.ParameterError, match="points"):
-        report.write(tmp_path / "r.html", tem, points=2)
     with pytest.raises(fastdx.UnknownWordError, match=r"words\[0\]"):
         report.write(tmp_path / "r.html", tem, min_outputs=60, words=["w1"], examples=["zebra"])
     assert not list(tmp_path.iterdir())
@@ -85,29 +83,6 @@ def test_the_command_line(tmp_path: Path, command: Command) -> None:
                  "--sample", "30", "--example", "coffee", "-q"]  # fmt: skip
     assert "is the largest at which every word" in command(*arguments).out
     assert "coffee" in page.read_text("utf-8")
-
-
-def test_plots(tmp_path: Path) -> None:
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    e = small()
-    tem = Tem(e, 1.0)
-    figure, axes = pyplot.subplots(1, 3, figsize=(12, 4))
-    plots.distances(tem, [1, 5, 20], axes=axes[0])
-    plots.distributions(tem, [1.0, 2.0], words=e.words[:40], axes=axes[1])
-    plots.curve(calibration.sweep(tem, [1.0, 2.0, 4.0], e.words[:40]), axes=axes[2])
-    figure.savefig(tmp_path / "plots.png")
-    assert (tmp_path / "plots.png").stat().st_size > 5_000
-    assert [t.get_text() for t in axes[0].get_xticklabels()] == ["1", "5", "20"]
-    assert axes[2].lines[0].get_xdata().tolist() == [1.0, 2.0, 4.0]
-    assert plots.curve(calibration.sweep(tem, [1.0], ["w1"])) is not None
-    # The k-th neighbour, by a sort.
-    near = plots.neighbour_distances(tem, [1, 7], ["w5"])
-    assert near[0].tolist() == np.sort(e.distances("w5"))[[1, 7]].tolist()
-    with pytest.raises(fastdx.ParameterError, match="ks"):
-        plots.neighbour_distances(tem, [400])
 
 
 def test_covers_and_attackers_on_the_page(tmp_path: Path) -> None:
@@ -164,23 +139,6 @@ def test_a_sentence_on_the_page(tmp_path: Path) -> None:
     assert data["steps"][-1]["most_N_w"][0] > data["steps"][0]["most_N_w"][1]
     with pytest.raises(fastdx.ParameterError, match="sentence"):
         report.write(page, tem, **promise, sentence="nothing of this")
-
-
-def test_the_frontier_is_drawn() -> None:
-    rng = np.random.default_rng(2)
-    e = numbered(rng.normal(size=(30, 3)))
-    judge = Embedding(e.words, rng.normal(size=(30, 3)))
-    pairs = [("Tem", fastdx.Tem(e, x)) for x in (4.0, 1.0)]
-    table = comparison.frontier([*pairs, ("k=5", fastdx.Tem(e, 2.0, cover=5))], judge=judge)
-    assert list(table["name"]) == ["Tem", "Tem", "k=5"]
-    axes = plots.frontier(table)
-    lines = {line.get_label(): line for line in axes.lines}
-    assert set(lines) == {"Tem", "k=5"}
-    # Along its ε.
-    assert lines["Tem"].get_xdata().tolist() == [table["R"][1], table["R"][0]]
-    assert lines["k=5"].get_ydata().tolist() == [table["similarity"][2]]
-    with pytest.raises(fastdx.ParameterError, match="judge"):
-        plots.frontier(comparison.frontier(dict(pairs)))
 
 
 def test_the_disk_shows_edges_as_geodesics() -> None:

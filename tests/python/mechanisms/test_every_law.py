@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import fastdx
 from fastdx import Embedding, FiniteLaw, Mechanism, from_spec
 from fastdx.lab import audit, laws
-from fastdx.lab.comparison import Family, families, family_names
-from fastdx.lab.comparison.families import VARIANTS
+from fastdx.lab.comparison import PUBLISHED, VARIANTS, Family, families, family_names
 from fastdx.lab.laws import Law
 from fastdx.mechanisms import MECHANISMS
 from helpers.bounds import slack
@@ -25,7 +24,7 @@ from helpers.spaces import line, normal, numbered
 TINY, HUGE = 1e-6, 1e3
 # The programme's solver sees no constraint beyond its own accuracy: it is asked for less.
 SOLVED = (1e-3, 60.0)
-DOMAIN = {"truncated-laplace": (TINY, 0.49), "optimal": SOLVED, "optimal, stretched": SOLVED}
+DOMAIN = {"truncated-laplace": (TINY, 0.49), "optimal": SOLVED, "optimal, a prior": SOLVED}
 ON_A_LINE = ("vickrey-line", "vickrey-line, the second", "truncated-laplace")
 UNPROVED = ("truncated-laplace", "words-blending-boxes")
 """Their loss is infinite, as test_laws.py shows."""
@@ -57,14 +56,13 @@ OWN: dict[str, Callable[[Embedding, float], Law]] = {
     "vickrey-line, the second": lambda e, x: laws.vickrey(e, x, 0.9),
     "syntf, ratings": lambda e, x: laws.syntf(e, x, np.sin(np.outer(*[np.arange(len(e)) + 1] * 2))),
     "blahut-arimoto, a prior": lambda e, x: laws.blahut_arimoto(e, x, np.arange(len(e)) + 1.0),
-    "optimal, stretched": lambda e, x: laws.optimal(
-        e, x, prior=np.arange(len(e)) + 1.0, dilation=1.2),
+    "optimal, a prior": lambda e, x: laws.optimal(e, x, prior=np.arange(len(e)) + 1.0),
 }  # fmt: skip
 """With other parameters than the registry's."""
 
 
 def test_none_escapes() -> None:
-    assert {*laws.NAMES, *VARIANTS, "tem", "response"} == set(FINITE)
+    assert {*PUBLISHED, *VARIANTS, "tem", "response"} == set(FINITE)
     # Mechanisms that are not here have no law, and say so.
     e = Embedding(["a", "b"], np.eye(2, 3))
     ball = Embedding(["a", "b"], np.eye(2, 3) / 3, metric="poincare")
@@ -189,7 +187,6 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "ratings": (np.zeros((5, 6)), np.full((6, 6), np.nan)),
     "loss": (np.zeros((5, 6)), np.full((6, 6), np.inf)),
     "prior": (np.zeros(6), np.ones(5), -np.ones(6), np.full(6, np.nan)),
-    "dilation": (1.0, 0.5, math.nan),
     "gap": (-1.0, math.nan),
 }
 # A bool has no wrong value.
@@ -197,9 +194,21 @@ FLAGS = {"partition"}
 UNKNOWN = "not in the vocabulary"
 
 
-@pytest.mark.parametrize("name", laws.NAMES)
-def test_every_bad_parameter_is_refused_by_name(name: str) -> None:
-    function = laws.NAMES[name].function
+def laws_of_words() -> list[Callable[..., Law]]:
+    """The functions of `laws` that make a law of words, or of a law."""
+    made = [getattr(laws, name) for name in laws.__all__]
+    made = [f for f in made if inspect.isfunction(f) and f.__annotations__["return"] == "Law"]
+    return [f for f in made if next(iter(inspect.signature(f).parameters)) in ("space", "law")]
+
+
+def test_every_law_has_a_name() -> None:
+    said = [known.about for known in PUBLISHED.values()]
+    for function in laws_of_words():
+        assert any(about.startswith(f"laws.{function.__name__}: ") for about in said), function
+
+
+@pytest.mark.parametrize("function", laws_of_words(), ids=lambda f: f.__name__)
+def test_every_bad_parameter_is_refused_by_name(function: Callable[..., Law]) -> None:
     parameters = list(inspect.signature(function).parameters)
     first: object = laws.santext(SPACE, 1.0) if parameters[0] == "law" else SPACE
     own = {p: SOUND[p] for p in parameters[1:] if p in SOUND}

@@ -15,7 +15,7 @@ from fastdx import Cover, Tem, from_spec
 from fastdx.calibration import choose_epsilon
 from fastdx.channel import Channel, NgramPrior
 from fastdx.counts import Estimator
-from fastdx.lab.comparison import frontier
+from fastdx.lab.comparison import compare
 from fastdx.mechanisms import MECHANISMS
 from helpers.command import Command, fails
 from helpers.draws import assert_follows
@@ -140,10 +140,9 @@ def test_epsilon_is_chosen_for_it() -> None:
     assert np.diag(law_of(found.with_epsilon(chosen.epsilon * 1.01))).max() > 0.3
     # The uniform measure keeps this promise at another ε.
     assert chosen.epsilon != choose_epsilon(Tem(E, 3.0), max_unchanged=0.3, min_outputs=1).epsilon
-    rows = frontier({"based": found, "uniform": Tem(E, 3.0)})
-    for name, m in (("based", found), ("uniform", Tem(E, 3.0))):
-        at = list(rows["name"]).index(name)
-        assert rows["R"][at] == pytest.approx(law_of(m).max(axis=0).sum() / 60, rel=1e-6)
+    for row in compare({"based": found, "uniform": Tem(E, 3.0)}, prior=None):
+        named = law_of(row.made).max(axis=0).sum() / 60
+        assert row.values["R"] == pytest.approx(named, rel=1e-6)
 
 
 def test_the_command(command: Command, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from scipy import stats
 
 import fastdx
 from fastdx import BagOfWords, Embedding, FiniteLaw, MultivariateLaplace, Tem, WordGraph
-from fastdx.bags import STOP_WORDS, text_of
-from fastdx.lab.evaluation import Attribution, classify_nearest
+from fastdx.bags import STOP_WORDS
+from fastdx.lab.evaluation import Attribution
 from fastdx.lab.noise import multivariate_laplace
 from helpers import SHARED
 from helpers.bounds import slack
@@ -256,47 +256,6 @@ def test_the_corrected_utility_bound_holds_and_the_printed_one_does_not() -> Non
         fastdx.utility_bound(n, epsilon, size, -1.0)
     with pytest.raises(fastdx.ParameterError):
         fastdx.utility_bound(0, epsilon, size, 1.0)
-
-
-def test_the_nearest_bags_by_both_distances() -> None:
-    # The means of the query and of "far" are equal, but each of its words moves a long way.
-    e = Embedding(["a", "b", "c", "d"], [[-9.0], [9.0], [0.0], [8.0]])
-    bags, labels, query = [{"c": 2}, ["a", "d"]], ["far", "near"], [{"a": 1, "b": 1}]
-    assert text_of(Counter({"c": 2, "a": 1})) == "a c c"
-    assert classify_nearest(query, bags, labels, e) == ["near"]
-    assert classify_nearest(query, bags, labels, e, distance="earth-movers") == ["near"]
-    assert classify_nearest(query, bags, labels, e, distance="euclidean") == ["far"]
-    # Against plain numpy, k = 3, words of different counts.
-    rng = np.random.default_rng(3)
-    known, asked = ([Counter(rng.choice(ENGLISH.words[:300], 9).tolist()) for _ in range(n)]
-                    for n in (40, 15))  # fmt: skip
-    topics = rng.integers(0, 3, 40).tolist()
-
-    def mean(bag: Counter[str]) -> Any:
-        return ENGLISH.vectors[ENGLISH.ids(bag.elements())].mean(axis=0)
-
-    expected = []
-    for bag in asked:
-        order = np.argsort([np.linalg.norm(mean(bag) - mean(other)) for other in known])[:3]
-        expected.append(Counter(topics[i] for i in order).most_common(1)[0][0])
-    found = classify_nearest(asked, known, topics, ENGLISH, 3, distance="euclidean")
-    assert found == expected and len(set(found)) > 1
-    assert classify_nearest([], known, topics, ENGLISH, distance="euclidean") == []
-
-
-@pytest.mark.parametrize(("bags", "k", "distance", "wrong"), [
-    ([["tea"], ["king"]], 1, "cosine", "distance must be 'earth-movers' or 'euclidean'"),
-    ([["tea"], []], 1, "euclidean", r"bags\[1\]"),
-    ([["tea"], ["king"]], 3, "euclidean", "k must be"),
-])  # fmt: skip
-def test_nearest_bags_refuse(bags: list[list[str]], k: int, distance: Any, wrong: str) -> None:
-    with pytest.raises(fastdx.ParameterError, match=wrong):
-        classify_nearest([["coffee"]], bags, ["drink", "court"], ENGLISH, k, distance=distance)
-    graph = WordGraph([("tea", "coffee")])
-    with pytest.raises(fastdx.ParameterError, match="WordGraph"):
-        classify_nearest([["coffee"]], [["tea"]], ["drink"], graph, distance="euclidean")
-    with pytest.raises(fastdx.ParameterError, match="labels"):
-        classify_nearest([["coffee"]], [["tea"], ["king"]], ["drink"], ENGLISH)
 
 
 def test_attribution_of_real_authors() -> None:

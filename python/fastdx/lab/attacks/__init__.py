@@ -11,7 +11,6 @@ from fastdx.lab.attacks.sentences import Context, Recovered, known_runs, sentenc
 from fastdx.lab.attacks.words import (
     LikelyInputs,
     Reidentification,
-    mean_similarity,
     reidentification,
 )
 
@@ -22,7 +21,6 @@ __all__ = [
     "Reidentification",
     "best_among",
     "known_runs",
-    "mean_similarity",
     "reidentification",
     "sentence_attack",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,10 @@ _Places = NDArray[np.int64]
 _Numbers = NDArray[np.float64]
 _Named = NDArray[np.bool_]
 """Of every word, whether the attacker may name it."""
+Context: TypeAlias = Callable[[_Ids, _Ids], _Numbers]
+"""A model of a word given the outputs around it: a function from the outputs of one run, shape
+(places,), and candidate words, shape (places, words), to ln Pr[word | outputs at all other places].
+`ContextModel.log_probability` of `fastdx.lab.evaluation` is one."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class Recovered:
     chance: float = float("nan")
     """Mean cosine of words and replacements paired at random; NaN without a judge."""
     context: Interval | None = None
-    """The share of words named by an attacker who sees the whole text and has a `Context`."""
+    """The share of words named by an attacker who sees the whole text and has a context model."""
 
     @property
     def attack(self) -> Interval:
@@ -79,31 +83,8 @@ def _percent(share: Interval) -> str:
     return f"{share.mean:.1%} ({share.low:.1%} to {share.high:.1%})"
 
 
-class Context(Protocol):
-    """A model that predicts a word from the outputs around it.
-
-    `fastdx.lab.evaluation.ContextModel` is one; it trains a network.
-    """
-
-    def log_probability(self, out: _Ids, words: _Ids) -> _Numbers:
-        """Return ln Pr[word at i is words[i, j] | outputs of a run at all places but i].
-
-        Float64, shape (len(out), words); out is one run, shape (len(out),).
-        """
-        ...
-
-
 def known_runs(space: Embedding | WordGraph, texts: Iterable[str]) -> Iterator[_Ids]:
-    """Yield each run of adjacent known words in the texts, as ids.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.attacks import known_runs
-    >>> e = Embedding(["a", "b"], [[0.0], [1.0]])
-    >>> [run.tolist() for run in known_runs(e, ["a b unknown b, a"])]
-    [[0, 1], [1, 0]]
-    """
+    """Yield each run of adjacent known words in the texts, as ids."""
     places = {word: i for i, word in enumerate(space.words)}
     for text in texts:
         ids = np.array([places.get(word, -1) for word in tokenize(text, space)], dtype=np.int64)
@@ -128,7 +109,6 @@ def sentence_attack(
     stop_words: Iterable[str] = STOP_WORDS,
     context: Context | None = None,
     inputs: LikelyInputs | None = None,
-    candidates: int = 50,
     draws: int = 100,
 ) -> Recovered:
     """Privatise texts, and recover their content words from the release.
@@ -161,42 +141,22 @@ def sentence_attack(
         Whether to compute the bits that a release tells, which takes a pass over all laws. There
         are none where a word's law depends on what was released before.
     judge : Embedding, optional
-        Measures the similarity of words and replacements. Take another embedding than the
-        mechanism's.
+        Another embedding than the mechanism's, to measure the similarity of words and replacements.
     stop_words : iterable of str, optional
         Words that are not counted, because everybody guesses them.
     context : Context, optional
         The third attacker's model of a word given the outputs around it.
     inputs : LikelyInputs, optional
-        The likely inputs of this mechanism, if they exist already. They replace `candidates` and
-        `draws`.
-    candidates : int, optional
-        The most words considered per output, for the third attacker and for noise.
+        The likely inputs of this mechanism, if they exist already. They replace `draws`.
     draws : int, optional
         Draws per word from which the attacker learns a mechanism without a law.
-
-    Returns
-    -------
-    Recovered
-        The share of content words that each attacker names, and the bits per word.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.lab.attacks import sentence_attack
-    >>> from fastdx.channel import NgramPrior
-    >>> e = Embedding(["hot", "cold", "fire", "ice"], [[0.0], [0.1], [2.0], [3.0]])
-    >>> model = NgramPrior.train(e, ["hot fire", "cold ice"] * 200)
-    >>> found = sentence_attack(Tem(e, 1.5), ["hot fire", "cold ice"] * 100, model)
-    >>> found.sentence.mean > found.alone.mean
-    True
     """
     check_model(mechanism, model)
     table = None
     read = mechanism.has_law or mechanism._has_history
     if context is not None or not read:
         if inputs is None:
-            inputs = LikelyInputs.of(mechanism, model.frequencies, candidates, draws=draws)
+            inputs = LikelyInputs.of(mechanism, model.frequencies, draws=draws)
         table = inputs.under(model.frequencies)
     release_bits = None
     if read:
@@ -254,7 +214,7 @@ def _per_run(release: PrivateTexts, named: Callable[[_Ids], _Ids]) -> _Places:
 def _by_context(table: LikelyInputs, context: Context, out: _Ids, named: _Named) -> _Ids:
     """Return the likeliest candidate that is named, given its own output and the context."""
     words, likelihood = table.log_likelihood(out)
-    log = likelihood + context.log_probability(out, words)
+    log = likelihood + context(out, words)
     best = np.where(named[words], log, -np.inf).argmax(axis=1)
     found: _Ids = words[np.arange(len(out)), best]
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import SupportsIndex
 
@@ -57,7 +57,6 @@ def reidentification(
     *,
     draws: int = 200,
     confidence: float = 0.99,
-    progress: Callable[[int], object] | None = None,
 ) -> Reidentification:
     """Measure how often the best attacker names the word that was written, given one output.
 
@@ -80,22 +79,6 @@ def reidentification(
         Draws per word, if the mechanism has no law.
     confidence : float, optional
         The confidence of the intervals, if the mechanism has no law.
-    progress : callable, optional
-        Called now and then with the number of words done.
-
-    Returns
-    -------
-    Reidentification
-        ``.success`` by number of guesses, ``.worst_posterior``, ``.word``, ``.output``.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.lab.attacks import reidentification
-    >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [0.1], [5.0], [5.1]])
-    >>> plain, cover = (Tem(e, 4.0, cover=k) for k in (None, 2))
-    >>> reidentification(cover).success[1] < reidentification(plain).success[1]
-    True
     """
     check_type("mechanism", mechanism, Mechanism)
     mechanism._check_one_law()
@@ -107,18 +90,21 @@ def reidentification(
     most = min(wanted[-1], count)
     pi = prior_of(mechanism, prior)
     if mechanism.has_law:
-        found = best_guess(mechanism, pi, most, progress)
+        found = best_guess(mechanism, pi, most)
         success = {g: float(found.success[min(g, most) - 1]) for g in wanted}
         return Reidentification(success, success, success, True, *found[1:])
     at_least("draws", draws, 2)
     inside("confidence", confidence)
     table = LikelyInputs.of(mechanism, pi, most, draws=draws // 2)
     tested = np.repeat(np.arange(count, dtype=np.uint32), draws - draws // 2)
-    out = mechanism.privatize_ids(tested)
-    ranks = table.rank_of(out, tested)
+    out = mechanism.privatize_ids(tested).reshape(count, -1)
+    ranks = np.full(out.shape, most)
+    for w, seen in enumerate(out):
+        draw, guess = np.nonzero(table.words[seen] == w)
+        ranks[w, draw] = guess
     result: dict[str, dict[int, float]] = {"success": {}, "low": {}, "high": {}}
     for g in wanted:
-        hits = (ranks < g).reshape(count, -1)
+        hits = ranks < g
         result["success"][g] = float(hits.mean(axis=1) @ pi)
         # Hoeffding's bound for a weighted sum holds exactly for every prior.
         each = hits.shape[1]
@@ -152,7 +138,6 @@ class LikelyInputs:
         most: int = 50,
         *,
         draws: int = 100,
-        progress: Callable[[int], object] | None = None,
     ) -> LikelyInputs:
         """Trace every output back to its likeliest words, exactly if the mechanism has a law.
 
@@ -164,23 +149,13 @@ class LikelyInputs:
             The most words per output.
         draws : int, optional
             Draws per word from which a mechanism without a law is learned.
-        progress : callable, optional
-            Called now and then with the number of words done, if the mechanism has a law.
-
-        Examples
-        --------
-        >>> from fastdx import Embedding, Tem
-        >>> from fastdx.lab.attacks import LikelyInputs
-        >>> e = Embedding(["a", "b", "c"], [[0.0], [0.1], [5.0]])
-        >>> LikelyInputs.of(Tem(e, 4.0), most=2).words[0].tolist()  # behind an "a": a, then b
-        [0, 1]
         """
         at_least("most", most, 1)
         mechanism._check_one_law()
         pi = prior_of(mechanism, prior)
         most = min(most, len(pi))
         if mechanism.has_law:
-            words, joint, _ = likeliest_inputs(mechanism, pi, most, progress)
+            words, joint, _ = likeliest_inputs(mechanism, pi, most)
             return cls(words, joint, pi)
         at_least("draws", draws, 1)
         count = len(pi)
@@ -221,44 +196,6 @@ class LikelyInputs:
         logs[known] = np.log(joint[known]) - np.log(self.prior[words[known]])
         logs[~known.any(axis=1), 0] = 0.0
         return words, logs
-
-    def rank_of(self, out: _Ids, words: _Ids) -> NDArray[np.int64]:
-        """Return the guess (from 0) that names each word, given its output; `most` if none does."""
-        most = self.words.shape[1]
-        ranks = np.full(len(out), most, dtype=np.int64)
-        for first in range(0, len(out), 1 << 20):
-            part = slice(first, first + (1 << 20))
-            found = self.words[out[part]] == words[part, None]
-            ranks[part] = np.where(found.any(axis=1), found.argmax(axis=1), most)
-        return ranks
-
-
-def mean_similarity(
-    mechanism: Mechanism,
-    judge: Embedding,
-    prior: Prior = None,
-    draws: int = 20_000,
-) -> tuple[float, float]:
-    """Measure how similar words and their replacements are in another embedding.
-
-    Parameters
-    ----------
-    mechanism, prior
-        As for `reidentification`.
-    judge : Embedding
-        Another embedding than the mechanism's; words that it lacks are left out.
-    draws : int, optional
-        The number of words that are drawn from the prior and replaced.
-
-    Returns
-    -------
-    similarity, chance : float
-        The mean cosine of words and their replacements, unchanged words included, and the mean
-        cosine of words and replacements paired at random.
-    """
-    pi = prior_of(mechanism, prior)
-    w = np.random.default_rng(0).choice(len(pi), draws, p=pi).astype(np.uint32)
-    return similarity(mechanism, judge, w, mechanism.privatize_ids(w))
 
 
 def similarity(

@@ -16,12 +16,16 @@ from fastdx.lab.evaluation.attribution import (
     Attribution,
     ChosenAttribution,
     choose_attribution,
-    classify_nearest,
 )
-from fastdx.lab.evaluation.auditor import NextWord, UserAudit, audit_users, runs_of
+from fastdx.lab.evaluation.auditor import (
+    NextWord,
+    UserAudit,
+    audit_users,
+    membership_inference,
+    runs_of,
+)
 from fastdx.lab.evaluation.classifiers import MeanVectors, text_classifier, vector_classifier
 from fastdx.lab.evaluation.context import ContextModel
-from fastdx.lab.evaluation.membership import membership_inference
 from fastdx.lab.evaluation.repeats import frequency_attack, likelihood_attack
 from fastdx.lab.evaluation.results import Evaluation, Judged, Measure
 from fastdx.lab.evaluation.run import evaluate
@@ -40,7 +44,6 @@ __all__ = [
     "UserAudit",
     "audit_users",
     "choose_attribution",
-    "classify_nearest",
     "evaluate",
     "frequency_attack",
     "likelihood_attack",

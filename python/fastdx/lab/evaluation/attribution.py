@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +13,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 
-from fastdx._core import Embedding, WordGraph, nearest_documents
 from fastdx._shared.checks import at_least, inside, one_of, share
-from fastdx.bags import bag_tokens
 from fastdx.exceptions import ParameterError
 
 Label = TypeVar("Label", bound=Hashable)
@@ -60,10 +57,8 @@ class Attribution(Generic[Label]):
 
     Parameters
     ----------
-    texts : sequence of str
-        The known texts.
-    authors : sequence
-        The author of each known text.
+    texts, authors : sequence
+        The known texts, and the author of each.
     features : int, optional
         The most grams to use; the most frequent ones are kept.
     rounds : int, optional
@@ -147,20 +142,10 @@ class Attribution(Generic[Label]):
         logs = counts.log1p()
         return logs if self._weighing == "log" else logs.multiply(self._rarity).tocsr()
 
-    def attribute(
-        self,
-        texts: Iterable[str],
-        *,
-        threshold: float = 0.0,
-    ) -> Attributed[Label]:
-        """Name the likeliest author of each text.
+    def attribute(self, texts: Iterable[str], *, threshold: float = 0.0) -> Attributed[Label]:
+        """Name the likeliest author of each text; None, "don't know", below `threshold`.
 
-        Parameters
-        ----------
-        texts : iterable of str
-            Texts of unknown authors.
-        threshold : float, optional
-            If the best author wins a smaller share of rounds, the answer is None, "don't know".
+        That is the least share of rounds that the author must win.
         """
         asked = self._weighed(self._counts.transform(texts).astype(np.float32))
         rng = np.random.default_rng(self.seed)
@@ -227,14 +212,10 @@ def choose_attribution(
 
     Parameters
     ----------
-    texts : sequence of str
-        The known texts; never the texts to attribute.
-    authors : sequence
-        The author of each known text.
+    texts, authors : sequence
+        The known texts, never the texts to attribute, and the author of each.
     held : float, optional
-        The share of the texts to hold out.
-    most : int, optional
-        The most texts to hold out.
+        The share of the texts to hold out, of at most `most` texts.
     rounds : int, optional
         The rounds of each test.
     sure : float, optional
@@ -251,14 +232,6 @@ def choose_attribution(
     ------
     ParameterError
         A share lies outside its domain, or one of the two parts has no text.
-
-    Examples
-    --------
-    >>> from fastdx.lab.evaluation import choose_attribution
-    >>> texts = [f"{word} {word}s" for word in ("alpha", "omega") for _ in range(10)]
-    >>> chosen = choose_attribution(texts, [text[0] for text in texts])
-    >>> chosen.asked, chosen.tried[0][1]
-    (4, 1.0)
     """
     if len(texts) != len(authors):
         raise ParameterError(f"authors must be one for each text, {len(texts)}")
@@ -308,70 +281,3 @@ def choose_attribution(
         (float(t) for t in np.unique(found.shares) if hits[found.shares >= t].mean() >= sure), 1.0
     )
     return ChosenAttribution(best, threshold, sure, tried, count)
-
-
-def classify_nearest(
-    query_bags: Iterable[Any],
-    bags: Iterable[Any],
-    labels: Sequence[Label],
-    embedding: Embedding | WordGraph,
-    k: int = 1,
-    *,
-    distance: Literal["earth-movers", "euclidean"] = "earth-movers",
-    progress: Callable[[int], object] | None = None,
-) -> list[Label]:
-    """Give every query the most frequent label of its k nearest bags.
-
-    With k=1 and authors as labels this is an attack, with k=5 and topics as labels a measure of
-    utility. POST'19 takes both by the Euclidean distance. Ties go to the nearer bag.
-
-    Parameters
-    ----------
-    query_bags, bags : iterable of bags
-        Bags, as for `fastdx.earth_movers_distance`; without (ids, counts) for Euclidean distances.
-    labels : sequence
-        The label of each of `bags`.
-    embedding : Embedding or WordGraph
-        Words and their metric.
-    k : int, optional
-        The number of neighbours.
-    distance : {'earth-movers', 'euclidean'}, optional
-        The distance of two bags: the Earth Mover's distance of the metric, for which `BagOfWords`
-        has its guarantee, or the Euclidean distance between the means of their words' vectors.
-    progress : callable, optional
-        Called now and then with the number of queries done.
-
-    Raises
-    ------
-    ParameterError
-        A label too few or too many, an empty bag, `k` outside 1..len(bags), or Euclidean distances
-        of a WordGraph, which has no vectors.
-    """
-    bags = list(bags)
-    if len(labels) != len(bags):
-        raise ParameterError(f"labels must be one for each of {len(bags)} bags, got {len(labels)}")
-    if distance == "earth-movers":
-        ids = nearest_documents(query_bags, bags, embedding, k, progress=progress).ids
-    elif distance != "euclidean":
-        raise ParameterError(f"distance must be 'earth-movers' or 'euclidean', got {distance!r}")
-    elif isinstance(embedding, WordGraph):
-        raise ParameterError(
-            "embedding must have vectors for distance='euclidean'; a WordGraph has none"
-        )
-    else:
-        means = _means("bags", bags, embedding)
-        documents = Embedding([str(i) for i in range(len(bags))], means)
-        ids = documents.nearest(_means("query_bags", query_bags, embedding), k)[0]
-    # Counter keeps the order of first appearance, which is by distance, so ties go to the nearer.
-    return [Counter(labels[i] for i in row).most_common(1)[0][0] for row in ids]
-
-
-def _means(name: str, bags: Iterable[Any], embedding: Embedding) -> NDArray[np.float64]:
-    """Return the mean of the vectors of each bag's words."""
-    means = []
-    for at, bag in enumerate(bags):
-        ids = embedding.ids(bag_tokens(bag))
-        if not len(ids):
-            raise ParameterError(f"{name}[{at}]: bag must be of at least one word, got 0")
-        means.append(embedding.vectors[ids].mean(axis=0, dtype=np.float64))
-    return np.array(means).reshape(len(means), embedding.dim)

@@ -1,18 +1,22 @@
-"""The auditor of Song and Shmatikov (2019): did a next-word model learn from a user's texts?
+"""What models give away of the texts that they learned from.
 
-The auditor asks the model for the rank of every next word in a user's texts. It learns the typical
-ranks of members from a shadow model, whose members it knows.
+The auditor of Song and Shmatikov (2019) asks a next-word model for the rank of every next word in a
+user's texts. It learns the typical ranks of members from a shadow model, whose members it knows.
+Membership inference (Shokri et al. 2017) does the same with the answers of a classifier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score, roc_auc_score
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -42,69 +46,40 @@ class UserAudit(NamedTuple):
     """The share of the users whose membership the auditor judges rightly."""
 
 
-class Model(Protocol):
-    """The interface of a next-word model for the auditor."""
-
-    def ranks_of(self, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
-        """Return the ranks, from 1, of the next words of all runs."""
-
-
 class NextWord:
     """A next-word model that ranks words by how often they followed, then by frequency.
 
     It is a minimal next-word model; the paper uses an LSTM. It memorises the word pairs of its
-    users, and an auditor detects this.
-
-    Parameters
-    ----------
-    runs : iterable of ndarray of uint32
-        Texts to learn from, as runs of ids of adjacent words.
-    words : int
-        The size of the vocabulary.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fastdx.lab.evaluation import NextWord
-    >>> model = NextWord([np.array([0, 1, 0, 1, 0, 2], dtype=np.uint32)], words=4)
-    >>> model.ranks(np.array([0, 1], dtype=np.uint32)).tolist()  # 1 comes first after 0
-    [1]
+    users, and an auditor detects this. It learns from texts as runs of ids of adjacent words;
+    `words` is the size of the vocabulary.
     """
 
     def __init__(self, runs: Iterable[_Run], words: int) -> None:
         """Count pairs of words."""
-        counts = np.full(words, 0.5)
-        pairs = [np.zeros(0, dtype=np.int64)]
+        counts = np.zeros(words)
+        pairs: dict[int, Counter[int]] = defaultdict(Counter)
         for run in runs:
             np.add.at(counts, run, 1)
-            pairs.append(run[:-1].astype(np.int64) * words + run[1:])
-        self.words = words
-        # 0 is the most frequent word.
-        self._place = np.empty(words, dtype=np.int64)
-        self._place[np.argsort(-counts, kind="stable")] = np.arange(words)
-        keys, times = np.unique(np.concatenate(pairs), return_counts=True)
-        order = np.lexsort((keys, -times, keys // words))
-        keys = keys[order]
-        first = np.searchsorted(keys // words, keys // words)
-        by_key = np.argsort(keys)
-        self._keys, self._rank = keys[by_key], (np.arange(len(keys)) - first)[by_key]
+            for word, following in pairwise(run.tolist()):
+                pairs[word][following] += 1
+        # 1 is the most frequent word.
+        self._place = np.argsort(np.argsort(-counts, kind="stable")) + 1
+        self._after = {
+            word: {y: rank for rank, (y, _) in enumerate(
+                sorted(following.items(), key=lambda found: (-found[1], found[0])), 1)}
+            for word, following in pairs.items()
+        }  # fmt: skip
 
-    def ranks(self, run: _Run) -> NDArray[np.int64]:
-        """Return the rank, from 1, of every word given the previous one; shape (len(run) - 1,)."""
-        if len(run) < 2 or not len(self._keys):
-            return np.zeros(0, dtype=np.int64)
-        keys = run[:-1].astype(np.int64) * self.words + run[1:]
-        at = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
-        seen = self._keys[at] == keys
-        # Words never seen after the previous word rank by frequency, after all words seen there.
-        after = np.searchsorted(self._keys, (run[:-1].astype(np.int64) + 1) * self.words)
-        before = np.searchsorted(self._keys, run[:-1].astype(np.int64) * self.words)
-        unseen = (after - before) + self._place[run[1:]]
-        return np.where(seen, self._rank[at], unseen) + 1
+    def ranks_of(self, runs: Sequence[_Run]) -> NDArray[np.int64]:
+        """Return the rank, from 1, of every word of the runs given the previous one.
 
-    def ranks_of(self, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
-        """Return the ranks of the next words of all runs."""
-        return np.concatenate([self.ranks(run) for run in runs] or [np.zeros(0, dtype=np.int64)])
+        Words never seen after the previous word rank by frequency, after all words seen there.
+        """
+        found = []
+        for word, y in (pair for run in runs for pair in pairwise(run.tolist())):
+            after = self._after.get(word, {})
+            found.append(after.get(y) or len(after) + self._place[y])
+        return np.array(found, dtype=np.int64)
 
 
 def runs_of(space: Embedding | WordGraph, texts: Iterable[str]) -> list[_Run]:
@@ -112,7 +87,7 @@ def runs_of(space: Embedding | WordGraph, texts: Iterable[str]) -> list[_Run]:
     return list(known_runs(space, (text.lower() for text in texts)))
 
 
-def _evidence(model: Model, runs: Sequence[_Run]) -> NDArray[np.float64]:
+def _evidence(model: Any, runs: Sequence[_Run]) -> NDArray[np.float64]:
     """Return the share of a user's next words in each class of ranks."""
     ranks = model.ranks_of(runs)
     if not len(ranks):
@@ -129,7 +104,7 @@ def audit_users(
     target: NDArray[np.bool_],
     words: int,
     *,
-    learn: Callable[[Iterable[_Run], int], Model] = NextWord,
+    learn: Callable[[Iterable[_Run], int], Any] = NextWord,
 ) -> UserAudit:
     """Train a target and a shadow model on private texts of their members; audit the target.
 
@@ -151,26 +126,11 @@ def audit_users(
         A function from runs and the number of words to a next-word model, whose method
         ``ranks_of(runs)`` returns the ranks of next words from 1. By default `NextWord`.
 
-    Returns
-    -------
-    UserAudit
-        AUC, precision, recall and accuracy of the auditor's answers about the target's users.
-
     Raises
     ------
     ParameterError
         The arguments do not have one entry per user, or all or no users of the target or of the
         shadow are members.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fastdx.lab.evaluation import audit_users
-    >>> rng = np.random.default_rng(1)
-    >>> users = [[rng.integers(0, 200, 50).astype(np.uint32)] for _ in range(80)]
-    >>> members, target = np.arange(80) % 2 == 0, np.arange(80) % 4 < 2
-    >>> audit_users(users, users, members, target, words=200).auc  # no privacy
-    1.0
     """
     if not len(plain) == len(private) == len(members) == len(target):
         raise ParameterError("plain, private, members and target must be one for each user")
@@ -192,3 +152,64 @@ def audit_users(
         float(recall_score(hidden, said)),
         float((said == hidden).mean()),
     )
+
+
+Labelled = tuple[Sequence[str], Sequence[Hashable]]
+"""Texts and their labels."""
+
+
+def _answers(classifier: Any, texts: Labelled) -> NDArray[np.float64]:
+    """Return features of a classifier's answers to texts.
+
+    They are the true label's probability, its loss, whether it is the answer, and the three largest
+    other probabilities.
+    """
+    probabilities = np.asarray(classifier.predict_proba(list(texts[0])), dtype=np.float64)
+    place = {label: i for i, label in enumerate(classifier.classes_)}
+    of = np.array([place[label] for label in texts[1]])
+    rows = np.arange(len(of))
+    true = probabilities[rows, of]
+    others = probabilities.copy()
+    others[rows, of] = -1
+    others = -np.sort(-others, axis=1)[:, : min(3, probabilities.shape[1] - 1)]
+    loss = -np.log(np.maximum(true, 1e-12))
+    return np.column_stack([true, loss, probabilities.argmax(axis=1) == of, others])
+
+
+def membership_inference(
+    target: Any,
+    members: Labelled,
+    others: Labelled,
+    *,
+    shadow: Any,
+    shadow_members: Labelled,
+    shadow_others: Labelled,
+    seed: int = 0,
+) -> float:
+    """Measure how well an attacker recognises the texts from which a classifier learned.
+
+    The attacker (Shokri et al. 2017, as used in TEM'21 section 5) trains a *shadow* classifier on
+    other texts in the same way as the target. A network of two layers of 64 units learns how the
+    shadow's answers differ between its training texts and other texts. It then judges the target's
+    answers.
+
+    `target` and `shadow` have ``predict_proba(texts)`` and ``classes_``; the training of both must
+    have the same privacy protection. Texts come with their labels, as their authors wrote them:
+    `members` and `shadow_members` those from which a classifier learned, the `others` any. `seed`
+    is that of the attacker's network. Returns the probability that a member is ranked above another
+    text (area under the ROC curve): 0.5 is chance.
+    """
+    given = {"members": members, "others": others, "shadow_members": shadow_members,
+             "shadow_others": shadow_others}  # fmt: skip
+    for name, pair in given.items():
+        if not len(pair[0]) or len(pair[0]) != len(pair[1]):
+            raise ParameterError(f"{name} must be texts and as many labels, at least one")
+    known, unknown = _answers(shadow, shadow_members), _answers(shadow, shadow_others)
+    network = make_pipeline(
+        StandardScaler(), MLPClassifier((64, 64), max_iter=200, early_stopping=True,
+                                        random_state=seed)
+    )  # fmt: skip
+    network.fit(np.vstack([known, unknown]), np.repeat([1, 0], [len(known), len(unknown)]))
+    known, unknown = _answers(target, members), _answers(target, others)
+    scores = network.predict_proba(np.vstack([known, unknown]))[:, 1]
+    return float(roc_auc_score(np.repeat([1, 0], [len(known), len(unknown)]), scores))

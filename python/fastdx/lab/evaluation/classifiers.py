@@ -20,19 +20,8 @@ def text_classifier(
 ) -> Any:
     """Return a classifier fitted to texts: TF-IDF of their words and logistic regression.
 
-    Parameters
-    ----------
-    texts : iterable of str
-        The texts to learn from.
-    labels : iterable
-        The label of each text.
-    strength : float, optional
-        The inverse of the penalty on weights; the larger, the more the classifier memorises.
-
-    Returns
-    -------
-    sklearn.pipeline.Pipeline
-        ``.predict(texts)`` gives labels, ``.predict_proba(texts)`` their probabilities.
+    `strength` is the inverse of the penalty on weights; the larger, the more the classifier
+    memorises. ``.predict(texts)`` gives labels, ``.predict_proba(texts)`` their probabilities.
 
     Examples
     --------
@@ -49,21 +38,7 @@ def text_classifier(
 
 
 class MeanVectors:
-    """A function from texts to the mean vectors of their known words.
-
-    Parameters
-    ----------
-    embedding : Embedding
-        Words and vectors.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.evaluation import MeanVectors
-    >>> e = Embedding(["cat", "dog"], [[0.0, 2.0], [2.0, 0.0]])
-    >>> MeanVectors(e)(["cat, dog!", "no word of it"]).tolist()
-    [[1.0, 1.0], [0.0, 0.0]]
-    """
+    """A function from texts to the mean vectors of their known words in an embedding."""
 
     def __init__(self, embedding: Embedding) -> None:
         """Index the words of the embedding."""

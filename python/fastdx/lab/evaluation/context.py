@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._core import Embedding
+from fastdx._shared.checks import at_least
 from fastdx.channel import NgramPrior
 from fastdx.exceptions import ParameterError
 from fastdx.lab.attacks import LikelyInputs, known_runs
@@ -27,6 +27,12 @@ _Floats = NDArray[np.float32]
 
 BACKENDS = ("jax", "tensorflow", "torch")
 """Libraries of which Keras needs one, the smallest first."""
+WINDOW = 5
+"""The number of neighbours on each side."""
+UNITS = 256
+"""The size of the hidden layer."""
+POSITIONS = 100_000
+"""The most words of the texts to learn from."""
 BATCH = 512
 PATIENCE = 2
 """Learning ends after this many passes in a row without an improvement."""
@@ -56,9 +62,8 @@ def _keras() -> Any:
     return keras
 
 
-@dataclass
-class _Weights:
-    """The weights of the network. Fresh weights score all words equally."""
+class _Weights(NamedTuple):
+    """The weights of the network."""
 
     hidden: _Floats
     """Shape (inputs, units)."""
@@ -70,14 +75,6 @@ class _Weights:
     """A vector for each word, shape (V, dim)."""
     word_bias: _Floats
     """Shape (V, 1)."""
-
-    @classmethod
-    def fresh(cls, vectors: _Floats, inputs: int, units: int, rng: np.random.Generator) -> _Weights:
-        count, dim = vectors.shape
-        hidden = rng.normal(0, (2 / inputs) ** 0.5, (inputs, units)).astype(np.float32)
-        shapes = (units, (units, dim), dim, (count, 1))
-        bias, out, out_bias, word_bias = (np.zeros(shape, dtype=np.float32) for shape in shapes)
-        return cls(hidden, bias, out, out_bias, vectors / np.float32(dim**0.5), word_bias)
 
     def scores(self, features: _Floats, words: _Ids) -> NDArray[np.float64]:
         """Return the score that the context gives to each word, in the shape of `words`."""
@@ -110,39 +107,16 @@ class ContextModel:
         The likely inputs of the mechanism's outputs.
     model : NgramPrior, optional
         A model with the frequencies of the mechanism's words; by default it is trained on `texts`.
-    window : int, optional
-        The number of neighbours on each side.
-    units : int, optional
-        The size of the hidden layer.
-    positions : int, optional
-        The most words of the texts to learn from.
     epochs : int, optional
         The most passes over fresh draws of the texts.
     seed : int, optional
         The seed of the network. The mechanism's draws are fresh unless it has a seed itself.
-    progress : callable, optional
-        Called with the number of passes done.
 
     Raises
     ------
-    ImportError
-        Keras is not installed.
-    ParameterError
-        The texts have no words of the vocabulary, or a number is out of range.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.lab.attacks import LikelyInputs, sentence_attack
-    >>> from fastdx.channel import NgramPrior
-    >>> from fastdx.lab.evaluation import ContextModel
-    >>> e = Embedding(["hot", "cold", "fire", "ice"], [[0.0], [1.0], [2.0], [3.0]])
-    >>> public, m = ["hot fire", "cold ice"] * 200, Tem(e, 1.0, seed=1)
-    >>> inputs, model = LikelyInputs.of(m), NgramPrior.train(e, public)
-    >>> context = ContextModel(m, public, inputs, model, epochs=5)
-    >>> found = sentence_attack(m, public[:200], model, context=context)
-    >>> found.context.mean > found.alone.mean
-    True
+    ImportError, ParameterError
+        Keras is not installed; the texts have no words of the vocabulary, or `epochs` is not
+        positive.
     """
 
     def __init__(
@@ -152,46 +126,40 @@ class ContextModel:
         inputs: LikelyInputs,
         model: NgramPrior | None = None,
         *,
-        window: int = 5,
-        units: int = 256,
-        positions: int = 100_000,
         epochs: int = 15,
         seed: int = 0,
-        progress: Callable[[int], object] | None = None,
     ) -> None:
         """Learn from the texts."""
         keras = _keras()
-        if min(window, units, epochs) < 1 or positions < 2:
-            raise ParameterError("window, units and epochs must be at least 1, positions 2")
+        at_least("epochs", epochs, 1)
         model = NgramPrior.train(mechanism.space, texts) if model is None else model
         rng = np.random.default_rng(seed)
         runs = list(known_runs(mechanism.space, texts))
         runs = [runs[i] for i in rng.permutation(len(runs))]
-        kept = int(np.searchsorted(np.cumsum([len(run) for run in runs]), positions)) + 1
+        kept = int(np.searchsorted(np.cumsum([len(run) for run in runs]), POSITIONS)) + 1
         runs = runs[:kept]
         if len(runs) < 2:
             raise ParameterError("texts must hold at least two runs of words of the vocabulary")
         self._table = inputs.under(model.frequencies)
         self._log_prior = np.log(model.frequencies)
-        self._window = window
         vectors = _vectors(mechanism, rng)
         self._seen = _seen(self._table, vectors)
         count = max(1, len(runs) // 10)
         checked, learned = (_Runs(mechanism, part) for part in (runs[:count], runs[count:]))
-        size = self._seen.shape[1] * (2 * window + 1)
-        self._weights = _Weights.fresh(vectors, size, units, rng)
-        net, layers = self._network(keras, int(rng.integers(1 << 30)))
+        net, layers = self._network(keras, vectors, int(rng.integers(1 << 30)))
+
+        def weights() -> _Weights:
+            return _Weights(*(np.asarray(w) for layer in layers for w in layer.get_weights()))
+
         judged = checked.draw()
-        best, least, since = self._weights, self._loss(checked, judged), 0
+        best = self._weights = weights()
+        least, since = self._loss(checked, judged), 0
         # Few texts are drawn several times per pass, before the loss is checked.
         times = -(-PASS // len(learned.written))
-        for epoch in range(epochs):
+        for _ in range(epochs):
             for _ in range(times):
                 self._learn(net, learned, rng)
-            self._weights = _Weights(*(np.asarray(w) for layer in layers
-                                       for w in layer.get_weights()))  # fmt: skip
-            if progress:
-                progress(epoch + 1)
+            self._weights = weights()
             loss = self._loss(checked, judged)
             if loss < least:
                 best, least, since = self._weights, loss, 0
@@ -204,23 +172,15 @@ class ContextModel:
     def log_probability(self, out: _Ids, words: _Ids) -> NDArray[np.float64]:
         """Return ln Pr[word | outputs at all other places], up to a constant for each place.
 
-        Parameters
-        ----------
-        out : ndarray of uint32, shape (places,)
-            The outputs of a run of words.
-        words : ndarray of uint32, shape (places, words)
-            Candidate words for each place.
-
-        Returns
-        -------
-        ndarray of float64, shape (places, words)
+        `out`, uint32, shape (places,), are the outputs of a run of words; `words`, uint32, and the
+        result, float64, have the shape (places, words): candidates for each place.
         """
         found: NDArray[np.float64] = self._log_prior[words]
         return found + self._weights.scores(self._features(*self._around([out])), words)
 
     def _around(self, outs: Iterable[_Ids]) -> tuple[_Ids, _Floats]:
-        """Return the neighbours of each place, shape (places, 2·window), and the sum of others."""
-        beside = [d for d in range(-self._window, self._window + 1) if d]
+        """Return the neighbours of each place, shape (places, 2·WINDOW), and the sum of others."""
+        beside = [d for d in range(-WINDOW, WINDOW + 1) if d]
         nothing = len(self._seen) - 1
         near, others = [], []
         for out in outs:
@@ -244,13 +204,13 @@ class ContextModel:
     def _loss(self, runs: _Runs, out: _Ids) -> float:
         """Return the mean of -ln of the probability that the attacker gives to the written word."""
         total, number = 0.0, 0
-        for outs, written in runs.batches(out, 50):
-            words, known = self._candidates(np.concatenate(outs))
-            logits = known + self._weights.scores(self._features(*self._around(outs)), words)
+        for outs, written in zip(runs.split(out), runs.split(runs.written), strict=True):
+            words, known = self._candidates(outs)
+            logits = known + self._weights.scores(self._features(*self._around([outs])), words)
             logits -= np.logaddexp.reduce(logits, axis=1, keepdims=True)
-            right = words == written[:, None]
-            total -= float(logits[right & (known > FAR)].sum())
-            number += int((right & (known > FAR)).sum())
+            right = (words == written[:, None]) & (known > FAR)
+            total -= float(logits[right].sum())
+            number += int(right.sum())
         return total / max(number, 1)
 
     def _learn(self, net: Any, learned: _Runs, rng: np.random.Generator) -> None:
@@ -269,25 +229,25 @@ class ContextModel:
             batch = [shown, words[chosen].astype(np.int32), known[chosen]]
             net.train_on_batch(batch, target[chosen])
 
-    def _network(self, keras: Any, seed: int) -> tuple[Any, list[Any]]:
-        """Return the Keras network and its layers in the order of `_Weights`."""
-        w, most = self._weights, self._table.words.shape[1]
+    def _network(self, keras: Any, vectors: _Floats, seed: int) -> tuple[Any, list[Any]]:
+        """Return the Keras network and its layers in the order of `_Weights`.
 
-        def dense(kernel: _Floats, **more: Any) -> Any:
-            start = keras.initializers.Constant(kernel)
-            return keras.layers.Dense(kernel.shape[1], kernel_initializer=start, **more)
-
-        def embedding(values: _Floats) -> Any:
-            start = keras.initializers.Constant(values)
-            return keras.layers.Embedding(*values.shape, embeddings_initializer=start)
-
-        features = keras.Input((w.hidden.shape[0],))
+        Fresh weights score all words equally.
+        """
+        most, (count, dim) = self._table.words.shape[1], vectors.shape
+        of_words = keras.initializers.Constant(vectors / np.float32(dim**0.5))
+        hidden = keras.initializers.HeNormal(seed=seed)
+        layers = [
+            keras.layers.Dense(UNITS, activation="relu", kernel_initializer=hidden),
+            keras.layers.Dense(dim, kernel_initializer="zeros"),
+            keras.layers.Embedding(count, dim, embeddings_initializer=of_words),
+            keras.layers.Embedding(count, 1, embeddings_initializer="zeros"),
+        ]
+        features = keras.Input((self._seen.shape[1] * (2 * WINDOW + 1),))
         candidates = keras.Input((most,), dtype="int32")
         known = keras.Input((most,))
-        layers = [dense(w.hidden, activation="relu"), dense(w.out), embedding(w.words),
-                  embedding(w.word_bias)]  # fmt: skip
-        hidden = keras.layers.Dropout(0.2, seed=seed)(layers[0](features))
-        fits = keras.layers.Dot(axes=(2, 1))([layers[2](candidates), layers[1](hidden)])
+        shown = keras.layers.Dropout(0.2, seed=seed)(layers[0](features))
+        fits = keras.layers.Dot(axes=(2, 1))([layers[2](candidates), layers[1](shown)])
         bias = keras.layers.Reshape((most,))(layers[3](candidates))
         net = keras.Model([features, candidates, known], keras.layers.Add()([fits, bias, known]))
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -332,10 +292,3 @@ class _Runs:
 
     def split(self, out: _Ids) -> list[_Ids]:
         return np.split(out, self.ends[:-1])
-
-    def batches(self, out: _Ids, size: int) -> Iterable[tuple[list[_Ids], _Ids]]:
-        """Yield the outputs of `size` runs at a time, and the words written in all of them."""
-        outs, written = self.split(out), self.split(self.written)
-        for first in range(0, len(outs), size):
-            some = slice(first, first + size)
-            yield outs[some], np.concatenate(written[some])

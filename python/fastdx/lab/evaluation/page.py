@@ -10,8 +10,6 @@ from typing import Any
 from fastdx._shared.rounded import up
 
 COLORS = 6
-WIDE, HIGH, LEFT, UP, DOWN = 480, 320, 40, 34, 44
-"""The size of the picture of the trade-off, and the room for its axes."""
 
 
 def _percent(share: float) -> str:
@@ -22,17 +20,6 @@ def _color(number: int) -> str:
     return f"var(--c{number % COLORS})"
 
 
-def _scale(interval: dict[str, float], color: str, chance: float) -> str:
-    """Draw an interval and chance on a scale from 0 to 1."""
-    low, high = interval["low"], interval["high"]
-    return (
-        f'<div class="scale"><i class="chance" style="left:{_percent(chance)}"></i>'
-        f'<i class="range" style="left:{_percent(low)};width:{_percent(high - low)};'
-        f'background:{color}"></i><i class="dot" style="left:{_percent(interval["mean"])};'
-        f'background:{color}"></i></div>'
-    )
-
-
 def _figure(interval: dict[str, float]) -> str:
     low, high = interval["low"], interval["high"]
     bounds = "" if low == high else f' <span class="soft">[{low:.3f}, {high:.3f}]</span>'
@@ -40,9 +27,15 @@ def _figure(interval: dict[str, float]) -> str:
 
 
 def _row(who: str, interval: dict[str, float], color: str, chance: float) -> str:
-    return (f'<div class="row"><span class="who">{escape(who)}</span>'
-            f"{_scale(interval, color, chance)}"
-            f'<span class="figure">{_figure(interval)}</span></div>')  # fmt: skip
+    """Draw an interval and chance on a scale from 0 to 1."""
+    low, high = interval["low"], interval["high"]
+    return (
+        f'<div class="row"><span class="who">{escape(who)}</span>'
+        f'<div class="scale"><i class="chance" style="left:{_percent(chance)}"></i>'
+        f'<i class="range" style="left:{_percent(low)};width:{_percent(high - low)};'
+        f'background:{color}"></i><i class="dot" style="left:{_percent(interval["mean"])};'
+        f'background:{color}"></i></div><span class="figure">{_figure(interval)}</span></div>'
+    )
 
 
 def _verdict(measure: dict[str, Any]) -> str:
@@ -109,56 +102,6 @@ def _bits(policy: dict[str, Any]) -> str:
     )
 
 
-def _tradeoff(data: dict[str, Any]) -> str:
-    """Draw the accuracy of the learning task over the success of the strongest sentence attack."""
-    points = []
-    tasks = [m for m in data["measures"] if m["kind"] == "task"]
-    for number, policy in enumerate(data["policies"]):
-        own = [m for m in data["measures"] if m["policy"] == policy["name"]]
-        found = [m["private"] for m in own if m["name"].startswith("content word")]
-        learned = [m["private"] for m in own if m["kind"] == "task"]
-        if found and learned:
-            points.append((number, max(found, key=lambda i: i["mean"]), learned[0]))
-    if not points:
-        return ""
-
-    def x(share: float) -> float:
-        return LEFT + share * (WIDE - LEFT - 12)
-
-    def y(share: float) -> float:
-        return UP + (1 - share) * (HIGH - DOWN - UP)
-
-    plain, chance = tasks[0]["plain"]["mean"], tasks[0]["chance"]
-    marks = [f'<path d="M{x(0)},{y(1)}V{y(0)}H{x(1)}" fill="none" stroke="var(--plain)"/>']
-    for share in (0.0, 0.5, 1.0):
-        marks.append(f'<text x="{x(share):.1f}" y="{HIGH - DOWN + 18}" text-anchor="middle">'
-                     f"{share:g}</text>")  # fmt: skip
-        marks.append(f'<text x="{LEFT - 8}" y="{y(share) + 4:.1f}" text-anchor="end">'
-                     f"{share:g}</text>")  # fmt: skip
-    for share, color, name in ((chance, "var(--bad)", "chance"), (plain, "var(--plain)", "plain")):
-        marks.append(f'<path d="M{x(0)},{y(share):.1f}H{x(1)}" stroke="{color}" '
-                     'stroke-dasharray="5 4"/>')  # fmt: skip
-        marks.append(f'<text x="{x(1)}" y="{y(share) - 5:.1f}" text-anchor="end">{name}</text>')
-    for number, found, learned in points:
-        color = _color(number)
-        marks.append(
-            f'<path d="M{x(found["low"]):.1f},{y(learned["mean"]):.1f}H{x(found["high"]):.1f}'
-            f'M{x(found["mean"]):.1f},{y(learned["low"]):.1f}V{y(learned["high"]):.1f}" '
-            f'stroke="{color}" stroke-width="3"/><circle cx="{x(found["mean"]):.1f}" '
-            f'cy="{y(learned["mean"]):.1f}" r="6" fill="{color}"/>'
-        )
-    marks.append(f'<text x="{x(1)}" y="{HIGH - 6}" text-anchor="end">'
-                 "content words named</text>")  # fmt: skip
-    marks.append('<text x="0" y="14">labels right</text>')
-    return (
-        '<h2>What privacy costs</h2><p class="soft">Up and to the left is better: labels '
-        "learned from private text and used on private text, over content words that the strongest "
-        "of the attacks on sentences names. Bars are 95% intervals.</p>"
-        f'<div class="plot"><svg viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="Labels right '
-        f'over content words named">{"".join(marks)}</svg></div>'
-    )
-
-
 def render(data: dict[str, Any]) -> str:
     """Return the HTML page of the data from `Evaluation.to_dict`."""
     policies = data["policies"]
@@ -181,7 +124,6 @@ def render(data: dict[str, Any]) -> str:
                             for i, p in enumerate(policies)),
         "keys": "".join(f'<li><i style="background:{c}"></i>{escape(n)}</li>' for c, n in keys)
                 + '<li><i class="bar" style="background:var(--bad)"></i>chance</li>',
-        "tradeoff": _tradeoff(data),
         "attacks": _section(data, "attack"),
         "tasks": _section(data, "task"),
         "method": method,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,29 +22,11 @@ def _outputs(mechanism: Mechanism, words: Sequence[str], times: int) -> list[lis
 
 
 def frequency_attack(mechanism: Mechanism, words: Sequence[str], times: int) -> NDArray[np.bool_]:
-    """Let an observer name words by the most frequent of their outputs.
+    """Let an observer name words by the most frequent of their outputs (the first one at ties).
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Any mechanism. With ``consistent=True`` it draws once for each text of one repeated word.
-    words : sequence of str
-        Words that the tokeniser does not split.
-    times : int
-        The number of outputs of each word.
-
-    Returns
-    -------
-    ndarray of bool, shape (words,)
-        Whether the most frequent output (the first one at ties) is the word.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.lab.evaluation import frequency_attack
-    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [2.0]])
-    >>> frequency_attack(Tem(e, 0.5, seed=1), ["a", "c"], 1000).tolist()
-    [True, True]
+    Each of `words`, which the tokeniser must not split, is repeated so many `times` in a text of
+    its own; with ``consistent=True`` a mechanism draws once for each. Returns bool, shape (words,):
+    whether the word was named.
     """
     outputs = _outputs(mechanism, words, times)
     guesses = [Counter(out).most_common(1)[0][0] if out else None for out in outputs]
@@ -57,37 +39,14 @@ def likelihood_attack(
     times: Sequence[int],
     *,
     inputs: LikelyInputs | None = None,
-    progress: Callable[[int], object] | None = None,
 ) -> NDArray[np.bool_]:
     """Let an attacker who knows the law name words by the likeliest explanation of their outputs.
 
-    The prior is uniform over the words. The attack is exact for a mechanism with a law, and takes
-    one pass over the laws of all words. For other mechanisms the attacker learns from draws.
-
-    Parameters
-    ----------
-    mechanism, words
-        As for `frequency_attack`.
-    times : sequence of int
-        Numbers of outputs of each word; each number has draws of its own.
-    inputs : LikelyInputs, optional
-        The likely inputs of a mechanism without a law, if they exist already.
-    progress : callable, optional
-        Called now and then with the number of laws done.
-
-    Returns
-    -------
-    ndarray of bool, shape (len(times), words)
-        Whether the word with the largest Σ ln Pr[output|word] (the smallest id at ties) is the
-        written word.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.lab.evaluation import likelihood_attack
-    >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [1.0], [2.0], [3.0]])
-    >>> likelihood_attack(Tem(e, 1.0, seed=1), list("abcd"), [200]).tolist()
-    [[True, True, True, True]]
+    That is the word with the largest Σ ln Pr[output|word] (the smallest id at ties). The prior is
+    uniform over the words. The attack is exact for a mechanism with a law, and takes one pass over
+    the laws of all words. For other mechanisms the attacker knows `inputs`, or learns from draws.
+    Each of the numbers in `times` has draws of its own. Returns bool, shape (len(times), words):
+    whether the word was named.
     """
     place = {word: i for i, word in enumerate(mechanism.space.words)}
     outputs = [out for n in times for out in _outputs(mechanism, words, n)]
@@ -97,7 +56,7 @@ def likelihood_attack(
     # The sparse array adds up equal outputs.
     counts = sparse.csr_array(entries, shape=(len(outputs), len(place)))
     if mechanism.has_law:
-        best = _likeliest(mechanism, counts, progress)
+        best = _likeliest(mechanism, counts)
     else:
         known = LikelyInputs.of(mechanism, draws=1000) if inputs is None else inputs
         best = np.array([_shortlisted(known, counts[[row]]) for row in range(len(outputs))])
@@ -107,9 +66,7 @@ def likelihood_attack(
     return hits.reshape(len(times), len(words))
 
 
-def _likeliest(
-    mechanism: Mechanism, counts: Any, progress: Callable[[int], object] | None
-) -> NDArray[np.int64]:
+def _likeliest(mechanism: Mechanism, counts: Any) -> NDArray[np.int64]:
     """Return the word that explains each row of outputs best, by the law."""
     best = np.zeros(counts.shape[0], dtype=np.int64)
     most = np.full(counts.shape[0], -np.inf)
@@ -118,8 +75,6 @@ def _likeliest(
             score = counts @ np.log(mechanism.probabilities(word))
         better = score > most
         best[better], most[better] = w, score[better]
-        if progress and w % 1000 == 0:
-            progress(w)
     return best
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastdx._shared.intervals import Interval
 from fastdx._shared.replace import open_output
@@ -20,13 +19,18 @@ REPEATS = (1, 10, 100)
 """The numbers of outputs of a word in the attacks that count outputs."""
 
 
-class Kind(NamedTuple):
+@dataclass(frozen=True)
+class Kind:
     """A kind of measurement."""
 
     name: str
+    """The name of the measurement."""
     kind: str
+    """'attack' (lower is better) or 'task' (higher is better)."""
     meaning: str
+    """A sentence that explains the measurement."""
     chance_is: str
+    """A description of the guess without looking at the release."""
 
 
 WORD = Kind(
@@ -37,16 +41,13 @@ WORD = Kind(
 
 
 REPEATED = {
-    ("counting", n): Kind(
-        f"word named by counting {n} output{'s' * (n > 1)}", "attack",
-        "One word was released again and again; he names the most frequent replacement.",
-        "any word of the vocabulary")
-    for n in REPEATS
-} | {
-    ("explaining", n): Kind(
-        f"word named as what explains {n} output{'s' * (n > 1)} best", "attack",
-        "The same, by an attacker who knows the law of the mechanism.",
-        "any word of the vocabulary")
+    (attack, n): Kind(name.format(f"{n} output{'s' * (n > 1)}"), "attack", meaning,
+                      "any word of the vocabulary")
+    for attack, name, meaning in (
+        ("counting", "word named by counting {}",
+         "One word was released again and again; he names the most frequent replacement."),
+        ("explaining", "word named as what explains {} best",
+         "The same, by an attacker who knows the law of the mechanism."))
     for n in REPEATS
 }  # fmt: skip
 """Measurements that are made once, on words drawn from the vocabulary."""
@@ -93,13 +94,9 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class Measure:
+class Measure(Kind):
     """One attack or one task, on private and on plain text."""
 
-    name: str
-    """The name of the measurement."""
-    kind: str
-    """'attack' (lower is better) or 'task' (higher is better)."""
     policy: str
     """The name of the policy."""
     private: Interval
@@ -107,16 +104,7 @@ class Measure:
     plain: Interval | None
     """The result on plain text; None if plain text gives the answer away."""
     chance: float
-    """The result of a guess without looking at the release."""
-    chance_is: str
-    """A description of that guess."""
-    meaning: str
-    """A sentence that explains the measurement."""
-
-    @property
-    def found(self) -> bool:
-        """Whether the whole interval lies above chance, so that an attack finds something."""
-        return self.private.low > self.chance
+    """The result of that guess."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +158,10 @@ class Evaluation:
 
     def __str__(self) -> str:
         """Return a table of the measures."""
-        return "\n".join([*_lines(self._rows()), *self.notes])
+        rows = self._rows()
+        wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ("  ".join(map(str.ljust, row, wide)).rstrip() for row in rows)
+        return "\n".join([*lines, *self.notes])
 
     def to_markdown(self) -> str:
         """Return the table as Markdown, with one paragraph per note below it."""
@@ -183,14 +174,9 @@ class Evaluation:
         names = [p.name for p in self.policies]
         own = ["private text"] if len(names) == 1 else names
         rows = {"": ["measure", *own, "plain text", "chance"]}
-        of = {p.name: p for p in self.policies}
-        bits_of = ["–" if (bits := of[name].bits) is None else str(bits) for name in names]
-        rows["ε"] = [
-            "ε per unit of distance",
-            *(f"{up(of[n].epsilon, 4)}" for n in names),
-            "–",
-            "–",
-        ]
+        bits_of = ["–" if p.bits is None else str(p.bits) for p in self.policies]
+        epsilons = (up(p.epsilon, 4) for p in self.policies)
+        rows["ε"] = ["ε per unit of distance", *epsilons, "–", "–"]
         # Policies with different vocabularies have different entropies of a word.
         plain = {f"{p.entropy:.3f}" for p in self.policies}
         rows["bits"] = ["bits a word", *bits_of, plain.pop() if len(plain) == 1 else "–", "0.000"]
@@ -205,10 +191,6 @@ class Evaluation:
         """Return everything as data."""
         return asdict(self)
 
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
-
     def write(self, path: str | PathLike[str]) -> None:
         """Write one HTML page that needs no network, and the same as JSON beside it.
 
@@ -222,19 +204,14 @@ class Evaluation:
         root, suffix = os.path.splitext(name)  # noqa: PTH122
         if suffix.lower() == ".json":
             raise ParameterError("path must be that of a page; JSON is written beside it")
+        data = self.to_dict()
         with open_output(name) as out:
-            out.write(page.render(self.to_dict()).encode())
+            out.write(page.render(data).encode())
         with open_output(f"{root}.json") as out:
-            out.write(self.to_json().encode())
+            text = json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False)
+            out.write(text.encode())
 
 
 def _cell(text: str) -> str:
     """Escape a cell of Markdown, because names of policies come from a file."""
     return re.sub(r"([|\\`*_<])", r"\\\1", text)
-
-
-def _lines(rows: Sequence[Sequence[str]]) -> list[str]:
-    wide = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in rows
-    ]

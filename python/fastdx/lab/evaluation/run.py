@@ -7,6 +7,10 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy
@@ -15,11 +19,16 @@ from numpy.typing import NDArray
 
 from fastdx._core import __version__
 from fastdx._shared.intervals import Interval, of_share, over_trials
-from fastdx.channel import Bits, Channel, NgramPrior
+from fastdx.bags import STOP_WORDS
+from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.receiver import entropy
 from fastdx.exceptions import InputTypeError, ParameterError
-from fastdx.lab.attacks import LikelyInputs, reidentification
+from fastdx.lab.attacks import LikelyInputs, known_runs, reidentification, sentence_attack
 from fastdx.lab.evaluation import context
+from fastdx.lab.evaluation.attribution import Attribution
+from fastdx.lab.evaluation.auditor import audit_users, membership_inference, runs_of
+from fastdx.lab.evaluation.classifiers import text_classifier
+from fastdx.lab.evaluation.context import ContextModel
 from fastdx.lab.evaluation.repeats import frequency_attack, likelihood_attack
 from fastdx.lab.evaluation.results import (
     KINDS,
@@ -30,10 +39,10 @@ from fastdx.lab.evaluation.results import (
     Judged,
     Measure,
 )
-from fastdx.lab.evaluation.trial import USERS, Subject, Texts, Trial, splits
 from fastdx.mechanisms import Mechanism
 
-Values = dict[str, list[float]]
+Series = dict[str, list[float]]
+"""Results of all trials."""
 LEAST_TEXTS = 40
 
 
@@ -96,19 +105,6 @@ def evaluate(
         An argument is no mechanism.
     ParameterError
         There are too few texts, or `labels` or `authors` do not fit them.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.lab.evaluation import evaluate
-    >>> english = Embedding.default()
-    >>> e = Embedding(english.words[:2000], english.vectors[:2000])
-    >>> texts = ["a good film and a fine cast", "a bad film with a dull plot"] * 30
-    >>> found = evaluate({"weak": Tem(e, 3.5, seed=1), "strong": Tem(e, 1.0, seed=1)}, texts,
-    ...                  labels=["good", "bad"] * 30, trials=2, attacked=10, network=False)
-    >>> weak, strong = found.of("weak")[0], found.of("strong")[0]
-    >>> weak.name, weak.private.mean > strong.private.mean
-    ('word named from one output, by the best attacker', True)
     """
     tell = progress or (lambda line, share: None)
     start = time.perf_counter()
@@ -124,20 +120,19 @@ def evaluate(
     notes = _notes(every, network)
     network = network and context.missing() is None
     found: dict[str, list[Measure]] = {}
-    known_bits: dict[str, tuple[Bits | None, float]] = {}
-    subjects = []
+    subjects, judged = [], []
     for name, one in named.items():
         tell(f"{name}: words by themselves", None)
-        subject, measure, bits = _word(name, one, texts)
+        subject, policy, measure = _word(name, one, texts)
         subjects.append(subject)
-        known_bits[name] = bits
+        judged.append(policy)
         tell(f"{name}: repeated words", None)
         found[name] = [measure, *_repeated(subject, attacked * trials, seed)]
     rng = np.random.default_rng(seed)
     groups = labels if labels is not None else authors
     parts = splits(groups or [0] * len(texts), trials, rng)
     tell(f"{trials} trials", None)
-    values: dict[str | None, Values] = defaultdict(lambda: defaultdict(list))
+    values: dict[str | None, Series] = defaultdict(lambda: defaultdict(list))
     for number, four in enumerate(parts, 1):
         trial = Trial(every, four, [seed, number], attacked)
         for at, who in enumerate((None, *subjects)):
@@ -155,7 +150,6 @@ def evaluate(
     order = [kind.name for kind in kinds]
     measures = sorted((m for own in found.values() for m in own),
                       key=lambda m: (m.kind != "attack", order.index(m.name)))  # fmt: skip
-    judged = [_judged(name, m, *known_bits[name]) for name, m in named.items()]
     return Evaluation(judged, measures, len(texts), trials, seed, time.perf_counter() - start,
                       _versions(network), command, notes)  # fmt: skip
 
@@ -205,31 +199,26 @@ def _lacking(measures: list[Measure], every: Texts, network: bool) -> list[str]:
             for key in wanted if KINDS[key].name not in there]  # fmt: skip
 
 
-def _judged(name: str, m: Mechanism, bits: Bits | None, entropy: float) -> Judged:
-    interval = None if bits is None else Interval(float(bits), bits.low, bits.high)
-    return Judged(name, type(m).__name__, m.epsilon, str(m.guarantee), m.seed is not None, interval,
-                  entropy)  # fmt: skip
-
-
-def _word(
-    name: str, mechanism: Mechanism, texts: Sequence[str]
-) -> tuple[Subject, Measure, tuple[Bits | None, float]]:
-    """Return the subject, the success of the best guess of a word, and its bits and entropy."""
+def _word(name: str, mechanism: Mechanism, texts: Sequence[str]) -> tuple[Subject, Judged, Measure]:
+    """Return the subject, its bits, and the success of the best guess of a word."""
     # The prior is the frequencies of words in all of these texts.
     frequencies = NgramPrior.train(mechanism.space, texts, 1).frequencies
     inputs = LikelyInputs.of(mechanism, frequencies)
     channel = bits = None
     if mechanism.has_law:
         channel = Channel.of(mechanism)
-        bits = channel.bits(frequencies)
+        told = channel.bits(frequencies)
+        bits = Interval(float(told), told.low, told.high)
         success = min(1.0, float(inputs.joint[:, 0].sum()))
         named = Interval(success, success, success)
     else:
         counted = reidentification(mechanism, frequencies, draws=50, confidence=0.95)
         named = Interval(counted.success[1], counted.low[1], counted.high[1])
-    measure = Measure(WORD.name, WORD.kind, name, named, None, float(frequencies.max()),
-                      WORD.chance_is, WORD.meaning)  # fmt: skip
-    return Subject(name, mechanism, inputs, channel), measure, (bits, entropy(frequencies))
+    judged = Judged(name, type(mechanism).__name__, mechanism.epsilon, str(mechanism.guarantee),
+                    mechanism.seed is not None, bits, entropy(frequencies))  # fmt: skip
+    measure = Measure(**vars(WORD), policy=name, private=named, plain=None,
+                      chance=float(frequencies.max()))  # fmt: skip
+    return Subject(name, mechanism, inputs, channel), judged, measure
 
 
 def _repeated(subject: Subject, number: int, seed: int) -> list[Measure]:
@@ -248,12 +237,12 @@ def _repeated(subject: Subject, number: int, seed: int) -> list[Measure]:
     made = []
     for (attack, n), kind in REPEATED.items():
         right = int(hits[attack][REPEATS.index(n)].sum())
-        made.append(Measure(kind.name, kind.kind, subject.name, of_share(right, len(words)), None,
-                            1 / len(names), kind.chance_is, kind.meaning))  # fmt: skip
+        made.append(Measure(**vars(kind), policy=subject.name, private=of_share(right, len(words)),
+                            plain=None, chance=1 / len(names)))  # fmt: skip
     return made
 
 
-def _measures(policy: str, values: Values, plain: Values, every: Texts) -> list[Measure]:
+def _measures(policy: str, values: Series, plain: Series, every: Texts) -> list[Measure]:
     majority = {
         kind: Counter(given).most_common(1)[0][1] / len(given)
         for kind, given in (("author", every.authors), ("label", every.labels))
@@ -269,9 +258,8 @@ def _measures(policy: str, values: Values, plain: Values, every: Texts) -> list[
         else:
             chance = majority.get(key.split()[0], 0.5)
         without = _interval(plain[key]) if key in plain else None
-        private = _interval(values[key])
-        made.append(Measure(kind.name, kind.kind, policy, private, without, chance, kind.chance_is,
-                            kind.meaning))  # fmt: skip
+        made.append(Measure(**vars(kind), policy=policy, private=_interval(values[key]),
+                            plain=without, chance=chance))  # fmt: skip
     return made
 
 
@@ -287,3 +275,184 @@ def _versions(network: bool) -> dict[str, str]:
         keras = sys.modules["keras"]
         found["Keras"] = f"{keras.__version__} on {keras.backend.backend()}"
     return found
+
+
+# One split of the texts, which all mechanisms share.
+
+USERS = 8
+"""The least number of authors for the auditor: two members and two others, in target and shadow."""
+LONGEST = 600
+"""The number of characters of a text whose words are attacked."""
+HEART = 10.0
+"""The strength of the classifier that membership inference attacks. It memorises much; a stronger
+penalty would give nothing away, with or without privacy."""
+
+Ids = NDArray[np.int64]
+Values = dict[str, float]
+"""Results of a trial by the names of `results.KINDS`; "… chance" is the chance of "…"."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts with their labels and authors, if given."""
+
+    texts: Sequence[str]
+    labels: Sequence[Hashable] | None
+    authors: Sequence[Hashable] | None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A mechanism to judge, with the attackers' knowledge of it."""
+
+    name: str
+    mechanism: Mechanism
+    inputs: LikelyInputs
+    channel: Channel | None
+    """The channel of the mechanism; None without a law."""
+
+
+def splits(groups: Sequence[Hashable], trials: int, rng: np.random.Generator) -> list[list[Ids]]:
+    """Return four parts of the texts for every trial, with every group spread evenly over them."""
+    by_group: dict[Hashable, list[int]] = defaultdict(list)
+    for i, group in enumerate(groups):
+        by_group[group].append(i)
+    made = []
+    for _ in range(trials):
+        # Groups that do not divide by four are distributed at random.
+        order = np.concatenate([rng.permutation(ids) for ids in by_group.values()])
+        start = int(rng.integers(4))
+        made.append([order[(start + part) % 4 :: 4] for part in range(4)])
+    return made
+
+
+class Trial:
+    """A split into four parts: attackers know two, and attack the other two."""
+
+    def __init__(self, every: Texts, parts: list[Ids], seed: Sequence[int], attacked: int) -> None:
+        """Store the parts and the seed, which all mechanisms share."""
+        self.every, self.parts, self.attacked = every, parts, attacked
+        self.seed = tuple(seed)
+        self.known, self.unknown = np.concatenate(parts[:2]), np.concatenate(parts[2:])
+
+    def _rng(self, use: int) -> np.random.Generator:
+        return np.random.default_rng([*self.seed, use])
+
+    def measure(self, subject: Subject | None, vocabulary: Mechanism, *, network: bool) -> Values:
+        """Run all attacks and tasks that have data, on plain text if `subject` is None."""
+        texts = list(self.every.texts)
+        values: Values = {}
+        if subject is not None:
+            values |= self._sentences(subject, network=network)
+            texts = subject.mechanism.privatize(texts)
+        if self.every.authors is not None:
+            values |= self._authors(self.every.authors, texts)
+            values |= self._users(self.every.authors, texts, vocabulary)
+        if self.every.labels is not None:
+            values |= self._learning(self.every.labels, texts)
+        return values
+
+    def _sentences(self, subject: Subject, *, network: bool) -> Values:
+        """Attack the words of sentences."""
+        known = _at(self.every.texts, self.known)
+        model = NgramPrior.train(subject.mechanism.space, known)
+        chosen = self._rng(0).permutation(self.unknown)[: self.attacked]
+        unknown = [text[:LONGEST] for text in _at(self.every.texts, chosen)]
+        chance = _commonest(model, unknown)
+        if chance is None:
+            return {}
+        model_of_context = None
+        if network:
+            # With too few words to learn from there is no network, and nothing is measured.
+            with suppress(ParameterError):
+                model_of_context = ContextModel(
+                    subject.mechanism, known, subject.inputs, model,
+                    seed=int(self._rng(1).integers(1 << 30)),
+                ).log_probability  # fmt: skip
+        found = sentence_attack(subject.mechanism, unknown, model, inputs=subject.inputs,
+                                context=model_of_context, channel=subject.channel,
+                                bits=False)  # fmt: skip
+        values = {
+            "sentence frequencies": found.alone.mean,
+            "sentence bigrams": found.sentence.mean,
+        }
+        if found.context is not None:
+            values["sentence network"] = found.context.mean
+        return values | {f"{name} chance": chance for name in values}
+
+    @cached_property
+    def _plain_attribution(self) -> Attribution[Hashable]:
+        who = _at(self.every.authors or (), self.known)
+        return Attribution(_at(self.every.texts, self.known), who, seed=self.seed[0])
+
+    def _authors(self, authors: Sequence[Hashable], texts: list[str]) -> Values:
+        """Return the success of attacks that name the authors of the unknown texts."""
+        who, truth = _at(authors, self.known), _at(authors, self.unknown)
+        plain = self._plain_attribution
+        # The attacker may run the mechanism on the authors' known texts.
+        alike = Attribution(_at(texts, self.known), who, seed=self.seed[0])
+        released = _at(texts, self.unknown)
+
+        def right(attack: Attribution[Any]) -> float:
+            named = attack.attribute(released).authors
+            return float(np.mean([a == b for a, b in zip(named, truth, strict=True)]))
+
+        return {"author": right(plain), "author alike": right(alike)}
+
+    def _users(
+        self, authors: Sequence[Hashable], texts: list[str], vocabulary: Mechanism
+    ) -> Values:
+        """Return the success of an auditor who names the users a next-word model learned from."""
+        wrote: dict[Hashable, list[int]] = defaultdict(list)
+        for i, author in enumerate(authors):
+            wrote[author].append(i)
+        if len(wrote) < USERS:
+            return {}
+        space = vocabulary.space
+        plain, private = ([runs_of(space, (from_[i] for i in ids)) for ids in wrote.values()]
+                          for from_ in (self.every.texts, texts))  # fmt: skip
+        order = self._rng(3).permutation(len(wrote))
+        members, target = order % 2 == 0, order // 2 % 2 == 0
+        return {"user": audit_users(plain, private, members, target, len(space)).auc}
+
+    def _learning(self, labels: Sequence[Hashable], texts: list[str]) -> Values:
+        """Return the accuracy of learned labels and the success of membership inference."""
+        plain = [_at(self.every.texts, part) for part in self.parts]
+        drawn = [_at(texts, part) for part in self.parts]
+        truth = [_at(labels, part) for part in self.parts]
+        learned = text_classifier(drawn[0] + drawn[1], truth[0] + truth[1])
+        tested = truth[2] + truth[3]
+        values = {
+            "label private private": float(learned.score(drawn[2] + drawn[3], tested)),
+            "label private plain": float(learned.score(plain[2] + plain[3], tested)),
+        }
+        # A classifier cannot judge texts of rare labels that its quarter lacks.
+        target, shadow = (text_classifier(drawn[i], truth[i], strength=HEART) for i in (0, 1))
+        both = set(truth[0]) & set(truth[1])
+        pairs = [_of(both, t, y) for t, y in zip(plain, truth, strict=True)]
+        if all(len(some) for some, _ in pairs):
+            values["member"] = membership_inference(
+                target, pairs[0], pairs[2], shadow=shadow, shadow_members=pairs[1],
+                shadow_others=pairs[3], seed=self.seed[0],
+            )  # fmt: skip
+        return values
+
+
+def _at(items: Sequence[str] | Sequence[Hashable], ids: Ids) -> list[str]:
+    return [items[i] for i in ids]
+
+
+def _of(known: set[str], texts: list[str], labels: list[str]) -> tuple[list[str], list[str]]:
+    kept = [i for i, label in enumerate(labels) if label in known]
+    return [texts[i] for i in kept], [labels[i] for i in kept]
+
+
+def _commonest(model: NgramPrior, texts: list[str]) -> float | None:
+    """Return the success of always naming the content word that is commonest in the known texts."""
+    content = np.array([word not in STOP_WORDS for word in model.space.words])
+    runs = known_runs(model.space, texts)
+    written = np.concatenate([np.zeros(0, dtype=np.uint32), *runs])
+    if not content[written].any():
+        return None
+    best = int(np.where(content, model.frequencies, 0).argmax())
+    return float((written[content[written]] == best).mean())

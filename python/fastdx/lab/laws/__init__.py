@@ -2,7 +2,12 @@
 
 A law is a mechanism's output distribution. Each function returns a `Law`: the probabilities of all
 outputs of every word, the guarantee that the publication claims (``claimed``), and the guarantee
-that holds (``proved``). docs/research/mechanisms.md has a table with sources.
+that holds (``proved``). docs/research/mechanisms.md has a table, REFERENCES.md the publications.
+
+Functions take ``space``, an Embedding or a WordGraph with the words, most frequent first, and their
+metric; and ``epsilon``, positive, in the unit of the claim. They raise `ParameterError`, which
+names the parameter, for a number outside its domain, and `UnknownWordError` for words that the
+vocabulary lacks.
 
 >>> from fastdx import Embedding
 >>> from fastdx.lab import laws
@@ -13,28 +18,28 @@ that holds (``proved``). docs/research/mechanisms.md has a table with sources.
 """
 
 from fastdx.lab.laws.base import Law, Price
-from fastdx.lab.laws.diffractor import greedy_order, one_diffractor
-from fastdx.lab.laws.exponential import (
+from fastdx.lab.laws.formulas import (
+    blahut_arimoto,
+    custext,
+    greedy_order,
+    one_diffractor,
     randomized_response,
+    rank_based,
     santext,
     santext_plus,
     syntf,
+    with_neighbors,
+    words_blending_boxes,
 )
 from fastdx.lab.laws.line import truncated_laplace, vickrey
 from fastdx.lab.laws.loss import largest_loss
 from fastdx.lab.laws.plane import of_noise
-from fastdx.lab.laws.programme import blahut_arimoto, optimal, spanner
-from fastdx.lab.laws.ranks import rank_based, with_neighbors, words_blending_boxes
-from fastdx.lab.laws.registry import NAMES, Published, by_name
-from fastdx.lab.laws.sets import custext
+from fastdx.lab.laws.programme import optimal
 
 __all__ = [
-    "NAMES",
     "Law",
     "Price",
-    "Published",
     "blahut_arimoto",
-    "by_name",
     "custext",
     "greedy_order",
     "largest_loss",
@@ -45,7 +50,6 @@ __all__ = [
     "rank_based",
     "santext",
     "santext_plus",
-    "spanner",
     "syntf",
     "truncated_laplace",
     "vickrey",

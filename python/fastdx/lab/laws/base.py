@@ -51,42 +51,22 @@ class Price:
         unit = f"{self.metric} distance" if self.metric else "any two words"
         if self.groups is None:
             return unit
-        count, alone = self._sizes()
+        count, alone = len(np.unique(self.groups[self.groups >= 0])), int((self.groups < 0).sum())
         bare = f", {alone} words NOT PROTECTED" if alone else ""
         return f"{unit} within each of {count} groups{bare}"
-
-    def _sizes(self) -> tuple[int, int]:
-        """Return the number of groups, and that of words without one."""
-        groups = np.asarray(self.groups)
-        return len(np.unique(groups[groups >= 0])), int((groups < 0).sum())
 
     def __str__(self) -> str:
         """Return the statement as a sentence."""
         if np.isinf(self.epsilon):
             return f"No finite ε. {self.why}"
-        unit = f"per unit of {self.metric} distance" if self.metric else "for any two words"
-        among = ""
-        if self.groups is not None:
-            count, alone = self._sizes()
-            among = f" within each of {count} groups of words; which group it is, is RELEASED"
-            among += f", and {alone} words are NOT PROTECTED" if alone else ""
-        return f"ε = {up(self.epsilon)} {unit}{among}. {self.why}"
+        per = "per unit of" if self.metric else "for"
+        told = "" if self.groups is None else "; which group it is, is RELEASED"
+        return f"ε = {up(self.epsilon)} {per} {self.unit}{told}. {self.why}"
 
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """A word mechanism as its law on a finite vocabulary, with the claimed and the proved ε.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import randomized_response
-    >>> law = randomized_response(Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]]), 1.0)
-    >>> law.matrix().shape, round(float(law.row(0).sum()), 12)
-    ((3, 3), 1.0)
-    >>> print(law.proved)
-    ε = 1 for any two words. ...
-    """
+    """A word mechanism as its law on a finite vocabulary, with the claimed and the proved ε."""
 
     name: str
     """The name of the mechanism."""
@@ -98,28 +78,20 @@ class Law:
     """The guarantee that the publication claims."""
     proved: Price
     """The guarantee that is proved."""
-    source: str
-    """The publication."""
     errors: Row | None = None
     """A function from the id of w to a bound on the error of ln Pr[y|w] for all words y. None if
     the numbers are exact up to rounding."""
 
+    def __post_init__(self) -> None:
+        """Refuse what has no words and distances."""
+        check_space(self.space)
+
     def matrix(self) -> NDArray[np.float64]:
-        """Return the law of every word.
+        """Return the law of every word: float64, shape (V, V); row w has Pr[y|w], and sums to 1.
 
-        Returns
-        -------
-        numpy.ndarray of float64, shape (V, V)
-            Entry (w, y) is Pr[y|w]; every row sums to 1.
-
-        Raises
-        ------
-        TooLargeError
-            The matrix takes more than 8 GiB.
+        Raises `TooLargeError` for a matrix of more than 8 GiB.
         """
-        count = len(self.space)
-        check_size(count)
-        return np.stack([self.row(word) for word in range(count)])
+        return stacked(self.row, len(self.space))
 
 
 def softmax(scores: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
@@ -135,23 +107,23 @@ def softmax(scores: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 
 def distance_rows(space: Space) -> Row:
     """Return the function from a word's id to its distances."""
+    check_space(space)
     words = space.words
     return lambda word: np.asarray(space.distances(words[word]), np.float64)
 
 
 def distance_matrix(space: Space) -> NDArray[np.float64]:
     """Return all distances, shape (V, V)."""
-    check_size(len(space))
-    row = distance_rows(space)
-    return np.stack([row(word) for word in range(len(space))])
+    return stacked(distance_rows(space), len(space))
 
 
-def check_size(count: int) -> None:
-    """Refuse a vocabulary whose matrix of all pairs would exceed `LIMIT`."""
+def stacked(row: Row, count: int) -> NDArray[np.float64]:
+    """Return the rows of all words; refuse those that would exceed `LIMIT`."""
     if 8 * count * count > LIMIT:
         raise TooLargeError(
             f"the laws of all {count} words need {8 * count * count} bytes, the limit is {LIMIT}"
         )
+    return np.stack([row(word) for word in range(count)])
 
 
 def check_space(space: Space) -> None:
@@ -166,8 +138,9 @@ def check_line(space: Space) -> NDArray[np.float64]:
     """Return the positions of the words of an embedding in one dimension, shape (V,)."""
     if not isinstance(space, Embedding):
         raise InputTypeError(f"space must be an Embedding, not {type(space).__name__}")
-    if space.dim != 1:
-        raise ParameterError(f"space must have one dimension, it has {space.dim}")
-    if space.metric not in ("euclidean", "manhattan", "chebyshev"):
-        raise ParameterError(f"space must have the metric of a line, got {space.metric!r}")
+    if space.dim != 1 or space.metric not in ("euclidean", "manhattan", "chebyshev"):
+        raise ParameterError(
+            "space must have one dimension and the metric of a line, it has "
+            f"{space.dim} and {space.metric!r}"
+        )
     return np.asarray(space.vectors[:, 0], np.float64)

@@ -46,15 +46,6 @@ def laplace_mass(
     return np.asarray(np.where(a >= 0, beside, around))
 
 
-def floored(law: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Raise probabilities below e^-650 to that value, and normalise.
-
-    The floor makes no log-ratio larger. Without it an output could become impossible by underflow.
-    """
-    law = np.maximum(law, np.exp(LOWEST))
-    return np.asarray(law / law.sum())
-
-
 def _cuts(a: float, b: float, epsilon: float) -> NDArray[np.float64]:
     """Return places from a to b, at most 1/ε apart except where every density is negligible.
 
@@ -76,40 +67,12 @@ def truncated_laplace(space: Embedding, epsilon: float, bound: float) -> Law:
     """Return the law of Laplace noise with a bound, followed by the nearest word.
 
     The density is ∝ exp(-(ε/D)·|z|) on [-bound, bound], where D is the distance of the outermost
-    words. This is the truncated Laplacian mechanism ("TrLaplace") in one dimension. Two words at
-    one place have one output, the word of smaller id.
+    words. This is the truncated Laplacian mechanism ("TrLaplace", Huang et al. 2024) in one
+    dimension. The authors' bound is there -(D/ε)·ln(1 - 2ε), for ε < 1/2. Two words at one place
+    have one output, the word of smaller id.
 
-    Parameters
-    ----------
-    space : Embedding
-        Words in one dimension.
-    epsilon : float
-        The claimed ε, for any two words, positive.
-    bound : float
-        The largest noise, positive. The authors' code uses -(D/ε)·ln(1 - 2ε) in one dimension, for
-        ε < 1/2.
-
-    Returns
-    -------
-    Law
-        Claimed: ε for any two words. Proved: nothing; `largest_loss` and ``audit.certify`` compute
-        the true ε on a vocabulary.
-
-    Raises
-    ------
-    ParameterError
-        A parameter lies outside its domain, the embedding has more dimensions, or all words are at
-        one place.
-
-    Examples
-    --------
-    >>> import math
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import largest_loss, truncated_laplace
-    >>> e = Embedding(["a", "b"], [[0.0], [1.0]])
-    >>> law = truncated_laplace(e, 0.1, -10 * math.log(1 - 0.2))
-    >>> law.claimed.epsilon, round(largest_loss(law.matrix()), 3)
-    (0.1, 0.498)
+    Claimed: ε for any two words. Proved: nothing; `largest_loss` and ``audit.certify`` compute the
+    true ε on a vocabulary. An embedding of more dimensions, or of one place, is an error.
     """
     positions = check_line(space)
     epsilon, bound = positive("epsilon", epsilon), positive("bound", bound)
@@ -126,50 +89,21 @@ def truncated_laplace(space: Embedding, epsilon: float, bound: float) -> Law:
                     "range.")  # fmt: skip
     proved = Price(np.inf, "Noise with a bound around one word reaches places that noise around "
                    "another one never does.")  # fmt: skip
-    source = (
-        "T. Huang, T. Yang, I. Habernal, L. Hu, D. Wang, Private Language Models via Truncated "
-        "Laplacian Mechanism, EMNLP 2024, arXiv:2410.08027"
-    )
-    return Law("truncated Laplace", space, row, claimed, proved, source)
+    return Law("truncated Laplace", space, row, claimed, proved)
 
 
 def vickrey(space: Embedding, epsilon: float, t: float = 0.5) -> Law:
-    """Return the law of the Vickrey mechanism in one dimension.
+    """Return the law of the Vickrey mechanism (Xu et al. 2021) in one dimension.
 
     Laplace noise moves the word's place to z. Let u be the word nearest to z, and v the second
     nearest. The mechanism releases u with probability
-    (1 - t)·|z - v| / (t·|z - u| + (1 - t)·|z - v|), else v. The choice depends on z alone, so it is
-    post-processing, and the ε of the noise holds. Code that excludes the written word from the
-    choice loses this guarantee: see docs/research/mechanisms.md.
+    (1 - t)·|z - v| / (t·|z - u| + (1 - t)·|z - v|), else v: with t = 0 always the nearest word,
+    with t = 1 always the second nearest. The choice depends on z alone, so it is post-processing,
+    and the ε of the noise holds per unit of distance, as claimed. Code that excludes the written
+    word from the choice loses this guarantee: see docs/research/mechanisms.md.
 
-    Parameters
-    ----------
-    space : Embedding
-        Words in one dimension, at least two places.
-    epsilon : float
-        ε per unit of distance, positive.
-    t : float, optional
-        0 always releases the nearest word, 1 always the second nearest.
-
-    Returns
-    -------
-    Law
-        Claimed and proved: ε per unit of distance.
-
-    Raises
-    ------
-    ParameterError
-        A parameter lies outside its domain, the embedding has more dimensions, all words are at one
-        place, or ε is so large that 64-bit places do not resolve 1/ε.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import vickrey
-    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
-    >>> never, always = (float(vickrey(e, 50.0, t).row(0)[0]) for t in (1.0, 0.0))
-    >>> never < 1e-6, always > 1 - 1e-6
-    (True, True)
+    Words in more dimensions or at one place are an error, and so is an ε so large that 64-bit
+    places do not resolve 1/ε.
     """
     positions = check_line(space)
     epsilon, t = positive("epsilon", epsilon), between("t", t, 0.0, 1.0)
@@ -217,16 +151,10 @@ def vickrey(space: Embedding, epsilon: float, t: float = 0.5) -> Law:
         law = np.zeros(len(space))
         np.add.at(law, order[two[:, 0]], mass * part)
         np.add.at(law, order[two[:, 1]], mass * (1 - part))
-        never = np.ones(len(space), bool)
-        never[order] = False
-        law = floored(law)
-        law[never] = 0.0
+        # Raised to e^-650, which makes no log-ratio larger: no output is lost to underflow.
+        law[order] = np.maximum(law[order], np.exp(LOWEST))
         return np.asarray(law / law.sum())
 
     why = "Which of the two nearest words is released depends on the noisy point alone."
     price = Price(epsilon, why, distance_rows(space), space.metric)
-    source = (
-        "Z. Xu, A. Aggarwal, O. Feyisetan, N. Teissier, On a Utilitarian Approach to Privacy "
-        "Preserving Text Generation, PrivateNLP 2021, arXiv:2104.11838"
-    )
-    return Law("Vickrey", space, row, price, price, source)
+    return Law("Vickrey", space, row, price, price)

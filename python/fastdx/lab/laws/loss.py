@@ -37,18 +37,16 @@ class Logs:
     groups: NDArray[np.intp]
     """The number of each word's group, shape (V,). Only words of one group are compared; words with
     a negative number are not compared."""
-    errors: NDArray[np.float64] | None = None
-    """Bounds on the errors of `values`; None if they are exact."""
-    sign: float = 0.0
-    """1: losses are upper bounds. -1: losses are lower bounds. 0: errors are ignored."""
+    errors: NDArray[np.float64]
+    """Numbers that are added to the losses, of the shape of `values`: bounds on its errors for
+    upper bounds of losses, less these for lower ones, 0 to ignore them."""
 
     @classmethod
     def of(
         cls,
         matrix: ArrayLike,
         groups: ArrayLike | None = None,
-        errors: NDArray[np.float64] | None = None,
-        sign: float = 0.0,
+        errors: NDArray[np.float64] | float = 0.0,
     ) -> Logs:
         """Make the logarithms of a law; refuse what is no law of V words."""
         law = np.asarray(matrix, float)
@@ -58,18 +56,11 @@ class Logs:
             raise ParameterError("matrix must hold probabilities, at least 0 and not NaN")
         numbers = np.zeros(len(law), np.intp) if groups is None else np.asarray(groups, np.intp)
         with np.errstate(divide="ignore"):
-            return cls(np.log(law), numbers, errors, sign)
-
-    def _ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the two bounds of the logarithms from which a loss of this sign is computed."""
-        if self.errors is None or self.sign == 0:
-            return self.values, self.values
-        wide = self.sign * self.errors
-        return self.values - wide, self.values + wide
+            return cls(np.log(law), numbers, np.broadcast_to(errors, law.shape))
 
     def local(self) -> tuple[Worst, NDArray[np.float64]]:
         """Return the largest loss, and bounds on those of each word with its group: shape (V,)."""
-        low, high = self._ends()
+        low, high = self.values - self.errors, self.values + self.errors
         worst, each = Worst(0.0, (0, 0), 0), np.zeros(len(low))
         for number in np.unique(self.groups[self.groups >= 0]):
             words = np.flatnonzero(self.groups == number)
@@ -89,50 +80,24 @@ class Logs:
         return worst, each
 
     def pairs(
-        self, word: int, others: NDArray[np.intp], *, exact: bool = False
+        self, word: int, others: NDArray[np.intp], d: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Compute the losses between a word and m others for every output, shape (m, V)."""
-        a, b = self.values[word], self.values[others]
         with np.errstate(invalid="ignore"):
-            losses = np.abs(a - b)
-        if self.errors is not None and self.sign != 0 and not exact:
-            losses += self.sign * (self.errors[word] + self.errors[others])
+            losses = np.abs(self.values[word] - self.values[others])
+            # Words at distance 0 have one law, whatever its errors.
+            errors = self.errors[word] + self.errors[others]
+            losses += np.where(d[others, None] == 0, 0.0, errors)
         # -inf minus -inf is no loss.
         losses[np.isnan(losses)] = 0.0
         return np.asarray(losses)
 
-    def per_distance(
-        self,
-        distances: Callable[[int], NDArray[np.float64]],
-        progress: Callable[[int], object] | None = None,
-    ) -> Worst:
+    def per_distance(self, distances: Callable[[int], NDArray[np.float64]]) -> Worst:
         """Return the largest loss per unit of distance; `distances` takes a word's id."""
         count = len(self.values)
         _, most = self.local()
         worst = Worst(0.0, (0, 0), 0)
-
-        def look(word: int, others: NDArray[np.intp], d: NDArray[np.float64]) -> None:
-            nonlocal worst
-            step = max(1, BLOCK // count)
-            for first in range(0, len(others), step):
-                some = others[first : first + step]
-                losses = self.pairs(word, some)
-                # Words at distance 0 have one law, whatever its errors.
-                losses[d[some] == 0] = self.pairs(word, some[d[some] == 0], exact=True)
-                largest = losses.max(axis=1)
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    unit = largest / d[some]
-                # Rounding is no loss between words at distance 0; infinite distances do not count.
-                unit[(d[some] == 0) & (largest <= ROUNDING)] = 0.0
-                unit[np.isinf(d[some])] = 0.0
-                best = int(unit.argmax())
-                if unit[best] > worst.loss:
-                    output, other = int(losses[best].argmax()), int(some[best])
-                    likelier = self.values[word, output] >= self.values[other, output]
-                    pair = (word, other) if likelier else (other, word)
-                    worst = Worst(float(unit[best]), pair, output)
-
-        words = np.arange(count)
+        words, step = np.arange(count), max(1, BLOCK // count)
         for nearest_only in (True, False):
             for word in words[self.groups >= 0]:
                 d = distances(word)
@@ -143,10 +108,21 @@ class Logs:
                 others = words[open_ & (words != word if nearest_only else words > word)]
                 if nearest_only and len(others) > NEAR:
                     others = others[np.argpartition(d[others], NEAR)[:NEAR]]
-                if len(others):
-                    look(int(word), others, d)
-                if progress is not None and not nearest_only and word % 64 == 63:
-                    progress(64)
+                for some in (others[at : at + step] for at in range(0, len(others), step)):
+                    losses = self.pairs(word, some, d)
+                    largest = losses.max(axis=1)
+                    with np.errstate(divide="ignore", invalid="ignore"):
+                        unit = largest / d[some]
+                    # Rounding is no loss between words at distance 0; infinite distances do not
+                    # count.
+                    unit[(d[some] == 0) & (largest <= ROUNDING)] = 0.0
+                    unit[np.isinf(d[some])] = 0.0
+                    best = int(unit.argmax())
+                    if unit[best] > worst.loss:
+                        output, other = int(losses[best].argmax()), int(some[best])
+                        likelier = self.values[word, output] >= self.values[other, output]
+                        pair = (int(word), other) if likelier else (other, int(word))
+                        worst = Worst(float(unit[best]), pair, output)
         return worst
 
 

@@ -9,7 +9,7 @@ the noise. S(x) = (1 + x)·e^-x is the probability that the noise is longer than
 An edge lies on a line at distance p from the word. At its place s = p·sinh v we have x = k·cosh v,
 with k = rate·p, and dθ = dv / cosh v. So the integrand is S(k·cosh v) / cosh v, which is analytic
 for abs(Im v) < π/2. Gauss-Legendre quadrature on short pieces computes it, with a proved bound on
-the error. For small cells near the word 1 - S replaces -S, which loses no digits.
+the error.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ POINTS = 16
 RADII = (2.0, 3.0, 4.5, 7.0, 11.0, 17.0)
 """The radii of the ellipses around a piece in which the integrand is bounded. The radius with the
 smallest error bound counts."""
+HALVINGS = 60
+"""The most times that a piece is halved."""
 STEP = 4.0
 """The most by which x changes on a piece."""
 REACH = 60.0
@@ -43,15 +45,6 @@ NEAR = 32
 """The number of nearest places of each place that are checked first when cells are made."""
 BLOCK = 1 << 21
 """The number of numbers in memory at a time."""
-SERIES = 24
-"""The number of terms of a power series for x ≤ 1; the next term is below 1e-22."""
-
-SOURCES = {
-    MultivariateLaplace: "O. Feyisetan, B. Balle, T. Drake, T. Diethe, Privacy- and Utility-"
-    "Preserving Textual Analysis via Calibrated Multivariate Perturbations, WSDM 2020",
-    Mahalanobis: "Z. Xu, A. Aggarwal, O. Feyisetan, N. Teissier, A Differentially Private Text "
-    "Perturbation Method Using Regularized Mahalanobis Metric, PrivateNLP 2020",
-}
 
 
 def computable(mechanism: Mechanism) -> bool:
@@ -72,34 +65,15 @@ def of_noise(mechanism: MultivariateLaplace | Mahalanobis) -> Law:
     order. In one dimension it is the rounding alone. Outputs below e^-650 get that probability and
     an infinite error.
 
-    Parameters
-    ----------
-    mechanism : MultivariateLaplace or Mahalanobis
-        A mechanism in one or two dimensions, with at most 2,000 words and without ``remap``. The
-        law assumes that the noise consists of real numbers and that the search is exact.
-
-    Returns
-    -------
-    Law
-        Proved: ε per unit of Euclidean distance.
+    The mechanism has one or two dimensions, at most 2,000 words and no ``remap``. The law assumes
+    that the noise consists of real numbers and that the search is exact. Proved is ε per unit of
+    Euclidean distance.
 
     Raises
     ------
-    InputTypeError
-        The argument is another mechanism.
-    ParameterError
-        The mechanism has more dimensions, or remaps its outputs.
-    TooLargeError
-        The mechanism has more than 2,000 words.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, MultivariateLaplace
-    >>> from fastdx.lab.laws import of_noise
-    >>> e = Embedding(["a", "b", "c", "d"], [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
-    >>> law = of_noise(MultivariateLaplace(e, 2.0))
-    >>> law.row(0).round(4).tolist(), bool(law.errors(0).max() < 1e-12)
-    ([0.6974, 0.1327, 0.0372, 0.1327], True)
+    InputTypeError, ParameterError, TooLargeError
+        The argument is another mechanism, has more dimensions or remaps its outputs, or has more
+        words.
     """
     if not isinstance(mechanism, MultivariateLaplace | Mahalanobis):
         raise InputTypeError(
@@ -130,18 +104,16 @@ def of_noise(mechanism: MultivariateLaplace | Mahalanobis) -> Law:
         cells: _Line | _Plane = _Line(points[ids, 0], rate * float(to_round[0, 0]))
     else:
         cells = _Plane(points[ids], rate, to_round)
-    kept: dict[int, tuple[Numbers, Numbers]] = {}
 
+    @cache
     def of(word: int) -> tuple[Numbers, Numbers]:
-        if word not in kept:
-            masses, errors = cells.masses(points[word])
-            law, wrong = np.zeros(len(e)), np.zeros(len(e))
-            lost = ~(masses > np.exp(LOWEST)) | ~(errors < masses)
-            law[ids] = np.where(lost, np.exp(LOWEST), masses)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                wrong[ids] = np.where(lost, np.inf, -np.log1p(-errors / masses))
-            kept[word] = law, wrong
-        return kept[word]
+        masses, errors = cells.masses(points[word])
+        law, wrong = np.zeros(len(e)), np.zeros(len(e))
+        lost = ~(masses > np.exp(LOWEST)) | ~(errors < masses)
+        law[ids] = np.where(lost, np.exp(LOWEST), masses)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wrong[ids] = np.where(lost, np.inf, -np.log1p(-errors / masses))
+        return law, wrong
 
     why = "The density changes by a factor of at most e^(ε·d); the nearest word is post-processing."
     proved = Price(mechanism.epsilon, why, distance_rows(e), e.metric)
@@ -153,8 +125,7 @@ def of_noise(mechanism: MultivariateLaplace | Mahalanobis) -> Law:
             lambda word: np.linalg.norm(mapped - mapped[word], axis=1), "Mahalanobis",
         )  # fmt: skip
     return Law(f"{type(mechanism).__name__} by its cells", e, lambda word: of(word)[0].copy(),
-               claimed, proved, SOURCES[type(mechanism)],
-               errors=lambda word: of(word)[1].copy())  # fmt: skip
+               claimed, proved, errors=lambda word: of(word)[1].copy())  # fmt: skip
 
 
 def _rounding_map(points: Numbers, mixing: float) -> Numbers:
@@ -201,25 +172,12 @@ class _Edges(NamedTuple):
     """Bounds on the rounding errors of `ends`, shape (m, 2)."""
 
 
-class _Pieces(NamedTuple):
-    """Intervals of v ≥ 0 of some edges, on which the integrand is smooth."""
-
-    edge: NDArray[np.intp]
-    k: Numbers
-    low: Numbers
-    high: Numbers
-
-
 class _Plane:
     """Cells in two dimensions."""
 
     def __init__(self, sites: Numbers, rate: float, to_round: Numbers) -> None:
         self.sites, self.rate, self.to_round = sites, rate, to_round
         self.edges = _voronoi(sites)
-        unbounded = np.zeros(len(sites), bool)
-        for side in (self.edges.left, self.edges.right):
-            unbounded[side[np.isinf(self.edges.ends).any(axis=1)]] = True
-        self.bounded = ~unbounded
 
     def masses(self, word: Numbers) -> tuple[Numbers, Numbers]:
         """Return every cell's probability and a bound on its error."""
@@ -236,42 +194,27 @@ class _Plane:
         p = middle[:, 0] * along[:, 1] - middle[:, 1] * along[:, 0]
         start = (middle * along).sum(axis=1)
         ends = start[:, None] + edges.ends * stretch[:, None]
-        beyond, bound_of_beyond, turned, near = self._edge_integrals(np.abs(p), ends)
-        within, bound_of_within = self._near_integrals(np.abs(p), ends, beyond, turned)
-        moved, moved_within = self._rounding(
+        beyond, bounds, near = self._edge_integrals(np.abs(p), ends)
+        moved = self._rounding(
             np.linalg.norm(middle, axis=1), np.abs(p), ends, near, edges.wrong * stretch[:, None]
         )
-        sign = np.sign(p) / (2 * np.pi)
 
-        def gathered(values: Numbers, signed: bool) -> Numbers:
-            left = values * sign if signed else values / (2 * np.pi)
-            total = np.bincount(edges.left, left, count)
-            other = np.bincount(edges.right, left, count)
-            return np.asarray(total - other if signed else total + other)
+        def gathered(values: Numbers) -> tuple[Numbers, Numbers]:
+            each = values / (2 * np.pi)
+            left, right = (np.bincount(side, each, count) for side in (edges.left, edges.right))
+            return np.asarray(left, float), np.asarray(right, float)
 
-        by_far = inside - gathered(beyond, True)
-        size_by_far = inside + gathered(beyond, False)
-        by_near, size_by_near = gathered(within, True), gathered(within, False)
-        closed = self.bounded & (np.abs(gathered(turned, True) - inside) < 1e-9)
-        use = closed & (size_by_near < size_by_far)
-        masses = np.where(use, by_near, by_far)
-        wrong = np.where(
-            use,
-            gathered(bound_of_within + moved_within, False) + 8 * EPS * size_by_near,
-            gathered(bound_of_beyond + moved, False) + 8 * EPS * size_by_far,
-        )
-        return masses, wrong
+        left, right = gathered(beyond * np.sign(p))
+        # The additions lose some digits of the sum of absolute values.
+        of_left, of_right = gathered(bounds + moved + 8 * EPS * beyond)
+        return inside - left + right, of_left + of_right + 8 * EPS * inside
 
-    def _edge_integrals(
-        self, p: Numbers, ends: Numbers
-    ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-        """Return for every edge ∫ S dθ, a bound on its error, ∫ dθ, and the least x, all ≥ 0."""
+    def _edge_integrals(self, p: Numbers, ends: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        """Return for every edge ∫ S dθ, a bound on its error, and the least x, all ≥ 0."""
         count = len(p)
         seen = p > 1e-300
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             v = np.where(seen[:, None], np.arcsinh(ends / p[:, None]), 0.0)
-            angle = np.where(seen[:, None], np.arctan(ends / p[:, None]), 0.0)
-        turned = angle[:, 1] - angle[:, 0]
         edge, low, high = _branches(np.arange(count), v)
         k = self.rate * p[edge]
         from_x = k * np.cosh(low)
@@ -282,69 +225,33 @@ class _Plane:
             cut = np.arccosh(np.maximum((from_x + REACH) / k, 1.0))
         short = np.minimum(high, cut)
         rest = np.where(high > cut, _longer(from_x + REACH) * np.pi, 0.0)
-        pieces = _pieces(edge, k, low, short)
-        values, bounds = _beyond(pieces)
-        total = np.asarray(np.bincount(pieces.edge, values, count), float)
-        wrong = np.bincount(pieces.edge, bounds, count) + np.bincount(edge, rest, count)
-        return total, np.asarray(wrong, float), turned, near
-
-    def _near_integrals(
-        self, p: Numbers, ends: Numbers, beyond: Numbers, turned: Numbers
-    ) -> tuple[Numbers, Numbers]:
-        """Return ∫ (1 - S) dθ for every edge, by quadrature if x ≤ 1, and a bound on its error."""
-        values, wrong = turned - beyond, np.zeros(len(p))
-        with np.errstate(invalid="ignore"):
-            direct = np.flatnonzero(
-                (self.rate * np.hypot(p, np.abs(ends).max(axis=1)) <= 1.0) & (p > 1e-300)
-            )
-        if len(direct):
-            v = np.arcsinh(ends[direct] / p[direct, None])
-            edge, low, high = _branches(direct, v)
-            pieces = _pieces(edge, self.rate * p[edge], low, high)
-            found, bounds = _within(pieces)
-            values[direct] = np.bincount(pieces.edge, found, len(p))[direct]
-            wrong[direct] = np.bincount(pieces.edge, bounds, len(p))[direct]
-        return values, wrong
+        piece, *places = _pieces(edge, k, low, short)
+        values, bounds = _integrals(*places)
+        total = np.bincount(piece, values, count)
+        wrong = np.bincount(piece, bounds, count) + np.bincount(edge, rest, count)
+        return np.asarray(total, float), np.asarray(wrong, float), near
 
     def _rounding(
         self, size: Numbers, p: Numbers, ends: Numbers, near: Numbers, wrong: Numbers
-    ) -> tuple[Numbers, Numbers]:
-        """Estimate the errors of ∫ S dθ and ∫ (1 - S) dθ from rounded lines and ends of edges."""
+    ) -> Numbers:
+        """Estimate the error of ∫ S dθ from rounded lines and ends of edges."""
         seen = np.isfinite(near)
         x = np.where(seen, near, 0.0)
         least = np.maximum(x / self.rate, 1e-300)
         # The line is off by a few EPS of the coordinates. The angle is off by that divided by the
         # distance of the edge, and S by at most a factor of 1 + x more.
-        line = 16 * EPS * (1 + x) * (1 + size / least)
-        with np.errstate(invalid="ignore"):
-            most = self.rate * np.hypot(p, np.abs(ends).max(axis=1))
-        beyond, within = line * _longer(x), line * _up_to(most)
+        moved = 16 * EPS * (1 + x) * (1 + size / least) * _longer(x)
         for side in (0, 1):
             finite = np.isfinite(ends[:, side])
             away = np.maximum(np.hypot(p, np.where(finite, ends[:, side], 1.0)), least)
             turned = np.where(finite, wrong[:, side] / away, 0.0)
-            beyond = beyond + turned * _longer(self.rate * away)
-            within = within + turned * _up_to(self.rate * away)
-        return np.where(seen, beyond, 0.0), np.where(seen, within, 0.0)
+            moved = moved + turned * _longer(self.rate * away)
+        return np.where(seen, moved, 0.0)
 
 
 def _longer(x: Numbers) -> Numbers:
     """Return S(x), the probability that the noise is longer than x, in units of 1/rate."""
     return np.asarray((1 + x) * np.exp(-x))
-
-
-def _shorter(x: Numbers) -> Numbers:
-    """Return 1 - S for x ≤ 1 without loss of digits: Σ over j ≥ 2 of (-1)^j·(j - 1)/j!·x^j."""
-    total, term = np.zeros_like(x), np.ones_like(x)
-    for j in range(1, SERIES):
-        term = term * -x / j
-        total += (j - 1) * term
-    return np.asarray(total)
-
-
-def _up_to(x: Numbers) -> Numbers:
-    """Return an upper bound on 1 - S."""
-    return np.asarray(np.minimum(x**2 / 2, 1.0))
 
 
 def _branches(edge: NDArray[np.intp], v: Numbers) -> tuple[NDArray[np.intp], Numbers, Numbers]:
@@ -355,101 +262,48 @@ def _branches(edge: NDArray[np.intp], v: Numbers) -> tuple[NDArray[np.intp], Num
     return np.concatenate([edge, edge])[kept], low[kept], high[kept]
 
 
-def _pieces(edge: NDArray[np.intp], k: Numbers, low: Numbers, high: Numbers) -> _Pieces:
-    """Divide intervals of v so that neither v nor x = k·cosh v changes much on a piece.
+def _pieces(
+    edge: NDArray[np.intp], k: Numbers, low: Numbers, high: Numbers
+) -> tuple[NDArray[np.intp], Numbers, Numbers, Numbers]:
+    """Halve intervals of v until neither v nor x = k·cosh v changes much on a piece.
 
-    The ends of pieces are equal steps of g(v) = v + x/STEP, found by Newton's method. Their exact
-    places do not matter, because the error bound is computed from the actual pieces.
+    Where 64 bits do not resolve such a change, all that is left of S is 0.
     """
-    from_g, to_g = (v + k * np.cosh(v) / STEP for v in (low, high))
-    count = np.maximum(np.ceil(to_g - from_g), 1).astype(np.intp)
-    owner = np.repeat(np.arange(len(edge)), count)
-    place = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-
-    def at(step: NDArray[np.intp]) -> Numbers:
-        share = step / count[owner]
-        wanted = from_g[owner] + share * (to_g - from_g)[owner]
-        # Newton starts on the right: g is convex, so the steps never pass the solution.
-        v = high[owner].copy()
-        for _ in range(60):
-            change = (v + k[owner] * np.cosh(v) / STEP - wanted) / (
-                1 + k[owner] * np.sinh(v) / STEP
-            )
-            v = np.clip(v - change, low[owner], high[owner])
-            if np.abs(change).max(initial=0.0) < 1e-9:
-                break
-        v = np.where(step == 0, low[owner], v)
-        return np.asarray(np.where(step == count[owner], high[owner], v))
-
-    return _Pieces(edge[owner], k[owner], at(place), at(place + 1))
+    for _ in range(HALVINGS):
+        steep = k * (np.cosh(high) - np.cosh(low)) > STEP
+        long = np.flatnonzero((high - low > 1) | steep)
+        if not len(long):
+            break
+        middle = (low[long] + high[long]) / 2
+        edge, k = np.concatenate([edge, edge[long]]), np.concatenate([k, k[long]])
+        low, high = np.concatenate([low, middle]), np.concatenate([high, high[long]])
+        high[long] = middle
+    return edge, k, low, high
 
 
-@cache
-def _rule() -> tuple[Numbers, Numbers]:
-    """Return the Gauss-Legendre places in [-1, 1] and weights."""
-    # Computed on first use: numpy.polynomial takes longer to import than all the laws.
-    nodes, weights = np.polynomial.legendre.leggauss(POINTS)
-    return nodes, weights
-
-
-def _quadrature(pieces: _Pieces, values: Numbers, most: list[Numbers]) -> tuple[Numbers, Numbers]:
-    """Return the integrals and bounds on their errors.
+def _integrals(k: Numbers, low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
+    """Return ∫ S(k·cosh v)/cosh v dv over pieces, and bounds on the errors.
 
     If a function is bounded by M in the ellipse of radius ρ around [-1, 1], its k-th Chebyshev
     coefficient is at most 2M·ρ^-k. N points integrate the Chebyshev polynomials of degree below 2N
     exactly. For the others the error is at most 4 (2 from the integral, 2 from the sum of weights).
     """
-    half = (pieces.high - pieces.low) / 2
-    found = half * (values @ _rule()[1])
-    bounds = [
-        8 * m * radius ** (-2.0 * POINTS) / (1 - 1 / radius)
-        for m, radius in zip(most, RADII, strict=True)
-    ]
-    return found, half * np.min(bounds, axis=0)
-
-
-def _ellipses(pieces: _Pieces) -> list[tuple[Numbers, Numbers, Numbers, NDArray[np.bool_]]]:
-    """Return bounds on v in the ellipse of every radius around each piece.
-
-    They are the least and largest abs(Re v), the cosine of the largest Im v, and whether the
-    ellipse lies in the strip where the integrand is analytic.
-    """
-    half, center = (pieces.high - pieces.low) / 2, (pieces.high + pieces.low) / 2
-    found = []
+    nodes, weights = np.polynomial.legendre.leggauss(POINTS)
+    half, center = (high - low) / 2, (high + low) / 2
+    cosh = np.cosh(center[:, None] + half[:, None] * nodes)
+    found = half * (_longer(k[:, None] * cosh) / cosh @ weights)
+    bounds = []
     for radius in RADII:
         wide, tall = half * (radius + 1 / radius) / 2, half * (radius - 1 / radius) / 2
-        found.append((np.maximum(center - wide, 0.0), center + wide, np.cos(np.minimum(tall, 2.0)),
-                      tall < 1.55))  # fmt: skip
-    return found
-
-
-def _points(pieces: _Pieces) -> Numbers:
-    half, center = (pieces.high - pieces.low) / 2, (pieces.high + pieces.low) / 2
-    return np.asarray(center[:, None] + half[:, None] * _rule()[0])
-
-
-def _beyond(pieces: _Pieces) -> tuple[Numbers, Numbers]:
-    """Return ∫ S(k·cosh v)/cosh v dv over pieces, and bounds on the errors."""
-    cosh = np.cosh(_points(pieces))
-    values = _longer(pieces.k[:, None] * cosh) / cosh
-    most = []
-    for least, _, cosine, good in _ellipses(pieces):
+        least, cosine = np.maximum(center - wide, 0.0), np.cos(np.minimum(tall, 2.0))
         # abs(S(z)) ≤ (1 + abs(z))·e^-Re(z), abs(cosh v)² = sinh² Re v + cos² Im v.
-        slope = 1 / np.sqrt(np.sinh(least) ** 2 + cosine**2) + pieces.k
+        slope = 1 / np.sqrt(np.sinh(least) ** 2 + cosine**2) + k
         with np.errstate(over="ignore"):
-            bound = slope * np.exp(-pieces.k * np.cosh(least) * cosine)
-        most.append(np.where(good, bound, np.inf))
-    return _quadrature(pieces, values, most)
-
-
-def _within(pieces: _Pieces) -> tuple[Numbers, Numbers]:
-    """Return ∫ (1 - S(k·cosh v))/cosh v dv over pieces of x ≤ 1, and bounds on the errors."""
-    cosh = np.cosh(_points(pieces))
-    values = _shorter(pieces.k[:, None] * cosh) / cosh
-    # 1 - S(z) is the integral of u·e^-u from 0 to z: at most abs(z)²/2 where Re z ≥ 0.
-    most = [np.where(good, pieces.k**2 * np.cosh(largest) / 2, np.inf)
-            for _, largest, _, good in _ellipses(pieces)]  # fmt: skip
-    return _quadrature(pieces, values, most)
+            most = slope * np.exp(-k * np.cosh(least) * cosine)
+        # Within the strip where the integrand is analytic.
+        most = np.where(tall < 1.55, most, np.inf)
+        bounds.append(8 * most * radius ** (-2.0 * POINTS) / (1 - 1 / radius))
+    return found, half * np.min(bounds, axis=0)
 
 
 def _voronoi(sites: Numbers) -> _Edges:

@@ -1,4 +1,4 @@
-"""Laws of small expected loss, by a linear programme and by the Blahut-Arimoto algorithm."""
+"""The law of the smallest expected loss, by a linear programme."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._shared.checks import counted, positive
+from fastdx._shared.checks import positive
 from fastdx.channel.receiver import by_rank
 from fastdx.exceptions import FastdxError, InputTypeError, ParameterError, TooLargeError
 from fastdx.lab.laws.base import (
@@ -18,8 +18,8 @@ from fastdx.lab.laws.base import (
     check_space,
     distance_matrix,
     distance_rows,
-    softmax,
 )
+from fastdx.lab.laws.formulas import finite_matrix
 from fastdx.lab.laws.loss import largest_loss
 
 LARGEST = 300
@@ -42,41 +42,12 @@ GAP = 1e-3
 """The default of `gap`: the law's excess loss over the optimum, as a share of it."""
 
 
-def spanner(distances: ArrayLike, dilation: float) -> NDArray[np.intp]:
+def _spanner(d: NDArray[np.float64], dilation: float) -> NDArray[np.intp]:
     """Return the greedy spanner: few pairs whose paths stretch no distance by more than a factor.
 
-    The function goes through the pairs by distance, nearest first. It takes a pair if the paths
-    through earlier pairs are longer than `dilation` times its distance. Bordenabe et al. use
-    spanners for optimal mechanisms.
-
-    Parameters
-    ----------
-    distances : array_like of float, shape (V, V)
-        A metric.
-    dilation : float
-        The factor, at least 1.
-
-    Returns
-    -------
-    numpy.ndarray of int, shape (m, 2)
-        The pairs.
-
-    Raises
-    ------
-    ParameterError
-        A parameter lies outside its domain.
-
-    Examples
-    --------
-    >>> from fastdx.lab.laws import spanner
-    >>> spanner([[0, 1, 2], [1, 0, 1], [2, 1, 0]], 1.0).tolist()  # a line
-    [[0, 1], [1, 2]]
+    Goes through the pairs by distance, nearest first, and takes those for which the paths through
+    earlier pairs are longer than `dilation` times their distance. Returns shape (m, 2).
     """
-    d = np.asarray(distances, float)
-    if d.ndim != 2 or d.shape[0] != d.shape[1]:
-        raise ParameterError(f"distances must have the shape (V, V), got {d.shape}")
-    if not (np.isfinite(dilation) and dilation >= 1):
-        raise ParameterError(f"dilation must be finite and at least 1, got {dilation}")
     first, second = np.triu_indices(len(d), 1)
     paths = np.where(np.eye(len(d)), 0.0, np.inf)
     taken = []
@@ -98,96 +69,53 @@ def optimal(
     loss: ArrayLike | None = None,
     prior: ArrayLike | None = None,
     *,
-    dilation: float | None = None,
     gap: float = GAP,
 ) -> Law:
-    """Return the ε·d-private law of the smallest expected loss, by a linear programme.
+    """Return the ε·d-private law of the smallest expected loss (Bordenabe et al. 2014).
 
     On a small vocabulary, compare other laws with this one: no ε·d-private law has less loss. HiGHS
-    solves the programme, through scipy. It starts with the constraints of near pairs, and violated
-    ones are added. At the end the solution is changed slightly so that all V³ constraints hold.
+    solves the linear programme, through scipy. It starts with the constraints of near pairs, and
+    violated ones are added. At the end the solution is changed slightly so that all V³ constraints
+    hold, and all pairs are checked: ε per unit of distance is claimed and proved.
 
     Parameters
     ----------
-    space : Embedding or WordGraph
-        Words, at most 300, and metric.
-    epsilon : float
-        ε per unit of distance, positive.
+    space, epsilon
+        As for all laws; at most 300 words, else `TooLargeError`.
     loss : array_like of float, shape (V, V), optional
         The loss if w becomes y, in row w; by default the distance.
     prior : array_like of float, shape (V,), optional
         How often each word is written, which must be public; by default all words are equally
         likely.
-    dilation : float, optional
-        The approximation of Bordenabe et al., a number above 1. Only the pairs of a spanner of this
-        dilation are constrained, at ε/dilation, so one smaller programme suffices. In many
-        dimensions the loss is far above the optimum. By default all pairs are constrained.
     gap : float, optional
-        Used without `dilation`. Constraints are added until the loss of the law exceeds that of the
-        programme, a lower bound, by at most this share of it.
-
-    Returns
-    -------
-    Law
-        Claimed and proved: ε per unit of distance. Violations that the solver leaves are repaired,
-        and all pairs are checked at the end.
+        Constraints are added until the loss of the law exceeds that of the programme, a lower
+        bound, by at most this share of it.
 
     Raises
     ------
-    ParameterError
-        A parameter lies outside its domain.
-    TooLargeError
-        The space has more than 300 words.
     FastdxError
         The solver fails.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import optimal, santext
-    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
-    >>> distances = np.array([e.distances(w) for w in e.words])
-    >>> best = optimal(e, 1.0)
-    >>> bool((best.matrix() * distances).sum() < (santext(e, 1.0).matrix() * distances).sum())
-    True
     """
     check_space(space)
-    epsilon = positive("epsilon", epsilon)
-    count = len(space)
-    check_count(count)
+    epsilon, count = positive("epsilon", epsilon), len(space)
+    if count > LARGEST:
+        raise TooLargeError(f"optimal takes at most {LARGEST} words, the space has {count}")
     distances = distance_matrix(space)
-    costs = distances if loss is None else np.asarray(loss, float)
-    if costs.shape != (count, count) or not np.isfinite(costs).all():
-        raise ParameterError(
-            f"loss must be finite numbers of the shape ({count}, {count}), got {costs.shape}"
-        )
+    costs = distances if loss is None else finite_matrix("loss", loss, count)
     weights = by_rank(np.ones(count) if prior is None else prior, count)
-    if dilation is not None and not (np.isfinite(dilation) and dilation > 1):
-        raise ParameterError(f"dilation must be finite and above 1, got {dilation}")
     if not (np.isfinite(gap) and gap >= 0):
         raise ParameterError(f"gap must be finite and at least 0, got {gap}")
     matrix = np.ones((1, 1))
     if count > 1:
         # A small part of ε is reserved for rounding.
         made = epsilon * (1 - ROUNDING)
-        matrix = _programme(distances, weights[:, None] * costs, made, dilation, gap)
+        matrix = _programme(distances, weights[:, None] * costs, made, gap)
         if largest_loss(matrix, distances) > epsilon * (1 + ROUNDING):
             raise FastdxError("the linear programme was not solved accurately enough")
     matrix.flags.writeable = False
     why = "All pairs of words and all outputs were checked."
     price = Price(epsilon, why, distance_rows(space), space.metric)
-    source = (
-        "N. E. Bordenabe, K. Chatzikokolakis, C. Palamidessi, Optimal Geo-Indistinguishable "
-        "Mechanisms for Location Privacy, CCS 2014, arXiv:1402.5029"
-    )
-    return Law("optimal", space, lambda word: matrix[word].copy(), price, price, source)
-
-
-def check_count(count: int) -> None:
-    """Refuse more words than a linear programme can take."""
-    if count > LARGEST:
-        raise TooLargeError(f"optimal takes at most {LARGEST} words, the space has {count}")
+    return Law("optimal", space, lambda word: matrix[word].copy(), price, price)
 
 
 def _solver() -> tuple[Any, Any]:
@@ -203,21 +131,19 @@ def _programme(
     distances: NDArray[np.float64],
     costs: NDArray[np.float64],
     epsilon: float,
-    dilation: float | None,
     gap: float,
 ) -> NDArray[np.float64]:
-    """Minimise the loss under the constraints of a spanner's edges, or of all pairs."""
+    """Minimise the loss: first under the constraints of a spanner's edges, then of broken ones."""
     optimize, sparse = _solver()
     count = len(distances)
-    edges = spanner(distances, dilation or START)
-    used = epsilon / (dilation or 1.0)
+    edges = _spanner(distances, START)
     ordered = np.concatenate([edges, edges[:, ::-1]])
     # One row per constraint: word, other word, output.
     triples = np.column_stack(
         [np.repeat(ordered, count, axis=0), np.tile(np.arange(count), len(ordered))]
     ).astype(np.intp)
     sums = sparse.kron(sparse.identity(count), np.ones((1, count)), format="csr")
-    half = np.exp(np.minimum(used * distances / 2, FAR))
+    half = np.exp(np.minimum(epsilon * distances / 2, FAR))
     # Constraints below the solver's accuracy are left out; `_feasible` makes them hold.
     triples = triples[half[triples[:, 0], triples[:, 1]] < np.exp(FAR)]
     for _ in range(ROUNDS):
@@ -240,7 +166,7 @@ def _programme(
         law = _feasible(solved, distances, epsilon)
         found = _violated(solved, half, 4 * count * count)
         near = float((law * costs).sum()) - result.fun <= gap * abs(result.fun)
-        if dilation is not None or near or not len(found):
+        if near or not len(found):
             return law
         triples = np.concatenate([triples, found])
     raise FastdxError("the linear programme was not solved: constraints kept being broken")
@@ -285,69 +211,3 @@ def _feasible(
     # The output that is likely for every word gets the rest; rounding is a small part of it.
     closed[:, int(np.argmax(closed.min(axis=0)))] += total - sums
     return np.asarray(closed / closed.sum(axis=1, keepdims=True))
-
-
-def blahut_arimoto(
-    space: Space, epsilon: float, prior: ArrayLike | None = None, *, iterations: int = 100
-) -> Law:
-    """Return the law of the Blahut-Arimoto algorithm, which weights outputs by their use.
-
-    The algorithm alternates Pr[y|w] ∝ c(y)·exp(-(ε/2)·d(w, y)) and c(y) = Σ_w prior(w)·Pr[y|w],
-    starting from a uniform c. Among laws of the same expected distance, its limit has the least
-    mutual information between word and output.
-
-    Parameters
-    ----------
-    space : Embedding or WordGraph
-        Words and metric.
-    epsilon : float
-        ε per unit of distance, positive: twice the paper's β.
-    prior : array_like of float, shape (V,), optional
-        How often each word is written, which must be public; by default all words are equally
-        likely.
-    iterations : int, optional
-        The number of rounds, at least 0; with 0 the law is SanText.
-
-    Returns
-    -------
-    Law
-        Claimed and proved: ε per unit of distance, after any number of rounds.
-
-    Raises
-    ------
-    ParameterError
-        A parameter lies outside its domain.
-    TooLargeError
-        The distances take more than 8 GiB.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.lab.laws import blahut_arimoto
-    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
-    >>> [blahut_arimoto(e, 2.0, [0.8, 0.1, 0.1], iterations=n).row(2).round(2).tolist()
-    ...  for n in (0, 100)]
-    [[0.04, 0.11, 0.84], [0.43, 0.0, 0.57]]
-    """
-    check_space(space)
-    epsilon = positive("epsilon", epsilon)
-    iterations = counted("iterations", iterations, 0, max(iterations, 0))
-    weights = by_rank(np.ones(len(space)) if prior is None else prior, len(space))
-    scores = -epsilon / 2 * distance_matrix(space)
-    logs = np.zeros(len(space))
-    for _ in range(iterations):
-        # The weights of rarely used outputs shrink; the floor keeps their logarithms finite.
-        logs = np.log(np.maximum(weights @ softmax(scores + logs), 1e-280))
-    distances = distance_rows(space)
-
-    def row(word: int) -> NDArray[np.float64]:
-        return softmax(-epsilon / 2 * distances(word) + logs)
-
-    why = "A distance score and a weight c(y) that is the same for every word: the exponential " \
-          "mechanism's proof."  # fmt: skip
-    price = Price(epsilon, why, distances, space.metric)
-    source = (
-        "S. Biswas, C. Palamidessi, PRIVIC: A Privacy-Preserving Method for Incremental Collection "
-        "of Location Data, PoPETs 2024, arXiv:2206.10525"
-    )
-    return Law("Blahut-Arimoto", space, row, price, price, source)

@@ -1,13 +1,5 @@
-//! Statistics of a mechanism on its words, by which ε can be chosen.
-//!
-//! For a word w: N_w is the probability that it comes back unchanged. The support is the size of
-//! the smallest set of outputs with probability at least 1 - η. S_w is the number of distinct
-//! outputs in a number of draws. Of the inputs that explain an output w there are two numbers. A
-//! law gives the credible inputs: the size of the smallest set of inputs with posterior probability
-//! at least 1 - η, if all inputs are equally likely. Draws give K_w: the number of inputs that had
-//! w as an output at least once. N_w and S_w are from WSDM'20 section 3.2, K_w and the entropies of
-//! the output from ICDM'19 section VI. If a mechanism has a law (Tem), the rest are sums over it,
-//! streamed; for other mechanisms they are counted in draws.
+//! Statistics of a mechanism on its words, by which ε can be chosen: sums over its law, streamed, or
+//! counts of draws where it has none. `fastdx.calibration` in Python says what each of them is.
 
 mod explained;
 pub(crate) mod sums;
@@ -63,40 +55,28 @@ fn check_eta(eta: f64) -> Result<f64> {
 }
 
 /// Computes the closed forms of `words`, with sets of mass 1 - `eta`, `near` neighbours and the
-/// outputs of `draws` draws; `control` counts the words.
+/// outputs of `draws` draws: of the mechanism, or of it at each of several ε, one after the other
+/// for every word. Data that the laws share is computed once; `control` counts the words.
 ///
 /// # Errors
 /// [`Error::WordId`], [`Error::Parameter`] for `eta` or a mechanism without a law,
-/// [`Error::Interrupted`].
-pub fn closed_form(
-    mechanism: &dyn Mechanism,
-    words: &[u32],
-    eta: f64,
-    near: usize,
-    draws: usize,
-    control: &Control,
-) -> Result<Vec<Statistics>> {
-    check_eta(eta)?;
-    each_law(mechanism, words, control, |id, law, row, sets| {
-        statistics(id, law, row, sets, (eta, near, draws))
-    })
-}
-
-/// Computes [`closed_form`] of the mechanism at several ε, one result per ε for every word. Data
-/// that the laws share is computed once.
-///
-/// # Errors
-/// The errors of [`closed_form`] and of [`with_epsilon`](crate::Mechanism::with_epsilon).
+/// [`Error::Interrupted`]; the errors of [`with_epsilon`](crate::Mechanism::with_epsilon).
 pub fn closed_forms(
     mechanism: &dyn Mechanism,
-    epsilons: &[f64],
+    epsilons: Option<&[f64]>,
     words: &[u32],
     (eta, near, draws): (f64, usize, usize),
     control: &Control,
 ) -> Result<Vec<Vec<Statistics>>> {
     check_eta(eta)?;
-    let at = epsilons.iter().map(|&e| mechanism.with_epsilon(e));
-    let at: Vec<_> = at.collect::<Result<_>>()?;
+    let made = epsilons.unwrap_or_default().iter();
+    let made: Vec<_> = made
+        .map(|&epsilon| mechanism.with_epsilon(epsilon))
+        .collect::<Result<_>>()?;
+    let at: Vec<&dyn Mechanism> = match epsilons {
+        None => vec![mechanism],
+        Some(_) => made.iter().map(|mechanism| &**mechanism).collect(),
+    };
     each_word(mechanism, words, control, |id, scores, row, law, sets| {
         let each = at.iter().map(|mechanism| {
             mechanism.law_of_scores(id, scores, law);
@@ -157,7 +137,7 @@ const COLUMN_BYTES: usize = 256 << 20;
 /// computed once for every block of `words` that fits in memory.
 ///
 /// # Errors
-/// The errors of [`closed_form`].
+/// The errors of [`closed_forms`].
 pub fn credible_inputs(
     mechanism: &dyn Mechanism,
     words: &[u32],
@@ -189,7 +169,7 @@ pub fn credible_inputs(
 /// words. It is infinite if an output is possible for only one of them.
 ///
 /// # Errors
-/// The errors of [`closed_form`].
+/// The errors of [`closed_forms`].
 pub fn near_losses(
     mechanism: &dyn Mechanism,
     words: &[u32],
@@ -387,31 +367,23 @@ pub fn clopper_pearson(hits: u64, draws: u64, alpha: f64) -> (f64, f64) {
     let low = match hits {
         0 => 0.0,
         // The largest p at which this many hits have a probability of at most alpha.
-        _ => bisect(h, n - h + 1.0, |x| beta_reg(h, n - h + 1.0, x) < alpha) * (1.0 - OUT),
+        _ => bisect(|x| beta_reg(h, n - h + 1.0, x) < alpha) * (1.0 - OUT),
     };
     let high = match hits >= draws {
         true => 1.0,
         // By the upper tail, which is accurate where alpha is small.
         false => {
             let below = |x: f64| beta_reg(n - h, h + 1.0, 1.0 - x) > alpha;
-            f64::min(bisect(h + 1.0, n - h, below) * (1.0 + OUT), 1.0)
+            f64::min(bisect(below) * (1.0 + OUT), 1.0)
         }
     };
     (low, high)
 }
 
-/// Finds a quantile of Beta(a, b) by bisection; `below` tells whether a number lies below it.
-fn bisect(a: f64, b: f64, below: impl Fn(f64) -> bool) -> f64 {
+/// Finds a quantile of a distribution on \[0, 1\] by bisection; `below` tells whether a number lies
+/// below it.
+fn bisect(below: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
-    // The quantile lies within some standard deviations of the mean, unless it is extreme.
-    let (mean, spread) = (a / (a + b), (a * b / (a + b + 1.0)).sqrt() / (a + b));
-    let (from, to) = (mean - 10.0 * spread, mean + 10.0 * spread);
-    if from > 0.0 && below(from) {
-        low = from;
-    }
-    if to < 1.0 && !below(to) {
-        high = to;
-    }
     while high - low > 1e-12 * high {
         let middle = 0.5 * (low + high);
         match below(middle) {
