@@ -25,8 +25,8 @@ from fastdx.exceptions import FastdxWarning
 PAPERS = {
     name: import_module(f"experiments.{name.replace('-', '_')}")
     for name in ("wsdm20", "icdm19", "post19", "tem21", "ours", "keeps", "counts", "frontier",
-                 "language-model", "learning", "nearer", "readable", "readable-peers", "reading",
-                 "prior", "recommendation", "peers", "next-steps")
+                 "language-model", "learning", "nearer", "readable", "readable-peers", "prior",
+                 "recommendation", "peers", "next-steps")
 }  # fmt: skip
 
 

@@ -18,7 +18,6 @@ from experiments import (
     ours,
     post19,
     readable_peers,
-    reading,
     releases,
     smc,
     tables,
@@ -236,27 +235,6 @@ def test_fasttext_names_topics_of_bags_that_tell_them(
     assert plain == kept and plain["it"] > 160 and plain["stay"] == 1
     # 200 tries at 1/4: 83 hits or more have a probability below 1e-6.
     assert noise["it"] < 83 and noise["stay"] < 0.5
-
-
-def test_what_is_said_is_true_where_all_is_released() -> None:
-    for category, word, true in (("disease", "flu", True), ("diseases", "flu", True),
-                                 ("city", "flu", False), ("disease", "the", False),
-                                 ("flu", "disease", False)):  # fmt: skip
-        assert reading.covers(category, word) == true, (category, word)
-    prior = NgramPrior.of_frequencies(E, unknown=0.01)
-    texts = [" ".join(WORDS[i : i + 8]) for i in range(0, 80, 8)]
-    for said in reading._said([*texts, ""], E, prior, 200.0):
-        assert len(said["0.5"]) == len(said["0.8"]) == said["places"] == 8
-        assert all(true and p > 0.95 and not category for category, p, true in said["0.5"])
-    # Nothing is probable where nothing is released, and words are as frequent as by their ranks.
-    assert not any(said["0.5"] for said in reading._said(texts, E, prior, reading.NOTHING))
-
-
-def test_calibration_errors_of_few_things_are_those_of_chance() -> None:
-    few, many = (reading._floor(np.full(n, 0.75)) for n in (20, 20_000))
-    # The mean of |mean of n - p| is √(2p(1 - p)/πn).
-    for n, found in ((20, few), (20_000, many)):
-        assert found == pytest.approx((2 * 0.75 * 0.25 / np.pi / n) ** 0.5, rel=0.3)
 
 
 SIZES = ours._Sizes(len(WORDS), 2, 100, 100, 120, 10, 20)
