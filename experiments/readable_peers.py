@@ -23,12 +23,11 @@ import numpy as np
 from experiments.data import Source, builtin
 from experiments.language_model import (
     CHOOSING,
-    LEAST,
     PARTICLES,
-    RIVALS,
     SHOWN,
     chosen_weights,
     published,
+    rivals,
     weighed,
 )
 from experiments.measures import Numbers, resampled
@@ -105,14 +104,7 @@ def attacked(
         (posterior,) = read.posteriors([rows])
         rng = np.random.default_rng([SEED, start + i])
         gains = decode(model, rows, read.ahead.messages(rows), PARTICLES, rng).gains
-        places: list[dict[str, Any]] = []
-        for j in np.flatnonzero(content[truth]):
-            ids = np.argsort(np.where(content, -posterior[j], 1.0), kind="stable")[:RIVALS]
-            parts = [np.log(np.maximum(posterior[j, ids], LEAST)),
-                     gains.before[j, ids] + gains.behind[j, ids]]  # fmt: skip
-            places.append({"truth": int((ids == truth[j]) @ np.arange(1, RIVALS + 1)) - 1,
-                           "trigrams": float(posterior[j, truth[j]]),
-                           "parts": np.array(parts).tolist()})  # fmt: skip
+        places = rivals(posterior, gains.before + gains.behind, truth, content)
         lines.append({"sentence": start + i, "places": places})
     return lines
 

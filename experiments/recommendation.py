@@ -31,7 +31,7 @@ from tools.figures import commit, machine
 
 from experiments.cache import FOLDER
 from experiments.data import Shared
-from experiments.measures import Numbers
+from experiments.measures import Numbers, by_texts
 from experiments.policies import BANDS, BEFORE, QUICK, SPACES, TASKS, Cell, Policy, Size, unit
 from experiments.tables import Experiment, Run, Table
 from fastdx.exceptions import FastdxWarning
@@ -69,10 +69,8 @@ class Leak(NamedTuple):
     of: Numbers
 
     def share(self) -> list[float]:
-        """Of all, and its 95% interval by texts: the words of a text are not independent."""
-        total = max(self.of.sum(), 1.0)
-        share = float(self.found.sum() / total)
-        half = 1.96 * float(np.sqrt(((self.found - share * self.of) ** 2).sum())) / total
+        """Of all, and its 95% interval."""
+        share, half = by_texts(self.found, self.of)
         return [share, share - half, share + half]
 
     def more(self, other: Leak) -> list[float]:
