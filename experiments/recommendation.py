@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tools.figures import commit, machine
 
+from experiments import keeps
 from experiments.cache import FOLDER
 from experiments.data import Shared
 from experiments.measures import Numbers, by_texts
@@ -285,14 +286,6 @@ def consequences(run: Run) -> Table:
     return table
 
 
-TITLES = {
-    "snips": "requests to an assistant, seven intents (Snips)",
-    "trec": "questions, six classes (TREC)",
-    "mr": "sentences of film reviews, good or bad (MR)",
-    "imdb": "film reviews, good or bad (IMDB)",
-}
-
-
 def summary(run: Run) -> Table:
     """Accuracies and words named under the recommended policy, on the built-in words."""
     kept = _kept(run)
@@ -301,7 +294,8 @@ def summary(run: Run) -> Table:
     first = next(iter(rows.values()))
     table = Table("What the recommended policy keeps, and what it gives away", [
         "texts", "plain", "private", "an attacker names", "before: private", "named"])  # fmt: skip
-    for task, title in TITLES.items():
+    for task in TASKS:
+        title = keeps.TASKS.get(task, "sentences of film reviews, good or bad (MR)")
         shown = [f"{best['plain'][task]:.2f}"]
         for row in (best, first):
             shown += [f"{row['use'][task][0]:.2f}", f"{max(row['chains'][task]):.1%}"]
