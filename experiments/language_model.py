@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 from functools import cache, cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from experiments.cache import FOLDER
 from experiments.data import Shared, Source, builtin
 from experiments.measures import by_texts, narrowed, tem
-from experiments.sentences import Sentence, plain, sentences
+from experiments.sentences import Sentence, plain, sentences, unseen, words_of
 from experiments.smc import (
     Ids,
     LookAhead,
@@ -93,22 +94,16 @@ class Knowledge:
         self.frequencies = self.priors[2].frequencies
         names = self.space.words
         self.content = np.array([w not in STOP_WORDS for w in names])
-        texts, self.made_up = source.imdb("test").texts, source.made_up
-        if source.made_up:
-            # They have no sentences.
-            texts = [f"{' '.join(text.split()[:10])}." for text in texts]
-        self.attacked = list(sentences(texts, self.space))
+        self.made_up, self.attacked = source.made_up, unseen(source, self.space)
 
     @cached_property
     def ahead(self) -> LookAhead:
         return LookAhead.of(self.priors[1])
 
-    def text(self, sentence: Sentence) -> str:
-        return " ".join(self.space.words[w] for w in sentence.words) + sentence.mark
-
-    def prompt(self, count: int = SHOWN) -> str:
+    def prompt(self) -> str:
         """Other sentences in the form of those attacked: what comes next is one more."""
-        shown = [f"- {self.text(s)}" for s in sentences(self.public, self.space)][:count]
+        shown = [f"- {words_of(self.space, s)}{s.mark}"
+                 for s in islice(sentences(self.public, self.space), SHOWN)]  # fmt: skip
         return "\n".join(["from film reviews:", *shown, "-"])
 
     def mechanism(self, policy: Policy, epsilon: float) -> Mechanism:

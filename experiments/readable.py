@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments.data import Labelled, builtin
 from experiments.keeps import classifier
-from experiments.measures import Numbers, resampled
+from experiments.measures import Numbers, share
 from experiments.releases import EPSILONS, KINDS, Kind, kind_of, released
 from experiments.tables import Experiment, Run, Table
 from fastdx import Embedding
@@ -115,10 +115,7 @@ def beside(run: Run) -> Table:
                       *m.judged(name, plain_texts))  # fmt: skip
         before = name
         named, content = (np.array(found[key], dtype=float) for key in ("named", "content"))
-        low, high = resampled(named, content)
-        table.add("", f"{epsilon:g}", BASES[base],
-                  f"{named.sum() / content.sum():.3f} ({low:.3f} to {high:.3f})",
-                  *m.judged(name, texts))  # fmt: skip
+        table.add("", f"{epsilon:g}", BASES[base], share(named, content), *m.judged(name, texts))
         if base == "neural":
             seconds, words = seconds + found["seconds"], words + found["words"]
     model = "Trigrams take the place of the neural model."

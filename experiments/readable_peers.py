@@ -30,10 +30,10 @@ from experiments.language_model import (
     rivals,
     weighed,
 )
-from experiments.measures import Numbers, resampled
+from experiments.measures import Numbers, share
 from experiments.readable import USE, Measures
 from experiments.releases import CHUNK, KINDS, kind_of, likelihoods, neural, reader
-from experiments.sentences import sentences
+from experiments.sentences import sentences, words_of
 from experiments.smc import NgramWords, WordModel, decode
 from experiments.smollm import Engine, NeuralWords, Spelling
 from experiments.tables import SEED, Experiment, Run, Table
@@ -70,8 +70,7 @@ def public(source: Source, name: str, space: Embedding, count: int) -> list[str]
     """Texts of a kind that everybody may read."""
     texts = kind_of(source, name, space).public.texts
     if name == "film":
-        texts = [f"{' '.join(space.words[w] for w in s.words)}{s.mark}"
-                 for s in islice(sentences(texts, space), count)]  # fmt: skip
+        texts = [f"{words_of(space, s)}{s.mark}" for s in islice(sentences(texts, space), count)]
     return texts[:count]
 
 
@@ -143,12 +142,6 @@ def attackers(run: Run) -> Table:
         f"-log2 of the posterior of the true content word. {model}"
     )
     return table
-
-
-def share(named: Numbers, content: Numbers, sign: str = "") -> str:
-    low, high = resampled(named, content)
-    shown = (f"{x:{sign}.3f}" for x in (named.sum() / content.sum(), low, high))
-    return "{} ({} to {})".format(*shown)
 
 
 def law(logits: Any, clip: Sequence[float], temperature: float) -> Numbers:
