@@ -92,15 +92,12 @@ def _named(name: str, e: Embedding, features: TextFeatures, task: Task) -> list[
 
 
 def _public(source: Source, name: str, words: int) -> dict[str, Any]:
-    """Which texts public models alone classify right, and who learned from clear texts."""
+    """Which texts public models alone classify right."""
     e, task = _space(source, words), _task(source, name)
     known, labels = task.learned.labels, task.tested.labels
     features = TextFeatures(Channel.of(_at(e, None, 1.0)))
-    clear = _judge(features.of_clear(task.learned.texts), known)
     most = max(sorted(set(known)), key=known.count)
-    found = clear(features.of_clear(task.tested.texts))
-    return {"most": _right([most] * len(labels), labels), "named": _named(name, e, features, task),
-            "clear": _right(found, labels)}  # fmt: skip
+    return {"most": _right([most] * len(labels), labels), "named": _named(name, e, features, task)}
 
 
 def _learn(
@@ -126,7 +123,6 @@ def _learn(
         clear = features.of_clear(tested.texts)
         answers = {
             "raw, private": raw(features.of_clear(private)),
-            "raw, clear": raw(clear),
             "mean, private": mean(features(private)),
             "mean, clear": mean(clear),
             "bayes, private": plain.predict(counted[1]),

@@ -5,8 +5,8 @@ Perplexity is that of trigrams of other texts of the same kind, which no base ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -91,12 +91,6 @@ class Measures:
         return [*([f"{x:.2f}" for x in use] or ["–", "–"]),
                 f"{self.judges[name].perplexity(texts):,.0f}", f"{alike:.3f}"]  # fmt: skip
 
-    def each(self) -> Iterator[tuple[str, str, float, dict[str, Any]]]:
-        for name in KINDS:
-            for epsilon in self.epsilons:
-                for base in BASES:
-                    yield name, base, epsilon, self.of(name, base, epsilon)
-
 
 def beside(run: Run) -> Table:
     """A table of what each base gives away and keeps."""
@@ -107,7 +101,8 @@ def beside(run: Run) -> Table:
     )
     seconds = words = 0.0
     before = ""
-    for name, base, epsilon, found in m.each():
+    for name, epsilon, base in product(KINDS, m.epsilons, BASES):
+        found = m.of(name, base, epsilon)
         texts = found["texts"]
         if name != before:
             plain_texts = m.kind(name).private.texts[: len(texts)]
