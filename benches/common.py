@@ -27,10 +27,14 @@ T = TypeVar("T")
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
+def needed(pattern: str) -> list[Path]:
+    """Return files of ../shared/data, of which there must be one at least."""
+    return sorted(SHARED.glob(pattern)) or sys.exit(f"../shared/data/{pattern} is not there")
+
+
 def reviews() -> list[str]:
     """Return the files of IMDB's reviews."""
-    files = sorted(map(str, SHARED.glob("text/imdb.*.jsonl.gz")))
-    return files or sys.exit("../shared/data/text/imdb.*.jsonl.gz is not there")
+    return [*map(str, needed("text/imdb.*.jsonl.gz"))]
 
 
 def as_installed() -> dict[str, str]:

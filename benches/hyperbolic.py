@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from pathlib import Path
 
 import numpy as np
-from common import SHARED, median, report, seconds, timed
+from common import median, needed, report, seconds, timed
 
 from fastdx import Embedding, poincare
 from fastdx.lab.noise import hyperbolic_laplace, hyperbolic_metropolis
@@ -58,10 +57,7 @@ def search() -> None:
 
 
 def training() -> None:
-    path = SHARED / "graph" / "wordnet_nouns.edges.tsv"
-    if not Path(path).is_file():
-        print("../shared is not there: no training on WordNet")
-        return
+    (path,) = needed("graph/wordnet_nouns.edges.tsv")
     from gensim.models.poincare import PoincareModel
 
     edges = [tuple(line.split("\t")) for line in path.read_text().splitlines()]
