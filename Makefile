@@ -193,10 +193,6 @@ $(VENV)-cargo/.made: requirements-cargo.txt
 figures: $(VENV)/.peers ## writes all figures in the documents but those of docs/research/papers
 	$(BIN)/python tools/figures.py LIMITATIONS.md CONTRIBUTING.md $(wildcard docs/*.md docs/*/*.md) README.md
 
-.PHONY: figures-stale
-figures-stale: ## lists the figures whose program has changed since they were measured
-	$(PYTHON) tools/figures.py --stale $(shell git ls-files '*.md')
-
 .PHONY: papers
 papers: $(RELEASED) ## measures the four papers' tables again: up to 3 hours
 	$(BIN)/python tools/figures.py $(filter-out %/peers.md,$(wildcard docs/research/papers/*.md))

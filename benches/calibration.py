@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from common import SHARED, flat_index, report, timed
+from common import flat_index, needed, report, timed
 
 from fastdx import Embedding, MultivariateLaplace, Tem, calibration
 from fastdx.lab import audit
@@ -103,11 +103,8 @@ def other_metrics(name: str, e: Embedding) -> None:
 
 
 def main() -> None:
-    vectors = SHARED / "embeddings"
-    if not vectors.exists():
-        print(f"calibration.py: no {vectors}, nothing measured")
-        return
-    vocabulary = vectors / "minilm-40k.vocab"
+    (vocabulary,) = needed("embeddings/minilm-40k.vocab")
+    vectors = vocabulary.parent
     e = Embedding.load(vectors / "minilm-40k-50d.npy", vocabulary=vocabulary)
     closed_forms(e)
     simulation(e)

@@ -1,8 +1,5 @@
 """Measure the processor seconds of each stage of the command on the IMDB reviews.
 
-python benches/command_stages.py              # ../shared/data/text/imdb.*.jsonl.gz, if it exists
-python benches/command_stages.py a.jsonl …    # any JSONL files with a field "text"
-
 It is the processor time of all threads, so other load on the machine matters little. The command
 runs the stages at the same time, so on two cores it takes at best half of their sum.
 """

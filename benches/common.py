@@ -27,10 +27,14 @@ T = TypeVar("T")
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
+def needed(pattern: str) -> list[Path]:
+    """Return files of ../shared/data, of which there must be one at least."""
+    return sorted(SHARED.glob(pattern)) or sys.exit(f"../shared/data/{pattern} is not there")
+
+
 def reviews() -> list[str]:
-    """Return the files named on the command line, or those of IMDB's reviews."""
-    files = sys.argv[1:] or sorted(map(str, SHARED.glob("text/imdb.*.jsonl.gz")))
-    return files or sys.exit("no files given, and ../shared/data/text/imdb.*.jsonl.gz is not there")
+    """Return the files of IMDB's reviews."""
+    return [*map(str, needed("text/imdb.*.jsonl.gz"))]
 
 
 def as_installed() -> dict[str, str]:
@@ -120,8 +124,12 @@ def by_rank(words: Sequence[str], count: int, length: int = 100) -> list[str]:
     return [" ".join(words[i] for i in part) for part in np.split(ids, count // length)]
 
 
-def processor_time(mechanism: Mechanism, texts: Sequence[str]) -> float:
-    """Return the seconds of processor time that texts take; new words count, as in a first pass."""
-    start = time.process_time()
-    mechanism.privatize(texts)
-    return time.process_time() - start
+def a_word(mechanism: Mechanism, texts: Sequence[str], words: int, passes: int = 1) -> list[float]:
+    """Return the seconds of processor time that each pass over texts takes for each word."""
+
+    def once() -> float:
+        start = time.process_time()
+        mechanism.privatize(texts)
+        return (time.process_time() - start) / words
+
+    return [once() for _ in range(passes)]

@@ -10,10 +10,9 @@ all between. Mechanisms take turns, and medians are printed; for all passes toge
 from __future__ import annotations
 
 import numpy as np
-from common import by_rank, processor_time, seconds
+from common import a_word, by_rank, seconds
 
 from fastdx import Cover, Embedding, Tem
-from fastdx.mechanisms import Mechanism
 
 WORDS = 300_000
 EPSILONS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
@@ -26,10 +25,6 @@ def main() -> None:
     e = Embedding.default()
     covers = {"Tem": None, **{f"cover={k}": Cover.balanced(e, k) for k in (20, 40)}}
     texts = by_rank(e.words, WORDS)
-
-    def took(mechanism: Mechanism) -> float:
-        return processor_time(mechanism, texts) / WORDS
-
     parts = (*PARTS, f"all {len(EVERY)} passes")
     print("| ε | " + " | ".join(f"{name}, {part}" for part in parts for name in covers) + " |")
     print("|---" * (1 + len(parts) * len(covers)) + "|")
@@ -38,7 +33,7 @@ def main() -> None:
         tems = {name: Tem(e, epsilon, cover=cover, threads=1) for name, cover in covers.items()}
         for part in EVERY:
             for name, tem in tems.items():
-                once = took(tem)
+                (once,) = a_word(tem, texts, WORDS)
                 for which in (part, parts[-1]):
                     times.setdefault((which, name), []).append(once)
         cells = [f"{epsilon:g}"]

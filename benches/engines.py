@@ -1,6 +1,6 @@
 """Compare columns and engines with a list of str, on the same reviews in the same run.
 
-Reads ../shared/data/text/imdb.*.jsonl.gz. Engines that are not installed are left out.
+Engines that are not installed are left out.
 
 All run on one thread with one index, whose lists are ready. Time is processor time, so other load
 matters less. In this process the kinds of columns take turns, and the best round counts. For Spark
@@ -26,24 +26,17 @@ from typing import Any
 os.environ["FASTDX_NUM_THREADS"] = "1"
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
+import pandas as pd
+from common import reviews
+
 from fastdx import Tem
 
-TEXTS = Path(__file__).resolve().parents[2] / "shared" / "data" / "text"
+COUNT = 3_000
 ROUNDS = 12
 OVER = 3
 PARTITION = 8
 """How often a partition of Spark repeats the texts: to some 30 MB, of 128 MB by default."""
 EPSILON = 3.0
-
-
-def reviews(count: int) -> list[str]:
-    import pandas as pd
-
-    files = sorted(TEXTS.glob("imdb.*.jsonl.gz"))
-    if not files:
-        sys.exit(f"{TEXTS}/imdb.*.jsonl.gz is not there")
-    parts = (pd.read_json(path, lines=True, dtype=False)["text"] for path in files)
-    return [text for part in parts for text in part][:count]
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -68,7 +61,6 @@ def used() -> float:
 
 def columns(texts: list[str]) -> dict[str, Callable[[], Any]]:
     """Return functions that make columns of every kind from the texts."""
-    import pandas as pd
     import polars as pl
     import pyarrow as pa
 
@@ -168,15 +160,16 @@ def spark_(parquet: str, index: str) -> Iterator[Callable[[int], float]]:
 
 
 def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 3_000
-    texts, few = reviews(count), reviews(count // 5)
+    parts = (pd.read_json(path, lines=True, dtype=False)["text"] for path in reviews())
+    texts = [text for part in parts for text in part][:COUNT]
+    few = texts[: COUNT // 5]
     folder = tempfile.mkdtemp()
     index = f"{folder}/english.index"
     Tem(epsilon=EPSILON).build_lists(64).save(index)
     tem = Tem.load(index, EPSILON)
     words = tem.privatize_counted(texts)[1]["words"]
     few_words = tem.privatize_counted(few)[1]["words"]
-    print(f"{count:,} reviews of IMDB, {words:,} words, ε = {EPSILON:g}, one thread:\n")
+    print(f"{COUNT:,} reviews of IMDB, {words:,} words, ε = {EPSILON:g}, one thread:\n")
     print("| | words a second of processor time | of a list's |\n|---|---|---|")
 
     calls: dict[str, tuple[Callable[[], object], int]] = {}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from pathlib import Path
 
 import numpy as np
-from common import SHARED, median, report, timed
+from common import median, needed, report, seconds, timed
 
 from fastdx import Embedding, poincare
-from fastdx.lab.noise import hyperbolic_laplace
+from fastdx.lab.noise import hyperbolic_laplace, hyperbolic_metropolis
 
 SIZE = 20_000
 
@@ -31,6 +30,8 @@ def noise() -> None:
         report(f"noise, n = 100, ball, ε = {epsilon:g}, a vector (all threads)",
                median(exact) / SIZE, median(partial(by_numpy, epsilon), 3) / SIZE,
                "numpy, inverse on a grid")  # fmt: skip
+    walk = partial(hyperbolic_metropolis, 100, 1.0, 40, thin=1000, burn_in=1, chains=2)
+    print(f"Metropolis, n = 100: {seconds(median(walk) / 40_000)} a step (two chains at once)")
 
 
 def search() -> None:
@@ -56,10 +57,7 @@ def search() -> None:
 
 
 def training() -> None:
-    path = SHARED / "graph" / "wordnet_nouns.edges.tsv"
-    if not Path(path).is_file():
-        print("../shared is not there: no training on WordNet")
-        return
+    (path,) = needed("graph/wordnet_nouns.edges.tsv")
     from gensim.models.poincare import PoincareModel
 
     edges = [tuple(line.split("\t")) for line in path.read_text().splitlines()]

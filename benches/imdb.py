@@ -1,8 +1,4 @@
-"""Measure time, speed and memory of the command on the IMDB reviews, with both mechanisms.
-
-python benches/imdb.py              # ../shared/data/text/imdb.*.jsonl.gz, if it exists
-python benches/imdb.py a.jsonl …    # any JSONL files with a field "text"
-"""
+"""Measure time, speed and memory of the command on the IMDB reviews, with both mechanisms."""
 
 from __future__ import annotations
 

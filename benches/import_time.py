@@ -1,14 +1,11 @@
 """Measure the time of `import fastdx` after numpy's and of the command, in fresh interpreters.
 
-    python benches/import_time.py [--runs 41]
-
 numpy is imported first, because every program with fastdx needs it. Prints the median, the fastest
 and the slowest run; the operating system has the files in its cache.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import subprocess
 import sys
@@ -16,6 +13,7 @@ import time
 
 from common import as_installed, fresh
 
+RUNS = 41
 STATEMENTS = (
     ("`import fastdx`", "import fastdx"),
     ("`from fastdx import *`: everything", "from fastdx import *"),
@@ -44,17 +42,14 @@ def row(name: str, runs: list[float]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=41)
-    args = parser.parse_args()
     fresh("import fastdx")  # files come into the cache
     print("| beyond `import numpy` | median | fastest | slowest |\n|---|---|---|---|")
     for name, statement in STATEMENTS:
-        row(name, [fresh(statement) for _ in range(args.runs)])
+        row(name, [fresh(statement) for _ in range(RUNS)])
     print("\n| a whole process | median | fastest | slowest |\n|---|---|---|---|")
-    row("Python that does nothing", [process("-c", "") for _ in range(args.runs)])
+    row("Python that does nothing", [process("-c", "") for _ in range(RUNS)])
     command = ("-m", "fastdx", "privatize", "-q")
-    row("`fastdx privatize` on one line", [process(*command) for _ in range(args.runs)])
+    row("`fastdx privatize` on one line", [process(*command) for _ in range(RUNS)])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from common import by_rank, embedding, processor_time, seconds
+from common import a_word, by_rank, embedding, seconds
 
 from fastdx import Embedding, Tem
 
@@ -31,7 +31,7 @@ def measure(size: str, words: int, language: str) -> None:
     texts = by_rank(e.words, words)
     before = resident()
     tem = Tem(e, EPSILON, language=language, threads=1)
-    took = [processor_time(tem, texts) / words for _ in range(6)]
+    took = a_word(tem, texts, words, 6)
     print(json.dumps([took[0], took[-1], resident() - before]))
 
 

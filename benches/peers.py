@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from common import SHARED, median, report
+from common import median, needed, report
 
 import fastdx
 from fastdx.lab.laws import custext as custext_law
@@ -108,9 +107,7 @@ def published(path: Path) -> None:
 
 
 def main() -> None:
-    path = SHARED / "embeddings" / "glove.6B.50d.12k.txt"
-    if not path.exists():
-        sys.exit(f"no {path}")
+    (path,) = needed("embeddings/glove.6B.50d.12k.txt")
     with tempfile.TemporaryDirectory() as folder:
         loading(path, Path(folder))
     drawing(path)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import ot
 import pandas as pd
-from common import SHARED, median, report, seconds, timed
+from common import SHARED, median, needed, report, seconds, timed
 from gensim.models import KeyedVectors
 from scipy.optimize import linear_sum_assignment
 
@@ -86,10 +85,7 @@ def nearest(e: Embedding) -> None:
 
 
 def main() -> None:
-    vectors = SHARED / "embeddings" / "minilm-40k-300d.npy"
-    if not Path(vectors).exists():
-        print(f"transport.py: no {vectors}, nothing measured")
-        return
+    (vectors,) = needed("embeddings/minilm-40k-300d.npy")
     e = Embedding.load(vectors, vocabulary=vectors.with_name("minilm-40k.vocab"))
     pairs(e)
     documents(e)

@@ -14,10 +14,6 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fastdx import Embedding, Tem, poincare
@@ -55,8 +51,9 @@ STYLE = {
 }
 
 
-def odds(axes: Axes, e: Embedding) -> None:
+def odds(figure: Figure, e: Embedding) -> None:
     """Draw the largest factor between the probabilities of two words, over their distance."""
+    axes = figure.subplots()
     epsilon = 1.0
     words = ["drink", "tea", "breakfast", "kitchen", "parliament"]
     distances = np.array([e.distance(WORD, word) for word in words])
@@ -71,7 +68,7 @@ def odds(axes: Axes, e: Embedding) -> None:
     axes.set_ylabel(f"largest factor e^(ε·d), ε = {epsilon:g}")
 
 
-def replacements(axes: tuple[Axes, Axes], e: Embedding) -> None:
+def replacements(figure: Figure, e: Embedding) -> None:
     """Draw the likeliest outputs of a word, without and with a base measure, on one scale."""
     recommended = Tem.recommended()
     plain = Tem(e, 2.8)
@@ -79,7 +76,7 @@ def replacements(axes: tuple[Axes, Axes], e: Embedding) -> None:
         f"Tem, ε = {plain.nominal:g}": plain,
         f'recommended: language="rank", ε = {recommended.nominal:g}': recommended,
     }
-    for ax, (name, tem) in zip(axes, shown.items(), strict=True):
+    for ax, (name, tem) in zip(figure.subplots(2, 1), shown.items(), strict=True):
         law = tem.probabilities(WORD)
         order = np.argsort(-law, kind="stable")[:12]
         names = [*(e.words[i] for i in order), "all others"]
@@ -93,8 +90,9 @@ def replacements(axes: tuple[Axes, Axes], e: Embedding) -> None:
         ax.set_xlabel(f"probability, “{WORD}” being written")
 
 
-def losses(axes: Axes, e: Embedding) -> None:
+def losses(figure: Figure, e: Embedding) -> None:
     """Draw the sorted log-ratios of two words over all outputs, and the bound."""
+    axes = figure.subplots()
     tem = Tem(e, 3.0)
     ratio = np.log(tem.probabilities(WORD)) - np.log(tem.probabilities(OTHER))
     bound = tem.guarantee.bound(WORD, OTHER)
@@ -109,8 +107,9 @@ def losses(axes: Axes, e: Embedding) -> None:
     axes.set_ylabel("probability of such outputs")
 
 
-def wall(axes: Axes, e: Embedding) -> None:
+def wall(figure: Figure, e: Embedding) -> None:
     """Draw the least bits of a word that remain unknown, over the bits that a release tells."""
+    axes = figure.subplots()
     most = 8.0
     for h, label in ((7.0, (2.9, 4.3)), (3.5, (1.4, 2.3)), (2.5, (0.93, 0.12))):
         axes.plot([0, h, most], [h, 0, 0], color=TEAL)
@@ -132,7 +131,7 @@ def wall(axes: Axes, e: Embedding) -> None:
     axes.set_ylabel("bits of a word left open, at least")
 
 
-def hierarchy(axes: Axes) -> None:
+def hierarchy(figure: Figure, _: Embedding) -> None:
     """Draw a small hierarchy in the disk; it is trained on all pairs of a word and a kind of it."""
     parents = {word: kind for kind, words in KINDS.items() for word in words}
     pairs = []
@@ -141,36 +140,27 @@ def hierarchy(axes: Axes) -> None:
         while kind := parents.get(kind):  # type: ignore[arg-type]
             pairs.append((word, kind))
     trained = poincare.train(pairs, 2, epochs=60, negatives=5, seed=3, threads=1)
-    plots.disk(trained, parents.items(), KINDS, axes=axes).margins(0.15)
+    plots.disk(trained, parents.items(), KINDS, axes=figure.subplots()).margins(0.15)
 
 
-def save(figure: Figure, path: Path) -> None:
-    figure.tight_layout()
-    figure.savefig(path, transparent=True, metadata={"Date": None, "Creator": None})
-    plt.close(figure)
+PICTURES = {
+    "map": ((5.4, 4.2), odds),
+    "law": ((5.4, 8), replacements),
+    "loss": ((5.4, 3.8), losses),
+    "wall": ((5.4, 4.6), wall),
+    "disk": ((5.4, 5.4), hierarchy),
+}
 
 
 def main() -> None:
-    if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
-        sys.exit("usage: python examples/pictures.py FOLDER")
-    folder = Path(sys.argv[1])
-    e = Embedding.default()
+    (folder,) = map(Path, sys.argv[1:])
     with mpl.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(5.4, 4.2))
-        odds(axes, e)
-        save(figure, folder / "map.svg")
-        figure, pair = plt.subplots(2, 1, figsize=(5.4, 8))
-        replacements((pair[0], pair[1]), e)
-        save(figure, folder / "law.svg")
-        figure, axes = plt.subplots(figsize=(5.4, 3.8))
-        losses(axes, e)
-        save(figure, folder / "loss.svg")
-        figure, axes = plt.subplots(figsize=(5.4, 4.6))
-        wall(axes, e)
-        save(figure, folder / "wall.svg")
-        figure, axes = plt.subplots(figsize=(5.4, 5.4))
-        hierarchy(axes)
-        save(figure, folder / "disk.svg")
+        for name, (size, draw) in PICTURES.items():
+            figure = Figure(figsize=size)
+            draw(figure, Embedding.default())
+            figure.tight_layout()
+            figure.savefig(folder / f"{name}.svg", transparent=True,
+                           metadata={"Date": None, "Creator": None})  # fmt: skip
 
 
 if __name__ == "__main__":

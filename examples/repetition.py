@@ -1,7 +1,5 @@
 """An observer names a word that is released again and again.
 
-    python examples/repetition.py [--epsilon 3] [--cover-epsilon 6] [--words 500]
-
 A word stands n times in a text. One observer names the output that comes most often. Another one
 knows the law and names the word that explains all outputs best. Independent draws give the word
 away sooner or later, at every ε: each tells I bits, and n of them at most n·I. Consistent
@@ -10,8 +8,6 @@ replacement draws once for each distinct word, and n draws tell no more than one
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,23 +15,19 @@ from fastdx import Tem
 from fastdx.channel import Channel
 from fastdx.lab.evaluation import frequency_attack, likelihood_attack
 
+EPSILON, COVER_EPSILON, WORDS = 3.0, 6.0, 500
 TIMES = (1, 2, 5, 10, 20, 50, 100)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epsilon", type=float, default=3.0)
-    parser.add_argument("--cover-epsilon", type=float, default=6.0)
-    parser.add_argument("--words", type=int, default=500)
-    args = parser.parse_args()
     rng = np.random.default_rng(0)
-    plain = Tem(epsilon=args.epsilon)
-    cover = Tem(epsilon=args.cover_epsilon, cover=40)
-    consistent = Tem(epsilon=args.epsilon, consistent=True)
+    plain = Tem(epsilon=EPSILON)
+    cover = Tem(epsilon=COVER_EPSILON, cover=40)
+    consistent = Tem(epsilon=EPSILON, consistent=True)
     known = plain.embedding.words
     # Words that the tokeniser leaves whole: a text of them is these words.
     whole = [w for w in rng.permutation(known).tolist() if plain.tokenize(w) == [w]]
-    words = whole[: args.words]
+    words = whole[:WORDS]
 
     def counting(tem: Tem) -> list[NDArray[np.bool_]]:
         return [frequency_attack(tem, words, n) for n in TIMES]
@@ -51,10 +43,10 @@ def main() -> None:
     print("|---|---|---|" + "---|" * len(TIMES))
     observers = {"counts": counting, "knows the law": explaining}
     for name, tem in (
-        (f"Tem, ε = {args.epsilon:g}", plain),
+        (f"Tem, ε = {EPSILON:g}", plain),
         ("`Tem.recommended()`", Tem.recommended()),
-        (f"Tem on a cover of 40, ε = {args.cover_epsilon:g}", cover),
-        (f"Tem, ε = {args.epsilon:g}, `consistent=True`", consistent),
+        (f"Tem on a cover of 40, ε = {COVER_EPSILON:g}", cover),
+        (f"Tem, ε = {EPSILON:g}, `consistent=True`", consistent),
     ):
         # A word's first draw tells as much where the next ones repeat it.
         told = Channel.of(plain if tem is consistent else tem).bits(np.ones(len(known)))

@@ -1,7 +1,6 @@
 """The four papers, beside what is measured here, and our own comparisons.
 
     python -m experiments [PAPER …] [--table NAME] [--quick] [--sample] [--pictures FOLDER]
-        [--json FILE] [--fresh]
 
 Prints each table beside the published figures. Steps are kept in .papers/ under a fingerprint of
 fastdx, of the experiments and of what was asked, so a run that was stopped goes on where it was.
@@ -10,10 +9,8 @@ fastdx, of the experiments and of what was asked, so a run that was stopped goes
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import warnings
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
@@ -25,8 +22,8 @@ from fastdx.exceptions import FastdxWarning
 PAPERS = {
     name: import_module(f"experiments.{name.replace('-', '_')}")
     for name in ("wsdm20", "icdm19", "post19", "tem21", "ours", "keeps", "counts", "frontier",
-                 "language-model", "learning", "nearer", "readable", "readable-peers", "reading",
-                 "prior", "recommendation", "peers", "next-steps")
+                 "language-model", "learning", "nearer", "readable", "readable-peers", "prior",
+                 "recommendation", "peers", "next-steps")
 }  # fmt: skip
 
 
@@ -42,20 +39,18 @@ def main() -> None:
     parser.add_argument("--sample", action="store_true", help="made-up texts; so it is with "
                         "--quick where ../shared/data is absent")  # fmt: skip
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="needs matplotlib")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--fresh", action="store_true", help="use no steps that were kept")
     args = parser.parse_args()
     # Reviews and mails hold signs of other encodings.
     warnings.simplefilter("ignore", FastdxWarning)
     made_up = args.sample or (args.quick and not SHARED.is_dir())
     source = Sample() if made_up else Shared()
-    found = {}
+    found = False
     for name in args.papers or PAPERS:
         for table_name, experiment in PAPERS[name].TABLES.items():
             if args.table not in (None, table_name):
                 continue
             print(f"{name} {table_name}", file=sys.stderr, flush=True)
-            run = Run(source, name, args.quick, None if args.fresh else FOLDER)
+            run = Run(source, name, args.quick, FOLDER)
             table = experiment(run)
             drawn = bool(args.pictures and table.lines)
             text = table.markdown(rows=not (drawn and table.picture_alone))
@@ -64,11 +59,9 @@ def main() -> None:
                 picture = args.pictures / f"{name}-{table_name}.svg"
                 table.draw(picture)
                 print(f"\n![{table.title}]({args.pictures.name}/{picture.name})")
-            found[f"{name} {table_name}"] = {**asdict(table), "provenance": run.provenance()}
+            found = True
     if not found:
         parser.error(f"--table {args.table}: none of these papers has it")
-    if args.json:
-        args.json.write_text(json.dumps(found, ensure_ascii=False, indent=1), "utf-8")
 
 
 if __name__ == "__main__":

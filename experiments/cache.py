@@ -46,11 +46,6 @@ def fingerprint(module: str, *parts: Any) -> str:
     return hashlib.sha256(f"{_code(module)}{asked}".encode()).hexdigest()[:20]
 
 
-def kept_path(folder: Path, module: str, *parts: Any) -> Path:
-    """Return where `kept` has such a result."""
-    return folder / f"{fingerprint(module, *parts)}.json"
-
-
 def kept(folder: Path | None, make: Callable[[], Any], module: str, *parts: Any) -> Any:
     """Return the result of `make` as JSON has it, from the folder if the same was made before.
 
@@ -58,7 +53,7 @@ def kept(folder: Path | None, make: Callable[[], Any], module: str, *parts: Any)
     """
     if folder is None:
         return json.loads(json.dumps(make()))
-    path = kept_path(folder, module, *parts)
+    path = folder / f"{fingerprint(module, *parts)}.json"
     if path.exists():
         return json.loads(path.read_text("utf-8"))
     made = json.dumps(make())

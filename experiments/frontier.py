@@ -8,7 +8,7 @@ the mean of the replacements' vectors or of the best receiver's: posterior means
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.data import Labelled, Source, builtin, first
-from experiments.measures import Numbers, by_rank, cover, ids_of, narrowed, right, tem
+from experiments.measures import Numbers, by_rank, by_texts, cover, ids_of, narrowed, right, tem
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Mechanism, MultivariateLaplace, NeighborResponse, tokenize
 from fastdx.bags import STOP_WORDS
@@ -141,14 +141,6 @@ def _at_unchanged(e: Embedding, share: float) -> float | None:
     return _at(value, share)
 
 
-def _ratio(right: Sequence[float], of: Sequence[float]) -> Estimate:
-    """A share of words, with an interval by texts: the words of a text are not independent."""
-    hits, counts = np.array(right, float), np.array(of, float)
-    share = hits.sum() / max(counts.sum(), 1)
-    spread = np.sqrt(((hits - share * counts) ** 2).sum()) / max(counts.sum(), 1)
-    return Estimate(float(share), float(1.96 * spread))
-
-
 @cache
 def _bigrams(e: Embedding, source: Source) -> NgramPrior:
     """The attacker's model, of the same kind of texts and of film reviews."""
@@ -169,9 +161,10 @@ def _named_exactly(m: Mechanism, texts: list[str], prior: NgramPrior) -> Estimat
                for text, out in zip(map(" ".join, released), released, strict=True)]  # fmt: skip
     borders = np.cumsum([len(ids) for ids in written])[:-1]
     everything = np.concatenate(written)
-    of = [float(content[ids].sum()) for ids in written]
+    of = np.array([content[ids].sum() for ids in written], float)
     named = (best_among(channel, outputs, prior, among) == everything) & content[everything]
-    return _ratio([float(some.sum()) for some in np.split(named, borders)], of)
+    hits = np.array([some.sum() for some in np.split(named, borders)], float)
+    return Estimate(*by_texts(hits, of))
 
 
 def _named_by_draws(m: Mechanism, texts: list[str], prior: NgramPrior) -> Estimate:

@@ -1,15 +1,8 @@
 """A neural model of language as attacker, beside exact n-grams, at equal bits a word.
 
     pip install 'fastdx[language-model]'
-    python -m experiments.language_model settle FOLDER     settings, from texts held out: minutes
-    python -m experiments.language_model measure FOLDER    hours; goes on where it was stopped
-    python -m experiments.language_model bits FOLDER       what every policy tells: minutes
-    python -m experiments.language_model keep FOLDER       experiments/results/language_model.json
     python -m experiments language-model --table named     the table, from what was kept
-    python -m experiments language-model --table beam      beside beam search, from what was kept
-
-A run goes on where the kept one ended: with its settings, at the sentences that it lacks. `keep`
-adds the new ones. Without that file all begins anew.
+    python -m experiments.language_model    measures what is kept in an hour or two, step by step
 
 Sentences of film reviews (IMDB, test), one a review, without marks inside, all words known; the
 built-in vocabulary. Each is released by Tem and by Tem on balanced covers, with ε chosen so that
@@ -24,20 +17,19 @@ measured.
 
 from __future__ import annotations
 
-import argparse
 import json
-import time
-from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.cache import FOLDER
 from experiments.data import Shared, Source, builtin
-from experiments.measures import narrowed, tem
-from experiments.sentences import Sentence, plain, sentences
+from experiments.measures import by_texts, narrowed, tem
+from experiments.sentences import Sentence, plain, sentences, unseen, words_of
 from experiments.smc import (
     Ids,
     LookAhead,
@@ -46,7 +38,6 @@ from experiments.smc import (
     WordModel,
     choice,
     decode,
-    likeliest,
     mixture,
 )
 from experiments.smollm import Engine, NeuralWords, Spelling
@@ -57,13 +48,9 @@ from fastdx.channel import Channel, NgramPrior, Posterior
 from fastdx.channel.neural import smollm
 from fastdx.lab.evaluation import Interval
 
-FEWEST = 30
-"""Sentences below which a normal interval of a share is not to be trusted."""
 KEPT = Path(__file__).parent / "results" / "language_model.json"
-SETTLED, MEASURED = "settings.json", "measured.jsonl"
-SETTINGS = ("epsilon", "bits", "share", "entropy", "particles")
-HELD_OUT = 140
-"""Sentences that the prior's shares come from; those that are attacked come after them."""
+HELD_OUT, SENTENCES = 140, 1000
+"""Sentences that the prior's shares come from, and those behind them that are attacked."""
 CHOOSING = 50
 """Of the sentences that are not attacked for the table, the first: their releases are attacked too,
 and the weights that name words come from them."""
@@ -73,15 +60,12 @@ SHOWN = 10
 PARTS = ("trigrams", "gain")
 """The neural attacker weighs at each word: ln of the exact trigrams' posterior, and ln of what
 the neural model adds."""
-BEAM, BEAMED = 10, 100
-"""Prefixes of the beam search, and the sentences that it attacks too, at the most bits."""
 RIVALS = 10
 """At each place, the likeliest content words by trigrams: the neural attacker names one of them."""
 LEAST = 1e-30
 """Posteriors below this count as this."""
 ATTACKERS = ("unigram", "bigram", "trigram", "neural")
-COLUMNS = ("sentence", "words", "content", *ATTACKERS, "surprise trigram", "surprise neural",
-           "beam")  # fmt: skip
+COLUMNS = ("sentence", "words", "content", *ATTACKERS, "surprise trigram", "surprise neural")
 
 
 class Policy(NamedTuple):
@@ -97,13 +81,7 @@ class Policy(NamedTuple):
         return f"{name}{base}, {self.bits:g} bits"
 
 
-POLICIES = tuple(
-    policy for bits in (3.3, 2.0, 1.0)
-    for policy in (Policy(None, bits), Policy(None, bits, "rank"), Policy(20, bits),
-                   Policy(40, bits))
-)  # fmt: skip
-EVERY = {3.3: 1, 2.0: 4, 1.0: 8}
-"""At few bits hardly any word is named, so only every fourth or eighth sentence is released."""
+POLICIES = (Policy(None, 3.3), Policy(None, 3.3, "rank"), Policy(20, 3.3), Policy(40, 3.3))
 
 
 class Knowledge:
@@ -116,22 +94,16 @@ class Knowledge:
         self.frequencies = self.priors[2].frequencies
         names = self.space.words
         self.content = np.array([w not in STOP_WORDS for w in names])
-        texts = source.imdb("test").texts
-        if source.made_up:
-            # They have no sentences.
-            texts = [f"{' '.join(text.split()[:10])}." for text in texts]
-        self.attacked = list(sentences(texts, self.space))
+        self.made_up, self.attacked = source.made_up, unseen(source, self.space)
 
     @cached_property
     def ahead(self) -> LookAhead:
         return LookAhead.of(self.priors[1])
 
-    def text(self, sentence: Sentence) -> str:
-        return " ".join(self.space.words[w] for w in sentence.words) + sentence.mark
-
-    def prompt(self, count: int = SHOWN) -> str:
+    def prompt(self) -> str:
         """Other sentences in the form of those attacked: what comes next is one more."""
-        shown = [f"- {self.text(s)}" for s in sentences(self.public, self.space)][:count]
+        shown = [f"- {words_of(self.space, s)}{s.mark}"
+                 for s in islice(sentences(self.public, self.space), SHOWN)]  # fmt: skip
         return "\n".join(["from film reviews:", *shown, "-"])
 
     def mechanism(self, policy: Policy, epsilon: float) -> Mechanism:
@@ -183,15 +155,6 @@ class Released(NamedTuple):
         found = decode(marked(model, know.attacked[i]), likelihoods, ahead, particles, rng)
         return found.gains.before + found.gains.behind
 
-    def beam(self, know: Knowledge, model: WordModel, i: int) -> Ids:
-        """The content word that a beam search thinks likeliest at every place: no look-ahead."""
-        likelihoods = self.likelihoods(i)
-        found = decode(marked(model, know.attacked[i]), likelihoods, np.ones_like(likelihoods),
-                       BEAM, np.random.default_rng(SEED), keep=likeliest)  # fmt: skip
-        # A place at which no kept prefix has a content word is named by the prefixes before it.
-        kept = found.marginals() + 1e-9 * found.seen
-        return np.where(know.content, kept, -1.0).argmax(axis=1)
-
 
 def marked(model: WordModel, sentence: Sentence) -> WordModel:
     """Tell a neural model how the sentence ends, which the release shows."""
@@ -200,75 +163,48 @@ def marked(model: WordModel, sentence: Sentence) -> WordModel:
     return model
 
 
-class Ngrams(NamedTuple):
-    """N-grams say this of a sentence's content words, in their order."""
+def rivals(
+    posterior: Numbers, gains: Numbers, words: Ids, content: NDArray[np.bool_]
+) -> list[dict[str, Any]]:
+    """What weights are for: of every content word what `PARTS` say of its likeliest rivals.
 
-    first: Ids
-    """The likeliest content word by orders 1, 2, 3: (3, places)."""
-    ids: Ids
-    """The `RIVALS` likeliest content words by trigrams, likeliest first: (places, RIVALS)."""
-    posterior: Numbers
-    """Their posterior by trigrams: (places, RIVALS)."""
-    truth: Numbers
-    """The true words' posterior by trigrams: (places,)."""
+    Also which of them it is (-1: none), and what n-grams say of it; and no word.
 
-    @classmethod
-    def of(cls, know: Knowledge, released: Released, i: int) -> Ngrams:
-        words = np.array(know.attacked[i].words)
-        (places,) = np.nonzero(know.content[words])
-        first = []
-        likely, exact = np.zeros((0, 0)), np.zeros((0, 0))
-        for order in (1, 2, 3):
-            posterior = released.exact(know, i, order)
-            # A row for each place; there may be none.
-            rows = [posterior.marginals(place) for place in places.tolist()]
-            exact = np.reshape(rows, (len(places), len(know.content)))
-            likely = np.where(know.content, exact, -1.0)
-            first.append(likely.argmax(axis=-1))
-        ids = np.argsort(-likely, axis=-1, kind="stable")[:, :RIVALS]
-        return cls(np.array(first), ids, np.take_along_axis(exact, ids, axis=-1),
-                   exact[np.arange(len(places)), words[places]])  # fmt: skip
+    Parameters
+    ----------
+    posterior, gains : array of float, shape (n, V)
+        Of every place and word by n-grams, and ln of what a model adds to them.
+    words : array of int, shape (n,)
+        Those that were written.
+    """
+    places: list[dict[str, Any]] = []
+    for j in np.flatnonzero(content[words]):
+        ids = np.argsort(np.where(content, -posterior[j], 1.0), kind="stable")[:RIVALS]
+        parts = np.stack([np.log(np.maximum(posterior[j, ids], LEAST)), gains[j, ids]])
+        places.append({"truth": int((ids == words[j]) @ np.arange(1, RIVALS + 1)) - 1,
+                       "trigrams": float(posterior[j, words[j]]),
+                       "parts": parts.tolist()})  # fmt: skip
+    return places
 
 
 def attack(
-    know: Knowledge, released: Released, model: WordModel, i: int, particles: int, *,
-    grams: Ngrams | None = None, beam: bool = False,
-) -> dict[str, Any]:  # fmt: skip
+    know: Knowledge, released: Released, model: WordModel, i: int, particles: int
+) -> dict[str, Any]:
     """Count the content words of a sentence that n-grams name; and tell what weights are for.
 
-    With `beam` also those that a beam search names.
-
-    All attackers name content words, since only these are counted. `places` has for every content
-    word what `PARTS` say of its rivals, which of them it is (-1: none), and what trigrams say of
-    it; and no word.
+    All attackers name content words, since only these are counted.
     """
     words = np.array(know.attacked[i].words)
-    (places,) = np.nonzero(know.content[words])
-    truth = words[places]
-    if grams is None:
-        grams = Ngrams.of(know, released, i)
-    found: dict[str, Any] = {"sentence": i, "words": len(words), "content": len(places)}
-    for name, first in zip(ATTACKERS, grams.first, strict=False):
-        found[name] = int((first == truth).sum())
-    if beam:
-        found["beam"] = int((released.beam(know, model, i)[places] == truth).sum())
+    exact = np.zeros((0, 0))
+    found: dict[str, Any] = {"sentence": i, "words": len(words),
+                             "content": int(know.content[words].sum())}  # fmt: skip
+    for name, order in zip(ATTACKERS, (1, 2, 3), strict=False):
+        posterior = released.exact(know, i, order)
+        exact = np.array([posterior.marginals(place) for place in range(len(words))])
+        first = np.where(know.content, exact, -1.0).argmax(axis=1)
+        found[name] = int(((first == words) & know.content[words]).sum())
     gains = released.gains(know, model, i, particles)
-    found["places"] = []
-    for j, place in enumerate(places.tolist()):
-        ids = grams.ids[j]
-        parts = np.stack([np.log(np.maximum(grams.posterior[j], LEAST)), gains[place, ids]])
-        is_it = np.nonzero(ids == truth[j])[0]
-        found["places"].append({"truth": int(is_it[0]) if len(is_it) else -1,
-                                "trigrams": _short(grams.truth[j]),
-                                "parts": _short(parts)})  # fmt: skip
-    return found
-
-
-def _short(numbers: Any) -> Any:
-    """Seven digits are enough to compare weights."""
-    return json.loads(
-        json.dumps(np.asarray(numbers).tolist()), parse_float=lambda x: float(f"{float(x):.6e}")
-    )
+    return {**found, "places": rivals(exact, gains, words, know.content)}
 
 
 def weighed(line: dict[str, Any], weights: Numbers) -> tuple[int, float, float]:
@@ -291,43 +227,20 @@ def weighed(line: dict[str, Any], weights: Numbers) -> tuple[int, float, float]:
     return named, round(by_grams, 3), round(by_weights, 3)
 
 
-def published(path: Path | None = None) -> dict[str, Any]:
-    """Return what was kept before; nothing if there is no such file."""
-    return _read(KEPT if path is None else path)
+def published() -> dict[str, Any]:
+    """Return what was kept."""
+    return dict(json.loads(KEPT.read_text("utf-8")))
 
 
-def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    return found
-
-
-class Folder:
-    """Where a run keeps what it did: settings, and a line of JSON for each attack."""
-
-    def __init__(self, path: Path) -> None:
-        path.mkdir(parents=True, exist_ok=True)
-        self.path = path
-        self.settings, self.measured = path / SETTLED, path / MEASURED
-
-    def load(self) -> dict[str, Any]:
-        """The settings: this run's, or else those of the kept one."""
-        kept = {name: value for name, value in published().items() if name in SETTINGS}
-        return _read(self.settings) or kept or {"epsilon": {}, "bits": {}}
-
-    def save(self, settings: dict[str, Any]) -> None:
-        self.settings.write_text(json.dumps(settings, indent=1), "utf-8")
-
-    def lines(self) -> list[dict[str, Any]]:
-        if not self.measured.exists():
-            return []
-        return [json.loads(line) for line in self.measured.read_text("utf-8").splitlines()]
-
-
-def neural(folder: Folder, know: Knowledge, share: float, particles: int) -> NeuralWords:
-    engine = Engine(smollm(folder.path), 2 * particles + 1)
+@cache
+def neural(know: Knowledge, share: float) -> WordModel:
+    """The neural model mixed with trigrams; these alone where texts are made up."""
+    if know.made_up:
+        return NgramWords(know.priors[2])
+    engine = Engine(smollm(), 2 * PARTICLES + 1)
     spelling = Spelling(engine, know.space.words)
     return NeuralWords(engine, spelling, know.priors[2], share=share, prompt=know.prompt(),
-                       count=particles)  # fmt: skip
+                       count=PARTICLES)  # fmt: skip
 
 
 def plain_words(know: Knowledge, model: NeuralWords, indices: range) -> tuple[Numbers, Numbers]:
@@ -349,172 +262,77 @@ def plain_words(know: Knowledge, model: NeuralWords, indices: range) -> tuple[Nu
     return neural, grams
 
 
-def settle(folder: Folder, know: Knowledge, particles: int = PARTICLES) -> None:
-    """Find ε of all policies and the neural model's share of the prior.
-
-    What an earlier run settled stays.
-    """
-    settings = folder.load()
-    for policy in POLICIES:
-        if str(policy) not in settings["epsilon"]:
-            settings["epsilon"][str(policy)] = know.epsilon(policy)
-            folder.save(settings)
-    if "share" not in settings:
-        model = neural(folder, know, 0.5, particles)
-        settings |= _prior(know, model)
-        folder.save(settings)
-
-
-def _prior(know: Knowledge, model: NeuralWords) -> dict[str, Any]:
+def settled(know: Knowledge) -> dict[str, Any]:
+    """Find the neural model's share of the prior, and the bits a word of all three."""
+    model = neural(know, 0.5)
+    if not isinstance(model, NeuralWords):
+        return {"share": 0.0}
     by_model, by_grams = plain_words(know, model, range(HELD_OUT))
     share = round(float(mixture([by_model, by_grams])[0]), 2)
     said = {"neural": by_model, "trigrams": by_grams,
             "mix": share * by_model + (1 - share) * by_grams}  # fmt: skip
     entropy = {name: round(float(-np.log2(p).mean()), 2) for name, p in said.items()}
-    return {"share": share, "entropy": entropy, "particles": model.count}
+    return {"share": share, "entropy": entropy}
 
 
-def kept_ngrams(folder: Folder, know: Knowledge, released: Released, i: int) -> Ngrams:
-    """Return what n-grams say of a sentence; computed once, whichever neural attacker comes."""
-    path = folder.path / "ngrams" / f"{i}-{POLICIES.index(released.policy)}.npz"
-    if path.exists():
-        with np.load(path) as held:
-            return Ngrams(*(held[name] for name in Ngrams._fields))
-    found = Ngrams.of(know, released, i)
-    path.parent.mkdir(exist_ok=True)
-    np.savez(path, **found._asdict())
-    return found
+def measured(run: Run) -> dict[str, Any]:
+    """Attack sentence by sentence under all policies: what `KEPT` holds.
 
-
-def measure(
-    folder: Folder, know: Knowledge, count: int, policies: Sequence[Policy] = POLICIES
-) -> None:
-    """Attack sentence by sentence under all policies, from where an earlier run stopped.
-
-    Those that the weights come from are the first.
+    Of every attack it has numbers, in the order of `COLUMNS`; no text.
     """
-    settings, before = folder.load(), published()
-    done = {(line["sentence"], line["policy"]) for line in folder.lines()}
-    for policy_name, rows in before.get("attacks", {}).items():
-        done |= {(row[0], policy_name) for row in rows if row[COLUMNS.index("neural")] is not None}
-    model = neural(folder, know, settings["share"], settings["particles"])
-    every = [Released.of(know, policy, settings["epsilon"][str(policy)], HELD_OUT + count)
-             for policy in policies]  # fmt: skip
-    # The weights are known from the kept run: nothing is measured to choose them.
-    chosen = [] if "weights" in before else list(range(CHOOSING))
-    with folder.measured.open("a", encoding="utf-8") as out:
-        for i in [*chosen, *range(HELD_OUT, HELD_OUT + count)]:
-            for released in every:
-                policy = released.policy
-                if (i, str(policy)) in done or i % EVERY[policy.bits]:
-                    continue
-                start = time.perf_counter()
-                grams = kept_ngrams(folder, know, released, i)
-                beam = policy.bits == POLICIES[0].bits and HELD_OUT <= i < HELD_OUT + BEAMED
-                found = attack(know, released, model, i, settings["particles"], grams=grams,
-                               beam=beam)  # fmt: skip
-                seconds = round(time.perf_counter() - start, 2)
-                line = {"policy": str(policy), **found, "seconds": seconds}
-                print(json.dumps(line), file=out, flush=True)
+    know = Knowledge(run.data, run.of(20_000, 500))
+    settings = run.step(partial(settled, know), "share")
+    # Those that the weights come from are the first.
+    first, count, chosen = run.of((HELD_OUT, SENTENCES, CHOOSING), (5, 10, 5))
+    starts = [*range(0, chosen, CHOOSING), *range(first, first + count, CHOOSING)]
+    lines: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, Any] = {**settings, "epsilon": {}, "bits": {}, "particles": PARTICLES}
+    for policy in run.of(POLICIES, POLICIES[::2]):
+        epsilon = run.step(partial(know.epsilon, policy), "epsilon", *policy)
+        released = Released.of(know, policy, epsilon, first + count)
+        # ε was found by an estimate; this is exact.
+        exact = run.step(partial(released.channel.bits, know.frequencies), "bits", *policy)
+        found["epsilon"][str(policy)], found["bits"][str(policy)] = epsilon, round(exact, 3)
+
+        def attacks(start: int, released: Released = released) -> list[dict[str, Any]]:
+            ends = min(start + CHOOSING, first + count if start else chosen)
+            model = neural(know, settings["share"])
+            return [attack(know, released, model, i, PARTICLES) for i in range(start, ends)]
+
+        steps = [run.step(partial(attacks, start), "attack", *policy, start) for start in starts]
+        lines[str(policy)] = [line for step in steps for line in step]
+    weights = chosen_weights([line for some in lines.values() for line in some], chosen)
+    rows: dict[str, list[list[float]]] = {policy: [] for policy in lines}
+    for policy, some in lines.items():
+        for line in some:
+            if line["sentence"] >= first:
+                named, *surprise = weighed(line, weights)
+                rows[policy].append([*(line[c] for c in COLUMNS[:-3]), named, *surprise])
+    return {**found, "weights": weights.tolist(), "columns": COLUMNS, "attacks": rows}
 
 
-def bits(folder: Folder, know: Knowledge) -> None:
-    """Compute what every policy tells, exactly: ε was found by an estimate."""
-    settings = folder.load()
-    for policy in POLICIES:
-        if str(policy) not in settings["bits"]:
-            channel = Channel.of(know.mechanism(policy, settings["epsilon"][str(policy)]))
-            found = channel.bits(know.frequencies)
-            settings["bits"][str(policy)] = round(float(found), 3)
-            folder.save(settings)
-
-
-def chosen_weights(lines: list[dict[str, Any]]) -> Numbers:
-    """The weights of `PARTS` that make the true words of sentences before `CHOOSING` likeliest."""
-    places = [place for line in lines if line["sentence"] < CHOOSING
+def chosen_weights(lines: list[dict[str, Any]], most: int = CHOOSING) -> Numbers:
+    """The weights of `PARTS` that make the true words of the first sentences likeliest."""
+    places = [place for line in lines if line["sentence"] < most
               for place in line["places"] if place["truth"] >= 0]  # fmt: skip
     parts = [np.array(place["parts"]) for place in places]
     return choice(parts, [place["truth"] for place in places]).round(3)
 
 
-def keep(folder: Folder, path: Path = KEPT) -> None:
-    """Write settings and counts to the file that the table is made from.
-
-    Of every attack the file holds numbers, in the order of `columns`; no text. Where a sentence was
-    decoded by n-grams only, those of the neural attacker are null.
-    """
-    lines, before, settings = folder.lines(), published(path), folder.load()
-    if before and not (before["epsilon"].items() <= settings["epsilon"].items() and all(
-        before[name] == settings[name] for name in ("share", "particles")
-    )):  # fmt: skip
-        raise SystemExit(f"{path} was made with other settings: remove it to begin anew")
-    weights = np.array(before["weights"]) if before else chosen_weights(lines)
-    lines = [line for line in lines if line["sentence"] >= HELD_OUT]
-    for line in lines:
-        if "places" in line:
-            line["neural"], line["surprise trigram"], line["surprise neural"] = weighed(
-                line, weights
-            )
-    attacks: dict[str, list[list[float]]] = {}
-    seconds = before.get("seconds", 0.0)
-    for policy in map(str, POLICIES):
-        rows = before.get("attacks", {}).get(policy, [])
-        known = {row[0]: row for row in rows if row[COLUMNS.index("neural")] is not None}
-        spare = {row[0]: row for row in rows}
-        for line in lines:
-            have = known if "neural" in line else spare
-            if line["policy"] == policy and line["sentence"] not in have:
-                have[line["sentence"]] = [line.get(c) for c in COLUMNS]
-                seconds += line["seconds"]
-        found = spare | known
-        attacks[policy] = [found[sentence] for sentence in sorted(found)]
-    path.parent.mkdir(exist_ok=True)
-    listed = ",\n".join(f" {json.dumps(p)}: {json.dumps(rows)}" for p, rows in attacks.items())
-    head = json.dumps(
-        {**settings, "weights": weights.tolist(), "seconds": round(seconds), "columns": COLUMNS}
-    )
-    path.write_text(f'{head[:-1]}, "attacks": {{\n{listed}}}}}\n', "utf-8")
+def _kept(run: Run) -> dict[str, Any]:
+    return measured(run) if run.data.made_up else published()
 
 
 def share_named(named: Numbers, content: Numbers) -> Interval:
     """A share of content words, with an interval for which sentences are drawn."""
-    share = float(named.sum() / content.sum())
-    apart = named - share * content
-    error = 1.96 * float(np.sqrt((apart**2).sum() * len(named) / (len(named) - 1)) / content.sum())
-    return Interval(share, share - error, share + error)
-
-
-def stand_in(run: Run) -> dict[str, Any]:
-    """Attack made-up texts; trigrams take the place of the neural model."""
-    know = Knowledge(run.data, 500)
-    found: dict[str, Any] = {"epsilon": {}, "bits": {}, "share": 0.0, "particles": 8,
-                             "entropy": {}, "attacks": {}}  # fmt: skip
-    model, weights = NgramWords(know.priors[2]), np.array([1.0, 1.0])
-    for policy in (Policy(None, 2.0), Policy(20, 2.0)):
-        epsilon = know.epsilon(policy)
-        released = Released.of(know, policy, epsilon, 10)
-        rows = [attack(know, released, model, i, 8, beam=True) for i in range(10)]
-        for row in rows:
-            row["neural"], row["surprise trigram"], row["surprise neural"] = weighed(row, weights)
-        found["epsilon"][str(policy)] = epsilon
-        found["bits"][str(policy)] = float(released.channel.bits(know.frequencies))
-        found["columns"] = COLUMNS
-        found["attacks"][str(policy)] = [[row[c] for c in COLUMNS] for row in rows]
-    return found
-
-
-def _kept(run: Run) -> dict[str, Any]:
-    found: dict[str, Any] = run.step(partial(stand_in, run)) if run.data.made_up else published()
-    return found
-
-
-def _columns(kept: dict[str, Any], rows: list[list[float]]) -> dict[str, Numbers]:
-    return dict(zip(kept["columns"], np.array(rows, dtype=float).T, strict=True))
+    share, half = by_texts(named, content)
+    half *= (len(named) / (len(named) - 1)) ** 0.5
+    return Interval(share, share - half, share + half)
 
 
 def named(run: Run) -> Table:
     """The share of content words that each attacker names, at equal bits."""
-    kept = _kept(run)
+    kept = measured(run) if run.data.made_up else published()
     run.seconds += kept.get("seconds", 0.0)
     table = Table(
         "Content words named, by attacker, at equal bits a word",
@@ -523,38 +341,20 @@ def named(run: Run) -> Table:
          "neural - trigrams", "bits left: trigrams", "neural"],
     )  # fmt: skip
     for policy, rows in kept["attacks"].items():
-        if len(rows) < 2:
-            continue
-        data = _columns(kept, rows)
-        content, few = data["content"], len(rows) < FEWEST
-        shown = [_cell(share_named(data[name], content), few) for name in ATTACKERS[:3]]
-        told = kept["bits"].get(policy)
-        # Without the exact sum there is the estimate by which ε was found.
-        shown_bits = f"≈ {policy.split()[-2]}" if told is None else f"{told:.2f}"
-        table.add(policy, f"{kept['epsilon'][policy]:.2f}", shown_bits,
-                  f"{len(rows):,}", f"{content.sum():,.0f}", *shown, *_beside(data))  # fmt: skip
-    if any(2 <= len(rows) < FEWEST for rows in kept["attacks"].values()):
-        table.notes.append(f"Of fewer than {FEWEST} sentences no interval is shown: such rows "
-                           "are of a run that was not finished, and decide nothing.")  # fmt: skip
+        data = dict(zip(kept["columns"], np.array(rows, dtype=float).T, strict=True))
+        content, count = data["content"], f"{len(rows):,}"
+        shown = [_cell(share_named(data[name], content)) for name in ATTACKERS]
+        more = _cell(share_named(data["neural"] - data["trigram"], content), "+.3f")
+        left = [data[f"surprise {name}"].sum() / content.sum() for name in ATTACKERS[2:]]
+        table.add(policy, f"{kept['epsilon'][policy]:.2f}", f"{kept['bits'][policy]:.2f}", count,
+                  f"{content.sum():,.0f}", *shown[:3], count, *shown[2:], more,
+                  *(f"{x:.2f}" for x in left))  # fmt: skip
     table.notes.append(_note(kept, run.data.made_up))
     return table
 
 
-def _beside(data: dict[str, Numbers]) -> list[str]:
-    """Return what the neural attacker names, and trigrams of the same sentences."""
-    there = ~np.isnan(data["neural"])
-    if there.sum() < 2:
-        return [f"{there.sum()}", *["-"] * 5]
-    some = {name: column[there] for name, column in data.items()}
-    content, few = some["content"], there.sum() < FEWEST
-    both = [_cell(share_named(some[name], content), few) for name in ATTACKERS[2:]]
-    more = _cell(share_named(some["neural"] - some["trigram"], content), few, "+.3f")
-    left = [some[f"surprise {name}"].sum() / content.sum() for name in ATTACKERS[2:]]
-    return [f"{there.sum():,}", *both, more, *(f"{x:.2f}" for x in left)]
-
-
-def _cell(x: Interval, few: bool, form: str = ".3f") -> str:
-    return f"{x.mean:{form}}" + ("" if few else f" [{x.low:{form}}, {x.high:{form}}]")
+def _cell(x: Interval, form: str = ".3f") -> str:
+    return f"{x.mean:{form}} [{x.low:{form}}, {x.high:{form}}]"
 
 
 def _note(kept: dict[str, Any], made_up: bool) -> str:
@@ -565,7 +365,7 @@ def _note(kept: dict[str, Any], made_up: bool) -> str:
     return (
         f"Sentences of film reviews, one a review ({words:,} words), 95% intervals with sentences "
         "as the unit; the difference is paired. *Bits*: what an output tells of its word "
-        "under the words' frequencies in other reviews (≈: by an estimate). *Bits left*: mean of "
+        "under the words' frequencies in other reviews. *Bits left*: mean of "
         "-log2 of the posterior of the true content word. The neural attacker: "
         f"{kept['particles']} particles, {kept['share']:.2f} of the prior, the powers "
         f"{weights[0]:.2f} and {weights[1]:.2f} from {CHOOSING} other sentences. A word of a plain "
@@ -574,65 +374,16 @@ def _note(kept: dict[str, Any], made_up: bool) -> str:
     )
 
 
-def beam(run: Run) -> Table:
-    """The neural attacker beside a beam search and n-grams, on the same sentences."""
-    kept = _kept(run)
-    table = Table(
-        "Content words named, by attacker, on the sentences that the beam search attacked",
-        ["policy", "sentences", "content words", "beam search", "exact bigrams", "exact trigrams",
-         "neural", "neural - beam search"],
-    )  # fmt: skip
-    for policy, rows in kept["attacks"].items():
-        if not rows:
-            continue
-        data = _columns(kept, rows)
-        there = ~(np.isnan(data["beam"]) | np.isnan(data["neural"]))
-        if there.sum() < 2:
-            continue
-        some = {name: column[there] for name, column in data.items()}
-        content, few = some["content"], there.sum() < FEWEST
-        table.add(policy, f"{there.sum():,}", f"{content.sum():,.0f}",
-                  *(_cell(share_named(some[name], content), few)
-                    for name in ("beam", "bigram", "trigram", "neural")),
-                  _cell(share_named(some["neural"] - some["beam"], content), few, "+.3f")
-                  )  # fmt: skip
-    table.notes.append(
-        f"Beam search: the {BEAM} likeliest prefixes under the same prior as that of the neural "
-        "attacker, with the exact law and without look-ahead. 95% intervals, sentences as the "
-        "unit; the difference is paired."
-    )
-    return table
-
-
-TABLES: dict[str, Experiment] = {"named": named, "beam": beam}
+TABLES: dict[str, Experiment] = {"named": named}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("step", choices=("settle", "measure", "bits", "keep"))
-    parser.add_argument("folder", type=Path, help="where a run keeps what it did")
-    parser.add_argument("--sentences", type=int, default=1000)
-    parser.add_argument("--bits", type=float, help="for measure: only policies of so many bits")
-    parser.add_argument("--particles", type=int, default=PARTICLES, help="for settle")
-    args = parser.parse_args()
-    folder = Folder(args.folder)
-    if args.step == "keep":
-        if not folder.lines():
-            raise SystemExit(f"{folder.measured} holds no attack: measure first")
-        keep(folder)
-        return
-    know = Knowledge(Shared())
-    if args.step == "bits":
-        bits(folder, know)
-    elif args.step == "settle":
-        settle(folder, know, args.particles)
-    elif "share" not in folder.load():
-        raise SystemExit(f"{folder.settings} is not complete: settle first")
-    else:
-        some = [policy for policy in POLICIES if args.bits in (None, policy.bits)]
-        if not some:
-            raise SystemExit(f"--bits must be one of {', '.join(f'{b:g}' for b in EVERY)}")
-        measure(folder, know, args.sentences, some)
+    run = Run(Shared(), "language-model", folder=FOLDER)
+    found = measured(run)
+    found["seconds"] = round(run.seconds)
+    attacks = found.pop("attacks")
+    listed = ",\n".join(f" {json.dumps(p)}: {json.dumps(rows)}" for p, rows in attacks.items())
+    KEPT.write_text(f'{json.dumps(found)[:-1]}, "attacks": {{\n{listed}}}}}\n', "utf-8")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,6 @@
 
 The thresholds, written down before the first run:
 
-- *Features* (`learn`): at 2 bits a word, tested on private text, the mean over the three mechanisms
-  of (accuracy by posterior features - accuracy by raw vectors) is at least .02 on at least 2 of the
-  3 tasks TREC, Snips and SST-2. IMDB takes no part, and has a table of its own (`imdb`).
 - *ChannelNB* (`bayes`): it stays in the library if, at 2 bits, on one task at least, the mean over
   the mechanisms of its accuracy on private text is above that of every other column.
 - *Search* (`search`): with posterior means the mean reciprocal rank at home is above that of raw
@@ -33,7 +30,6 @@ WORDS, DIM = 4000, 300
 LEVELS = (2.0, 3.0)
 DRAWS = 2
 KS = (None, 20, 40)
-REVIEWS = 1500
 QUERIES = 500
 FETCHED = 100
 
@@ -42,7 +38,6 @@ NAMES = {
                                 "number"), strict=True)),
     "snips": {},
     "sst2": {"0": "bad", "1": "good"},
-    "imdb": {"neg": "bad", "pos": "good", "0": "bad", "1": "good"},
 }  # fmt: skip
 """The meaning of the labels, which a public model needs; Snips' intents say it themselves."""
 
@@ -56,15 +51,11 @@ def _task(source: Source, name: str) -> Task:
     learned, tested = split(source, name)
     if name == "snips":
         return Task(learned.some(5000), tested)
-    if name == "imdb":
-        return Task(learned.some(REVIEWS), tested.some(1000))
     return Task(learned, tested)
 
 
 TASKS = {"trec": "questions (TREC)", "snips": "requests (Snips)",
-         "sst2": "sentences of film reviews (SST-2)", "imdb": "film reviews (IMDB)"}  # fmt: skip
-
-JUDGED = ("trec", "snips", "sst2")
+         "sst2": "sentences of film reviews (SST-2)"}  # fmt: skip
 
 
 @cache
@@ -101,15 +92,12 @@ def _named(name: str, e: Embedding, features: TextFeatures, task: Task) -> list[
 
 
 def _public(source: Source, name: str, words: int) -> dict[str, Any]:
-    """Which texts public models alone classify right, and who learned from clear texts."""
+    """Which texts public models alone classify right."""
     e, task = _space(source, words), _task(source, name)
     known, labels = task.learned.labels, task.tested.labels
     features = TextFeatures(Channel.of(_at(e, None, 1.0)))
-    clear = _judge(features.of_clear(task.learned.texts), known)
     most = max(sorted(set(known)), key=known.count)
-    found = clear(features.of_clear(task.tested.texts))
-    return {"most": _right([most] * len(labels), labels), "named": _named(name, e, features, task),
-            "clear": _right(found, labels)}  # fmt: skip
+    return {"most": _right([most] * len(labels), labels), "named": _named(name, e, features, task)}
 
 
 def _learn(
@@ -135,7 +123,6 @@ def _learn(
         clear = features.of_clear(tested.texts)
         answers = {
             "raw, private": raw(features.of_clear(private)),
-            "raw, clear": raw(clear),
             "mean, private": mean(features(private)),
             "mean, clear": mean(clear),
             "bayes, private": plain.predict(counted[1]),
@@ -313,44 +300,6 @@ ALONE_NOTE = (
 )
 
 
-def _learned(names: tuple[str, ...], run: Run) -> Table:
-    """Raw vectors beside posterior features."""
-    m = _Measures(run)
-    table = Table(
-        "Learned from private text: accuracy by raw vectors and by posterior features",
-        ["texts, bits a word", "mechanism", "ε", "private: raw", "posterior", "gain, points",
-         "clear: raw", "posterior", "gain, points", ALONE],
-    )  # fmt: skip
-    passed = 0
-    for name in names:
-        known = m.public(name)
-        alone = _both(known, "most", "named")
-        table.add(TASKS[name], "learned from clear text", "–", "–", "–", "–",
-                  f"{known['clear'].mean():.2f}", "–", "–", alone)  # fmt: skip
-        gains = []
-        for bits, k, epsilon, found in m.each(name):
-            table.add(f"{bits:g} bits", _mechanism_name(k), f"{epsilon:.2f}",
-                      *_pair(found, "raw", "mean"), alone)  # fmt: skip
-            if bits == LEVELS[0]:
-                gains.append(float((found["mean, private"] - found["raw, private"]).mean()))
-        passed += float(np.mean(gains)) >= 0.02
-    table.notes += [
-        f"{m.words:,} words of {DIM} dimensions. *Raw*: the mean of the released words' vectors. "
-        "*Posterior*: the mean of what is to be expected of the written words' vectors, by the law "
-        "and public frequencies. Both: standardised, logistic regression. *Clear*: the same "
-        "classifier, used on the vectors of the texts as they were written. *Gain*: with its "
-        "95% interval by the paired bootstrap over tested texts; means of "
-        f"{run.of(DRAWS, 1)} draws.",
-        ALONE_NOTE,
-    ]
-    if names == JUDGED:
-        table.notes.append(
-            f"Threshold, written down before: at {LEVELS[0]:g} bits, on private text, at least 2 "
-            f"points on 2 of the tasks TREC, Snips and SST-2. Reached on {passed} of 3."
-        )
-    return table
-
-
 def bayes(run: Run) -> Table:
     """Naive Bayes, on outputs and through the law."""
     m = _Measures(run)
@@ -361,8 +310,7 @@ def bayes(run: Run) -> Table:
          ALONE],
     )  # fmt: skip
     won = []
-    for name in JUDGED:
-        title = TASKS[name]
+    for name, title in TASKS.items():
         alone = _both(m.public(name), "most", "named")
         means: dict[str, list[float]] = {}
         for bits, k, _, found in m.each(name):
@@ -382,8 +330,6 @@ def bayes(run: Run) -> Table:
 
 
 TABLES: dict[str, Experiment] = {
-    "learn": partial(_learned, JUDGED),
     "bayes": bayes,
     "search": search,
-    "imdb": partial(_learned, ("imdb",)),
 }

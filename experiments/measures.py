@@ -123,6 +123,20 @@ def resampled(sums: Numbers, sizes: ArrayLike) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def share(named: Numbers, content: Numbers, sign: str = "") -> str:
+    """A share of words, with its 95% interval by the bootstrap over texts."""
+    low, high = resampled(named, content)
+    shown = (f"{x:{sign}.3f}" for x in (named.sum() / content.sum(), low, high))
+    return "{} ({} to {})".format(*shown)
+
+
+def by_texts(found: Numbers, of: Numbers) -> tuple[float, float]:
+    """A share of words, and half of its 95% interval by texts, whose words are not independent."""
+    total = max(of.sum(), 1.0)
+    share = float(found.sum() / total)
+    return share, 1.96 * float(np.sqrt(((found - share * of) ** 2).sum())) / total
+
+
 def calibration_error(certainty: Numbers, hits: Numbers) -> float:
     """The expected calibration error, in bins of equal width."""
     place = np.minimum((certainty * BINS).astype(int), BINS - 1)

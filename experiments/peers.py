@@ -129,16 +129,25 @@ def epsilon_of(rule: Rule, e: Embedding) -> float | None:
     return float(audit.certify(FiniteLaw(e, rule, certify=False), metric=e).epsilon)
 
 
-def _told(measure: Callable[[], Any]) -> Callable[[], Any]:
-    """What is measured, or the error that the peer raises."""
+def _measured(
+    run: Run, table: Table, count: int, measure: Callable[[Peer], Any], *asked: object
+) -> Iterator[tuple[Peer, Any]]:
+    """What is measured of each peer; a row for the error that it raises."""
+    for peer in _each(table, count):
 
-    def told() -> Any:
-        try:
-            return measure()
-        except ValueError as e:  # PyPantera's CusText with numpy 2
-            return {"error": f"raises ValueError: {e}"}
+        def told(peer: Peer = peer) -> Any:
+            try:
+                return measure(peer)
+            except ValueError as e:  # PyPantera's CusText with numpy 2
+                return {"error": f"raises ValueError: {e}"}
 
-    return told
+        found = run.step(told, peer.package, VERSIONS[peer.package], peer.name, count, *asked,
+                         np.__version__)  # fmt: skip
+        if "error" in found:
+            table.add(peer.package, f"{peer.name}: {found['error']}",
+                      *["–"] * (len(table.header) - 2))  # fmt: skip
+        else:
+            yield peer, found
 
 
 def _shown(p: float | None) -> str:
@@ -153,13 +162,8 @@ def law_table(run: Run) -> Table:
     )  # fmt: skip
     tested = run.step(partial(_tested, count), "words", count)
     words = list(builtin(count).words)
-    for peer in _each(table, count):
-        measure = _told(partial(compared, peer, words, tested, draws, sample))
-        found = run.step(measure, "laws", peer.package, VERSIONS[peer.package], peer.name, count,
-                         draws, np.__version__)  # fmt: skip
-        if "error" in found:
-            table.add(peer.package, f"{peer.name}: {found['error']}", *["–"] * 4)
-            continue
+    measure = partial(compared, words=words, tested=tested, draws=draws, sample=sample)
+    for peer, found in _measured(run, table, count, measure, "laws", draws):
         rule = peer.stated if peer.coded is None else peer.coded
         truth = run.step(
             partial(epsilon_of, rule, builtin(count)), "ε", peer.package, peer.name, count
@@ -317,13 +321,8 @@ def speed_table(run: Run) -> Table:
     table = Table("Peers: words a second",
                   ["package", "mechanism", "words/s", "fastdx, words/s", "ratio"])  # fmt: skip
     run.step(lambda: None, "speed")
-    for peer in _each(table, count):
-        measure = _told(partial(_speed, peer, run.data, count, tokens))
-        found = run.step(measure, "speed", peer.package, VERSIONS[peer.package], peer.name, count,
-                         tokens, np.__version__)  # fmt: skip
-        if "error" in found:
-            table.add(peer.package, f"{peer.name}: {found['error']}", *["–"] * 3)
-            continue
+    measure = partial(_speed, source=run.data, count=count, tokens=tokens)
+    for peer, found in _measured(run, table, count, measure, "speed", tokens):
         own = found["ours"]
         table.add(peer.package, peer.name, f"{found['peer']:,.0f}", f"{own:,.0f}" if own else "–",
                   f"{own / found['peer']:,.0f} ×" if own else "–")  # fmt: skip

@@ -7,20 +7,19 @@ another space ε is multiplied by the ratio of the median distances to the neare
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, cached_property, partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from experiments import frontier
-from experiments.cache import kept, kept_path
 from experiments.data import Labelled, Source, builtin, first, split
 from experiments.keeps import LONGEST, Task, classifier
 from experiments.measures import Numbers, right, tem
 from experiments.sentences import plain
+from experiments.tables import Run
 from fastdx import Embedding, FiniteLaw, Mechanism, Tem
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior
@@ -166,8 +165,9 @@ def clear(source: Source, space: str, task: str, size: Size) -> list[float]:
 class Cell:
     """A policy on a space. What it is made of is made when a step that is not kept wants it."""
 
-    def __init__(self, source: Source, space: str, policy: Policy, size: Size) -> None:
-        self.source, self.name, self.policy, self.size = source, space, policy, size
+    def __init__(self, run: Run, space: str, policy: Policy, size: Size) -> None:
+        self.run, self.name, self.policy, self.size = run, space, policy, size
+        self.source = run.data
 
     @cached_property
     def space(self) -> Embedding:
@@ -267,24 +267,21 @@ class Cell:
                   _clear_judge(self.source, self.size))  # fmt: skip
         return [right(judge.predict(texts), asked.labels).astype(int).tolist() for judge in judges]
 
-    def steps(self, draws: int) -> Iterator[tuple[tuple[Any, ...], Callable[[], Any]]]:
-        """All steps, the draws one after the other; a name and what makes it."""
-        for task in TASKS:
-            yield ("clear", task), partial(clear, self.source, self.name, task, self.size)
-        yield ("law",), self.law
+    def measured(self, draws: int) -> tuple[Any, Any, list[Any]]:
+        """Do all steps, or take what was kept: of clear texts, of the law, and of each draw."""
+
+        def step(make: Callable[[], Any], *parts: Any) -> Any:
+            policy = () if parts[0] == "clear" else self.policy
+            asked = (self.name, *policy, *parts, *self.size)
+            return self.run.step(make, *asked, code="policies")
+
+        plain = {task: step(partial(clear, self.source, self.name, task, self.size), "clear", task)
+                 for task in TASKS}  # fmt: skip
+        law, made = step(self.law, "law"), []
         for draw in range(draws):
-            yield ("authors", draw), self.authors
+            found = {("authors",): step(self.authors, "authors", draw)}
             for task in TASKS:
-                yield ("attack", task, draw), partial(self.attack, task, draw)
-                yield ("use", task, draw), partial(self.use, task)
-
-    def _parts(self, step: tuple[Any, ...]) -> tuple[Any, ...]:
-        policy = () if step[0] == "clear" else self.policy
-        return (self.name, *policy, *step, *self.size, self.source.made_up)
-
-    def measure(self, step: tuple[Any, ...], make: Callable[[], Any], folder: Path | None) -> Any:
-        """Do a step, or take what was kept of it."""
-        return kept(folder, make, "policies", *self._parts(step))
-
-    def is_kept(self, step: tuple[Any, ...], folder: Path) -> bool:
-        return kept_path(folder, "policies", *self._parts(step)).exists()
+                found["attack", task] = step(partial(self.attack, task, draw), "attack", task, draw)
+                found["use", task] = step(partial(self.use, task), "use", task, draw)
+            made.append(found)
+        return plain, law, made

@@ -5,15 +5,15 @@ Perplexity is that of trigrams of other texts of the same kind, which no base ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from experiments.data import Labelled, builtin
 from experiments.keeps import classifier
-from experiments.measures import Numbers, resampled
+from experiments.measures import Numbers, share
 from experiments.releases import EPSILONS, KINDS, Kind, kind_of, released
 from experiments.tables import Experiment, Run, Table
 from fastdx import Embedding
@@ -91,12 +91,6 @@ class Measures:
         return [*([f"{x:.2f}" for x in use] or ["–", "–"]),
                 f"{self.judges[name].perplexity(texts):,.0f}", f"{alike:.3f}"]  # fmt: skip
 
-    def each(self) -> Iterator[tuple[str, str, float, dict[str, Any]]]:
-        for name in KINDS:
-            for epsilon in self.epsilons:
-                for base in BASES:
-                    yield name, base, epsilon, self.of(name, base, epsilon)
-
 
 def beside(run: Run) -> Table:
     """A table of what each base gives away and keeps."""
@@ -107,7 +101,8 @@ def beside(run: Run) -> Table:
     )
     seconds = words = 0.0
     before = ""
-    for name, base, epsilon, found in m.each():
+    for name, epsilon, base in product(KINDS, m.epsilons, BASES):
+        found = m.of(name, base, epsilon)
         texts = found["texts"]
         if name != before:
             plain_texts = m.kind(name).private.texts[: len(texts)]
@@ -115,10 +110,7 @@ def beside(run: Run) -> Table:
                       *m.judged(name, plain_texts))  # fmt: skip
         before = name
         named, content = (np.array(found[key], dtype=float) for key in ("named", "content"))
-        low, high = resampled(named, content)
-        table.add("", f"{epsilon:g}", BASES[base],
-                  f"{named.sum() / content.sum():.3f} ({low:.3f} to {high:.3f})",
-                  *m.judged(name, texts))  # fmt: skip
+        table.add("", f"{epsilon:g}", BASES[base], share(named, content), *m.judged(name, texts))
         if base == "neural":
             seconds, words = seconds + found["seconds"], words + found["words"]
     model = "Trigrams take the place of the neural model."

@@ -23,18 +23,17 @@ import numpy as np
 from experiments.data import Source, builtin
 from experiments.language_model import (
     CHOOSING,
-    LEAST,
     PARTICLES,
-    RIVALS,
     SHOWN,
     chosen_weights,
     published,
+    rivals,
     weighed,
 )
-from experiments.measures import Numbers, resampled
+from experiments.measures import Numbers, share
 from experiments.readable import USE, Measures
 from experiments.releases import CHUNK, KINDS, kind_of, likelihoods, neural, reader
-from experiments.sentences import sentences
+from experiments.sentences import sentences, words_of
 from experiments.smc import NgramWords, WordModel, decode
 from experiments.smollm import Engine, NeuralWords, Spelling
 from experiments.tables import SEED, Experiment, Run, Table
@@ -71,8 +70,7 @@ def public(source: Source, name: str, space: Embedding, count: int) -> list[str]
     """Texts of a kind that everybody may read."""
     texts = kind_of(source, name, space).public.texts
     if name == "film":
-        texts = [f"{' '.join(space.words[w] for w in s.words)}{s.mark}"
-                 for s in islice(sentences(texts, space), count)]  # fmt: skip
+        texts = [f"{words_of(space, s)}{s.mark}" for s in islice(sentences(texts, space), count)]
     return texts[:count]
 
 
@@ -105,14 +103,7 @@ def attacked(
         (posterior,) = read.posteriors([rows])
         rng = np.random.default_rng([SEED, start + i])
         gains = decode(model, rows, read.ahead.messages(rows), PARTICLES, rng).gains
-        places: list[dict[str, Any]] = []
-        for j in np.flatnonzero(content[truth]):
-            ids = np.argsort(np.where(content, -posterior[j], 1.0), kind="stable")[:RIVALS]
-            parts = [np.log(np.maximum(posterior[j, ids], LEAST)),
-                     gains.before[j, ids] + gains.behind[j, ids]]  # fmt: skip
-            places.append({"truth": int((ids == truth[j]) @ np.arange(1, RIVALS + 1)) - 1,
-                           "trigrams": float(posterior[j, truth[j]]),
-                           "parts": np.array(parts).tolist()})  # fmt: skip
+        places = rivals(posterior, gains.before + gains.behind, truth, content)
         lines.append({"sentence": start + i, "places": places})
     return lines
 
@@ -151,12 +142,6 @@ def attackers(run: Run) -> Table:
         f"-log2 of the posterior of the true content word. {model}"
     )
     return table
-
-
-def share(named: Numbers, content: Numbers, sign: str = "") -> str:
-    low, high = resampled(named, content)
-    shown = (f"{x:{sign}.3f}" for x in (named.sum() / content.sum(), low, high))
-    return "{} ({} to {})".format(*shown)
 
 
 def law(logits: Any, clip: Sequence[float], temperature: float) -> Numbers:

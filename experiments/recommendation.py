@@ -1,8 +1,8 @@
 """The recommended policy, chosen from what was measured of many; never by hand.
 
-    python -m experiments.recommendation measure [--spaces NAME …] [--draws 10] [--processes 2]
-        [--only BASE:COVER:EPSILON …]     hours; goes on where it was stopped
-    python -m experiments.recommendation keep          experiments/results/recommendation.json
+    python -m experiments.recommendation [--draws 10] [BASE:COVER:EPSILON …]
+        measures policies, by default all of the grid, and adds them to results/recommendation.json:
+        hours each; goes on where it was stopped
     python -m experiments recommendation [--table summary|choice|consequences]     from that file
 
 The recommended policy has the most use among those that give away no more than the one before
@@ -16,22 +16,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from tools.figures import commit, machine
 
+from experiments import keeps
 from experiments.cache import FOLDER
 from experiments.data import Shared
-from experiments.measures import Numbers
+from experiments.measures import Numbers, by_texts
 from experiments.policies import BANDS, BEFORE, QUICK, SPACES, TASKS, Cell, Policy, Size, unit
 from experiments.tables import Experiment, Run, Table
 from fastdx.exceptions import FastdxWarning
@@ -69,10 +65,8 @@ class Leak(NamedTuple):
     of: Numbers
 
     def share(self) -> list[float]:
-        """Of all, and its 95% interval by texts: the words of a text are not independent."""
-        total = max(self.of.sum(), 1.0)
-        share = float(self.found.sum() / total)
-        half = 1.96 * float(np.sqrt(((self.found - share * self.of) ** 2).sum())) / total
+        """Of all, and its 95% interval."""
+        share, half = by_texts(self.found, self.of)
         return [share, share - half, share + half]
 
     def more(self, other: Leak) -> list[float]:
@@ -81,19 +75,11 @@ class Leak(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A policy's steps, with as many draws as are complete."""
+    """A policy's steps."""
 
     clear: dict[str, list[float]]
     law: dict[str, Any]
     draws: list[dict[tuple[Any, ...], Any]]
-
-    @classmethod
-    def of(cls, cell: Cell, draws: int, take: Callable[..., Any]) -> Found:
-        """Take a step after the other; `take` returns None for one that is not there."""
-        found = {step: take(cell, step, make) for step, make in cell.steps(draws)}
-        by_draw = [{s[:-1]: found[s] for s in found if s[-1] == draw} for draw in range(draws)]
-        complete = [some for some in by_draw if None not in some.values()]
-        return cls({task: found["clear", task] for task in TASKS}, found["law",], complete)
 
     def chains(self, task: str, band: str) -> list[Leak]:
         """What chains of each order name; only the first draw has function words."""
@@ -148,16 +134,11 @@ class Found(NamedTuple):
         }  # fmt: skip
 
 
-def rows_of(cells: Iterable[Cell], draws: int, take: Callable[..., Any]) -> Rows:
-    """Return a row for each policy of which a draw is complete: none without the first."""
-    rows: Rows = {}
-    before = None
-    for cell in cells:
-        found = Found.of(cell, draws, take)
-        before = before or found
-        if before.draws and found.draws:
-            rows[str(cell.policy)] = found.row(cell.policy, before)
-    return rows
+def rows_of(cells: Iterable[Cell], draws: int) -> Rows:
+    """Return a row for each policy; the first is the one before."""
+    found = {cell.policy: Found(*cell.measured(draws)) for cell in cells}
+    before = next(iter(found.values()))
+    return {str(policy): some.row(policy, before) for policy, some in found.items()}
 
 
 def faults(row: Row) -> list[str]:
@@ -198,16 +179,9 @@ def _told(kept: dict[str, Any]) -> str:
 def _kept(run: Run) -> dict[str, Any]:
     if not (run.data.made_up or run.quick):
         return json.loads(KEPT.read_text("utf-8"))
-
-    def take(cell: Cell, step: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        return cell.measure(step, make, run.folder)
-
-    def made() -> dict[str, Any]:
-        spaces = {space: rows_of([Cell(run.data, space, p, QUICK) for p in GRID[:2]], 2, take)
-                  for space in SPACES[:2]}  # fmt: skip
-        return {"spaces": spaces, "stamps": ["commit none, a small part"]}
-
-    return run.step(made)
+    spaces = {space: rows_of([Cell(run, space, p, QUICK) for p in GRID[:2]], 2)
+              for space in SPACES[:2]}  # fmt: skip
+    return {"spaces": spaces, "stamps": ["commit none, a small part"]}
 
 
 def _measured_at(stamps: list[str]) -> str:
@@ -312,14 +286,6 @@ def consequences(run: Run) -> Table:
     return table
 
 
-TITLES = {
-    "snips": "requests to an assistant, seven intents (Snips)",
-    "trec": "questions, six classes (TREC)",
-    "mr": "sentences of film reviews, good or bad (MR)",
-    "imdb": "film reviews, good or bad (IMDB)",
-}
-
-
 def summary(run: Run) -> Table:
     """Accuracies and words named under the recommended policy, on the built-in words."""
     kept = _kept(run)
@@ -328,7 +294,8 @@ def summary(run: Run) -> Table:
     first = next(iter(rows.values()))
     table = Table("What the recommended policy keeps, and what it gives away", [
         "texts", "plain", "private", "an attacker names", "before: private", "named"])  # fmt: skip
-    for task, title in TITLES.items():
+    for task in TASKS:
+        title = keeps.TASKS.get(task, "sentences of film reviews, good or bad (MR)")
         shown = [f"{best['plain'][task]:.2f}"]
         for row in (best, first):
             shown += [f"{row['use'][task][0]:.2f}", f"{max(row['chains'][task]):.1%}"]
@@ -349,70 +316,28 @@ TABLES: dict[str, Experiment] = {
 }  # fmt: skip
 
 
-def keep(draws: int, folder: Path = FOLDER, path: Path = KEPT) -> None:
-    """Write what was measured beside what was kept before, and drop nothing."""
-    source, size = _shared(), Size()
-
-    def take(cell: Cell, step: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        return cell.measure(step, make, folder) if cell.is_kept(step, folder) else None
-
-    kept = json.loads(path.read_text("utf-8")) if path.exists() else {"spaces": {}, "stamps": []}
-    for space in SPACES:
-        rows = rows_of([Cell(source, space, p, size) for p in GRID], draws, take)
-        if rows:
-            kept["spaces"][space] = {**kept["spaces"].get(space, {}), **rows}
-            kept.setdefault("units", {})[space] = unit(source, space, size.words)
-    kept["stamps"] = sorted({*kept["stamps"], f"commit {commit()}, {machine()}"})
-    text = json.dumps(json.loads(json.dumps(kept), parse_float=lambda x: round(float(x), 4)))
-    # A line a policy.
-    path.write_text(text.replace('}, "', '},\n"') + "\n", "utf-8")
-
-
-_shared = cache(Shared)
-
-
-def _measured(space: str, policy: Policy, draws: int) -> str:
-    """Measure what is not kept of a policy on a space; return how long it took."""
-    warnings.simplefilter("ignore", FastdxWarning)
-    start = time.perf_counter()
-    cell = Cell(_shared(), space, policy, Size())
-    for step, make in cell.steps(draws):
-        if not cell.is_kept(step, FOLDER):
-            cell.measure(step, make, FOLDER)
-            print(f"  {space} {policy}: {step}", file=sys.stderr, flush=True)
-    return f"{space}, {policy}: {time.perf_counter() - start:.0f} s"
-
-
-def measure(spaces: Sequence[str], policies: Sequence[Policy], draws: int, processes: int) -> None:
-    """Measure what is not kept, in at most two processes."""
-    asked = [(space, policy, draws) for space in spaces for policy in policies]
-    if processes == 1:
-        for some in asked:
-            print(_measured(*some), flush=True)
-        return
-    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        for said in pool.map(_measured, *zip(*asked, strict=True)):
-            print(said, flush=True)
-
-
 def _policy(text: str) -> Policy:
     base, cover, epsilon = text.split(":")
     return Policy(base, int(cover), float(epsilon))
 
 
 def main() -> None:
+    warnings.simplefilter("ignore", FastdxWarning)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("step", choices=("measure", "keep"))
-    parser.add_argument("--spaces", nargs="+", default=SPACES, choices=SPACES)
-    parser.add_argument("--draws", type=int, default=DRAWS)
-    parser.add_argument("--processes", type=int, default=2, choices=(1, 2))
-    parser.add_argument("--only", nargs="+", type=_policy, default=GRID, metavar="POLICY",
+    parser.add_argument("policies", nargs="*", type=_policy, default=GRID, metavar="POLICY",
                         help="as frequency:0:3.2; by default all of the grid")  # fmt: skip
+    parser.add_argument("--draws", type=int, default=DRAWS)
     args = parser.parse_args()
-    if args.step == "keep":
-        keep(args.draws)
-    else:
-        measure(args.spaces, args.only, args.draws, args.processes)
+    run, size = Run(Shared(), "recommendation", folder=FOLDER), Size()
+    kept = json.loads(KEPT.read_text("utf-8"))
+    for space in SPACES:
+        cells = [Cell(run, space, p, size) for p in dict.fromkeys((BEFORE, *args.policies))]
+        kept["spaces"][space] |= rows_of(cells, args.draws)
+        kept["units"][space] = unit(run.data, space, size.words)
+        kept["stamps"] = sorted({*kept["stamps"], f"commit {commit()}, {machine()}"})
+        text = json.dumps(json.loads(json.dumps(kept), parse_float=lambda x: round(float(x), 4)))
+        # A line a policy.
+        KEPT.write_text(text.replace('}, "', '},\n"') + "\n", "utf-8")
 
 
 if __name__ == "__main__":

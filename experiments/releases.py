@@ -11,13 +11,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments.data import Labelled, Source, builtin
 from experiments.measures import Numbers
-from experiments.sentences import plain, sentences
+from experiments.sentences import plain, sentences, unseen, words_of
 from experiments.smc import LookAhead
 from experiments.tables import SEED
 from fastdx import Embedding, Tem
@@ -47,11 +48,7 @@ def kind_of(source: Source, name: str, space: Embedding) -> Kind:
     """Texts to release, in an order drawn by chance, and public ones. Reviews have no labels."""
     known = set(space.words)
     if name == "film":
-        texts = source.imdb("test").texts
-        if source.made_up:
-            # They have no sentences.
-            texts = [f"{' '.join(text.split()[:10])}." for text in texts]
-        found = [" ".join(space.words[w] for w in s.words) for s in sentences(texts, space)]
+        found = [words_of(space, s) for s in unseen(source, space)]
         public = [plain(text) for text in source.imdb("train").texts]
         return Kind(Labelled(found, [""] * len(found)), Labelled(public, []))
     every = source.snips("train")
@@ -89,7 +86,7 @@ def neural(source: Source, name: str, space: Embedding) -> Any:
     if source.made_up:
         return NgramPrior.train(space, public, 3)
     if name == "film":
-        public = [" ".join(space.words[w] for w in s.words) for s in sentences(public, space)]
+        public = [words_of(space, s) for s in islice(sentences(public, space), SHOWN)]
     shown = "\n".join(f"- {text}" for text in public[:SHOWN])
     return Timed(NeuralPrior.llama(space, prompt=f"{KINDS[name]}:\n{shown}\n-"))
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from experiments.data import Source
 from experiments.tables import SEED
 from fastdx import Embedding
 
@@ -39,3 +40,15 @@ def sentences(texts: Sequence[str], e: Embedding, seed: int = SEED) -> Iterator[
                 found.append(Sentence(review, words, part[-1]))
         if found:
             yield found[int(rng.integers(len(found)))]
+
+
+def unseen(source: Source, e: Embedding) -> list[Sentence]:
+    """Those of the reviews that no model has learned from."""
+    texts = source.imdb("test").texts
+    if source.made_up:  # they have no sentences
+        texts = [f"{' '.join(text.split()[:10])}." for text in texts]
+    return list(sentences(texts, e))
+
+
+def words_of(e: Embedding, sentence: Sentence) -> str:
+    return " ".join(e.words[w] for w in sentence.words)

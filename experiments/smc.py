@@ -24,7 +24,7 @@ p(w_1 … w_n)·Π K[w_i, y_i], and the sum of all weights is an unbiased estima
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -199,18 +199,6 @@ def resample(weights: Numbers, count: int, rng: np.random.Generator) -> tuple[Id
     return kept[ascending], found[ascending]
 
 
-def likeliest(weights: Numbers, count: int, rng: np.random.Generator) -> tuple[Ids, Numbers]:
-    """Keep the `count` largest of many weighted things: beam search, which is not unbiased."""
-    del rng
-    (some,) = np.nonzero(weights)
-    if len(some) > count:
-        some = np.sort(np.argpartition(-weights, count)[:count])
-    return some, weights[some]
-
-
-Keep = Callable[[Numbers, int, np.random.Generator], tuple[Ids, Numbers]]
-
-
 class Gains(NamedTuple):
     """Of every place and word: ln of what the model says over what n-grams say, same particles."""
 
@@ -259,9 +247,8 @@ class Particles:
 
 
 def decode(
-    model: WordModel, likelihoods: Numbers, ahead: Numbers, count: int, rng: np.random.Generator,
-    *, keep: Keep = resample,
-) -> Particles:  # fmt: skip
+    model: WordModel, likelihoods: Numbers, ahead: Numbers, count: int, rng: np.random.Generator
+) -> Particles:
     """Estimate the posterior of the words behind a release.
 
     Parameters
@@ -277,8 +264,6 @@ def decode(
         Particles.
     rng : numpy.random.Generator
         Draws what is kept.
-    keep : callable, optional
-        Keeps some of the pairs: `resample`, or `likeliest` for a beam search.
     """
     if not len(likelihoods) or likelihoods.shape != ahead.shape or not (ahead[-1] == 1).all():
         raise ParameterError("likelihoods and ahead must be of the same places, at least one")
@@ -302,7 +287,7 @@ def decode(
         seen[i] = pool.sum(axis=0)
         some = (seen[i] > 0) & (by_grams > 0)
         gains.before[i, some] = np.log(seen[i, some] / by_grams[some] * by_grams.sum())
-        kept, weights = keep(pool.ravel(), count, rng)
+        kept, weights = resample(pool.ravel(), count, rng)
         parents, words = np.divmod(kept, pool.shape[1])
         guessed = guesses[parents, words]
         exact, guesses = model.extend(parents, words)

@@ -100,7 +100,7 @@ class NeuralWords:
 
     def __init__(
         self, engine: Engine, spelling: Spelling, prior: NgramPrior, *, share: float,
-        prompt: str, count: int, shown: bool = True,
+        prompt: str, count: int,
     ) -> None:  # fmt: skip
         """Read the prompt.
 
@@ -112,11 +112,9 @@ class NeuralWords:
             Stands before every sentence; it must end where a space and a word may follow.
         count : int
             Prefixes at most.
-        shown : bool
-            Whether to use what the release shows of punctuation.
         """
         self.engine, self.spelling, self.prior = engine, spelling, prior
-        self.share, self.count, self.shown = share, count, shown
+        self.share, self.count = share, count
         self._names = prior.space.words
         for sequence in range(2 * count + 1):
             engine.forget(sequence)
@@ -153,7 +151,7 @@ class NeuralWords:
         self._ends = tokens[:, self._marks[self.mark]].sum(axis=1, dtype=np.float64) / over
         self._begins = begins
         # A word follows, and nothing else.
-        self._scale = begins / over if self.shown else np.ones(len(over))
+        self._scale = begins / over
         self.grams = self._look_up()
         guesses = tokens[:, s.first] * s.within(self.grams)
         guesses *= (self.share / begins)[:, None].astype(np.float32)
@@ -202,4 +200,4 @@ class NeuralWords:
         return exact * scale, guesses
 
     def end(self) -> Numbers:
-        return self._ends if self.shown else np.ones(len(self._ends))
+        return self._ends

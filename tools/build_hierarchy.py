@@ -20,6 +20,8 @@ import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
+from fetch_data import first_sense, records_of, synset
+
 from fastdx.bags import STOP_WORDS
 
 CLOSED = STOP_WORDS | frozenset(
@@ -58,29 +60,18 @@ def named(dictionary: Path, nouns: set[str]) -> dict[str, list[str]]:
 
     If a synset has no noun of the edges, its hypernyms are taken instead.
     """
-    first: dict[str, str] = {}
-    for line in (dictionary / "index.noun").read_text("latin-1").splitlines():
-        if not line.startswith(" "):
-            fields = line.split()
-            first[fields[0]] = fields[-int(fields[2])]
-    synsets: dict[str, list[str]] = {}
-    for line in (dictionary / "data.noun").read_text("latin-1").splitlines():
-        if not line.startswith(" "):
-            fields = line.split(" | ", maxsplit=1)[0].split()
-            synsets[fields[0]] = fields
+    first = dict(map(first_sense, records_of((dictionary / "index.noun").read_bytes())))
+    synsets = dict(map(synset, records_of((dictionary / "data.noun").read_bytes())))
 
-    def pointers(offset: str, kinds: tuple[str, ...]) -> list[str]:
-        fields = synsets[offset]
-        after = fields[4 + 2 * int(fields[3], 16) :]
-        return [after[i + 1] for i in range(1, len(after) - 1, 4) if after[i] in kinds]
+    def above(offset: str, wanted: str) -> list[str]:
+        ups = [up for kind, up in synsets[offset][1] if kind == wanted]
+        return [noun for up in ups for noun in names(up)]
 
     def names(offset: str) -> list[str]:
-        fields = synsets[offset]
-        words = [w.lower() for w in fields[4 : 4 + 2 * int(fields[3], 16) : 2]]
-        own = [w for w in words if w in nouns and first.get(w) == offset]
-        return own[:1] or [n for up in pointers(offset, ("@",)) for n in names(up)]
+        own = [w for w in synsets[offset][0] if w in nouns and first.get(w) == offset]
+        return own[:1] or above(offset, "@")
 
-    return {word: list(dict.fromkeys(n for up in pointers(offset, ("@i",)) for n in names(up)))
+    return {word: list(dict.fromkeys(above(offset, "@i")))
             for word, offset in first.items() if word not in nouns}  # fmt: skip
 
 

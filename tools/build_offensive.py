@@ -1,7 +1,7 @@
 """Rebuild data/offensive.txt, the list of words for `exclude="offensive"`.
 
     pip download --no-deps better_profanity==0.7.0 && unzip better_profanity-*.whl
-    python tools/build_offensive.py better_profanity/profanity_wordlist.txt -o data/offensive.txt
+    python tools/build_offensive.py better_profanity/profanity_wordlist.txt
 
 We read the list word by word. `ORDINARY` holds words that are removed from it. They have an
 ordinary meaning that people need, or they name a group, a body part, a drug or a crime in a neutral
@@ -10,7 +10,7 @@ way, or they are rarely insults. `ADDED` holds forms of words that the list lack
 
 from __future__ import annotations
 
-import argparse
+import sys
 from pathlib import Path
 
 ORDINARY = frozenset(
@@ -52,16 +52,13 @@ ADDED = """
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("source")
-    parser.add_argument("-o", "--output", default="data/offensive.txt")
-    args = parser.parse_args()
-    given = Path(args.source).read_text("utf-8").split("\n")
+    source, output = map(Path, (*sys.argv[1:], "data/offensive.txt"))
+    given = source.read_text("utf-8").split("\n")
     words = {word.strip().lower() for word in given}
     kept = {word for word in words if word.isascii() and word.isalpha()} - ORDINARY
     kept |= {*ADDED}
-    Path(args.output).write_text("\n".join(sorted(kept)) + "\n", "utf-8")
-    print(f"{args.output}: {len(kept)} words")
+    output.write_text("\n".join(sorted(kept)) + "\n", "utf-8")
+    print(f"{output}: {len(kept)} words")
 
 
 if __name__ == "__main__":

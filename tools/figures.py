@@ -2,7 +2,6 @@
 
     python tools/figures.py FILE …            run the command of every block and write its output
     python tools/figures.py --only NAME FILE …
-    python tools/figures.py --stale FILE …    list blocks whose program has changed since
 
 A block is
 
@@ -22,7 +21,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,40 +40,16 @@ def commit() -> str:
     return f"{git('rev-parse', '--short', 'HEAD')}{changed}"
 
 
-def stamps(page: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield the name, the command and the commit of every block."""
-    for block in BLOCK.finditer(page.read_text("utf-8")):
-        found = STAMP.search(block.group())
-        yield block[2], block[3], found[1] if found else "none"
+def stamps(page: Path) -> list[str]:
+    """Return the commit of every block, or "none"."""
+    found = (STAMP.search(block.group()) for block in BLOCK.finditer(page.read_text("utf-8")))
+    return [stamp[1] if stamp else "none" for stamp in found]
 
 
 def known(stamp: str) -> bool:
     """Whether HEAD comes from the commit of a stamp."""
     asked = ["git", "merge-base", "--is-ancestor", stamp, "HEAD"]
     return subprocess.run(asked, cwd=ROOT, capture_output=True, check=False).returncode == 0
-
-
-def program(command: str) -> str:
-    """Return the file that a command runs, or the library's folder."""
-    words = shlex.split(command)
-    file = next((word for word in words if word.endswith(".py")), "src")
-    if "-m" in words:
-        module, *more = words[words.index("-m") + 1 :]
-        folder = module.replace(".", "/")
-        file = "/".join([folder, *more[:1]]).replace("-", "_") + ".py"
-        file = file if (ROOT / file).exists() else f"{folder}.py"
-    return file if (ROOT / file).exists() else "src"
-
-
-def stale(page: Path) -> Iterator[str]:
-    """Yield a line for every block whose program has changed, with the library's changes too."""
-    for name, command, stamp in stamps(page):
-        file = program(command)
-        if not known(stamp):
-            yield f"{page} {name}: commit {stamp} is not in this repository"
-        elif git("rev-list", "-1", f"{stamp}..HEAD", "--", file):
-            changes = git("rev-list", "--count", f"{stamp}..HEAD", "--", "src", "python")
-            yield f"{page} {name}: {file} changed since {stamp}; the library {changes} times"
 
 
 def machine() -> str:
@@ -94,11 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--only", metavar="NAME")
-    parser.add_argument("--stale", action="store_true", help="list what is old, run nothing")
     args = parser.parse_args()
-    if args.stale:
-        print("\n".join(line for page in args.files for line in stale(page)))
-        return
 
     def run(block: re.Match[str]) -> str:
         start, name, command, end = block.groups()

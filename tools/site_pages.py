@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import fastdx
 from fastdx import _core, cli
+from fastdx.cli.options import _Help
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,52 +107,22 @@ def described(name: str, *options: str) -> str:
 
 
 def command_page(parser: argparse.ArgumentParser) -> str:
-    """Return the options of every command, from its parser."""
+    """Return the help of every command, with all of its options."""
     page = ["# Command", f"{parser.description}", ""]
-    for title, command, summary in commands(parser):
-        page += ["#" * (1 + title.count(" ")) + f" {title}", ""]
-        page += [cell(command.description or summary), ""]
-        page += ["```text", " ".join(command.format_usage().split()[1:]), "```", ""]
-        page += [option(a) for a in command._actions if not skipped(a)]
+    for command in commands(parser):
+        command.formatter_class = _Help
+        title = "#" * (1 + command.prog.count(" "))
+        page += [f"{title} {command.prog}", "", "```text", command.format_help(), "```", ""]
     return "\n".join(page)
 
 
-def commands(
-    parser: argparse.ArgumentParser,
-) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
-    """Yield commands with their names and one-line summaries; sub-commands follow their command."""
+def commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Yield commands; sub-commands follow their command."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            summaries = {a.dest: a.help or "" for a in action._choices_actions}
-            for name, command in action.choices.items():
-                yield command.prog, command, summaries.get(name, "")
+            for command in action.choices.values():
+                yield command
                 yield from commands(command)
-
-
-def skipped(action: argparse.Action) -> bool:
-    return isinstance(action, argparse._SubParsersAction | argparse._HelpAction)
-
-
-def shown(action: argparse.Action) -> str:
-    """Return an option with its value, or a positional argument."""
-    value = action.metavar if isinstance(action.metavar, str) else None
-    if not action.option_strings:
-        return f"[{value} ...]" if action.nargs == "*" else value or action.dest.upper()
-    if action.nargs != 0:
-        value = value or action.dest.upper()
-    return ", ".join(action.option_strings) + (f" {value}" if value else "")
-
-
-def option(action: argparse.Action) -> str:
-    """Return an option and its help text."""
-    about = (action.help or "") % {**vars(action), "prog": "fastdx"}
-    if action.choices:
-        about += f" ({', '.join(map(str, action.choices))})"
-    return f"`{shown(action)}`\n:   {cell(about.strip()) or 'as it says'}\n"
-
-
-def cell(text: str) -> str:
-    return re.sub(r"([|<*_])", r"\\\1", " ".join(text.split()))
 
 
 def format_page() -> str:

@@ -1,15 +1,12 @@
 //! `fastdx-load`: closed-loop load on a service, and what it took.
 //!
 //! Each connection sends a request, waits for the answer, sends the next. One line of JSON comes out:
-//! answers a second, times in milliseconds, and how many were no 200. `--save FILE` writes the requests
-//! instead, so that another driver can send them.
+//! answers a second, times in milliseconds, and how many were no 200.
 //!
 //! A slow answer holds back the requests that its connection would send meanwhile. Their times would be
 //! long, and nobody measures them ("coordinated omission"). So the times count them, by the rule of wrk:
 //! an answer after t counts as answers after t, t - m, t - 2m, …, above m, which is the mean time.
-//! `measured_p99_ms` is without them.
 
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -26,41 +23,32 @@ struct Flags {
     /// Connections
     #[arg(long, default_value_t = 16)]
     connections: usize,
-    /// Connections beside them that send nothing
-    #[arg(long, default_value_t = 0)]
-    idle: usize,
     /// Texts of a request
     #[arg(long, default_value_t = 1)]
     texts: usize,
     /// Words of a text
     #[arg(long, default_value_t = 10)]
     words: usize,
-    /// Commonest words that texts are made of
-    #[arg(long, default_value_t = 3000)]
-    vocabulary: usize,
     /// Seconds, after a second of warming up
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
-    /// Threads
-    #[arg(long, default_value_t = 2)]
-    threads: usize,
     /// Authorization: Bearer …
     #[arg(long)]
     key: Option<String>,
-    /// Write the requests, each after a line with its bytes' number, and send nothing
-    #[arg(long)]
-    save: Option<std::path::PathBuf>,
 }
 
 /// Requests that are sent in turn.
 const REQUESTS: usize = 500;
+/// Commonest words that texts are made of.
+const VOCABULARY: f64 = 3000.0;
+const THREADS: usize = 2;
 
 /// Words as they are written: common ones are common (Zipf's law, by rank).
 fn requests(flags: &Flags) -> Vec<Vec<u8>> {
     let english = fastdx::Embedding::default_english().expect("the built-in vocabulary");
     let vocabulary = english.vocabulary();
     let mut rng = ChaCha12Rng::seed_from_u64(1);
-    let most = (vocabulary.len().min(flags.vocabulary) as f64).ln();
+    let most = VOCABULARY.ln();
     let mut text = || -> String {
         let word =
             |_| vocabulary.word(((rng.random::<f64>() * most).exp() as u32).saturating_sub(1));
@@ -150,23 +138,11 @@ fn quantile(sorted: &[u32], q: f64) -> Option<f64> {
 fn main() -> std::io::Result<()> {
     let flags = Flags::parse();
     let requests = std::sync::Arc::new(requests(&flags));
-    if let Some(path) = &flags.save {
-        let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
-        for request in &*requests {
-            writeln!(out, "{}", request.len())?;
-            out.write_all(request)?;
-        }
-        return out.flush();
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(flags.threads)
+        .worker_threads(THREADS)
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let mut idle = Vec::new();
-        for _ in 0..flags.idle {
-            idle.push(TcpStream::connect(&flags.address).await?);
-        }
         let start = Instant::now() + Duration::from_secs(1);
         let end = start + Duration::from_secs_f64(flags.seconds);
         let each = (0..flags.connections).map(|i| {
@@ -189,7 +165,6 @@ fn main() -> std::io::Result<()> {
                 _ => broken += 1,
             }
         }
-        times.sort_unstable();
         let mean = flags.seconds * 1e6 * flags.connections as f64 / times.len().max(1) as f64;
         let mut all = with_held_back(&times, mean as u32);
         all.sort_unstable();
@@ -198,7 +173,6 @@ fn main() -> std::io::Result<()> {
             serde_json::json!({
                 "per_second": (times.len() as f64 / flags.seconds).round(),
                 "p50_ms": quantile(&all, 0.5), "p99_ms": quantile(&all, 0.99),
-                "p999_ms": quantile(&all, 0.999), "measured_p99_ms": quantile(&times, 0.99),
                 "failed": failed, "broken": broken,
             })
         );

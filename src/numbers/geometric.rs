@@ -28,7 +28,7 @@
 //! that a receiver who reads it best, whatever the prior and the loss, is served as well as by any other law of the
 //! same ε. The other truncation conditions the law on the range. Its sum of weights then depends on the input: a
 //! step from an end costs ε + ln(1 + r·(1-r)) in a long range, up to 2·ε. At the same proved ε it needs up to twice
-//! the noise. `examples/range_of_numbers.py` compares the errors of both.
+//! the noise.
 //!
 //! **The draw.** One 64-bit number decides the sign and, by its lower 63 bits against U(I), whether the
 //! tables are left: T exactly. `Law::sample_short` draws i and s exactly. A zero with a negative sign is drawn again,

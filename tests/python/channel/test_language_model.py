@@ -1,8 +1,6 @@
 """The neural attacker: words from tokens, on an engine that is made up; and what the table says."""
 
 import itertools
-import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -69,11 +67,10 @@ class MadeUp:
         return np.array(found, dtype=np.float32)
 
 
-def neural(count: int, **more: Any) -> smollm.NeuralWords:
+def neural(count: int) -> smollm.NeuralWords:
     engine: Any = MadeUp()
     spelling = smollm.Spelling(engine, WORDS)
-    found = smollm.NeuralWords(engine, spelling, PRIOR, share=SHARE, prompt=" c.", count=count,
-                               **more)  # fmt: skip
+    found = smollm.NeuralWords(engine, spelling, PRIOR, share=SHARE, prompt=" c.", count=count)
     found.mark = "."
     return found
 
@@ -100,20 +97,19 @@ def by_hand(text: tuple[int, ...], shown: bool) -> float:
     return total * (last[5] / last[over].sum() if shown else 1.0)
 
 
-@pytest.mark.parametrize("shown", [True, False])
-def test_words_are_products_of_tokens(shown: bool) -> None:
+def test_words_are_products_of_tokens() -> None:
     likelihoods = np.array([CHANNEL.likelihood(y) for y in ("ax", "by", "a")])
     texts = list(itertools.product(range(6), repeat=3))
-    joint = np.array([by_hand(t, shown) * np.prod([likelihoods[i, w] for i, w in enumerate(t)])
+    joint = np.array([by_hand(t, True) * np.prod([likelihoods[i, w] for i, w in enumerate(t)])
                       for t in texts])  # fmt: skip
-    model = neural(6**3, shown=shown)
+    model = neural(6**3)
     ones = np.ones_like(likelihoods)
     found = decode(model, likelihoods, ones, 6**3, np.random.default_rng(0))
     assert found.log_evidence == pytest.approx(np.log(joint.sum()), abs=1e-5)
     order = [texts.index(tuple(path)) for path in found.paths.tolist()]
     assert sorted(order) == list(range(6**3))
     assert np.allclose(found.weights, joint[order] / joint.sum(), rtol=1e-4)
-    few, rng = neural(5, shown=shown), np.random.default_rng(1)
+    few, rng = neural(5), np.random.default_rng(1)
     runs = np.array([decode(few, likelihoods, ones, 5, rng).log_evidence for _ in range(1500)])
     ratio = np.exp(runs) / joint.sum()
     # Six standard errors: a false alarm in 10⁸.
@@ -174,95 +170,46 @@ def test_intervals_are_of_sentences() -> None:
     assert found.high - found.low == pytest.approx(2 * 1.96 * boot.std(), rel=0.1)
 
 
-def test_what_was_measured_is_kept_and_shown(tmp_path: Path, monkeypatch: Any) -> None:
-    folder = language_model.Folder(tmp_path)
-    policy = str(language_model.POLICIES[0])
-    folder.save({"epsilon": {policy: 4.5}, "bits": {policy: 3.3}, "share": 0.6, "particles": 8,
-                 "entropy": {"neural": 6.0, "trigrams": 6.6, "mix": 5.7}})  # fmt: skip
-    first = language_model.HELD_OUT
+def test_what_is_shown_is_what_was_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     # Trigrams mislead, and the gain of the neural model tells the truth.
     place = {"truth": 1, "trigrams": 0.25, "parts": [np.log([0.5, 0.25]).tolist(), [0.0, 4.0]]}
     missed = {"truth": -1, "trigrams": 2**-6, "parts": place["parts"]}
-    common = {"policy": policy, "words": 9, "content": 2, "unigram": 0, "bigram": 1,
-              "seconds": 1.5}  # fmt: skip
-    held = [{**common, "sentence": i, "places": [place] * 9} for i in range(3)]
-    rows = [{**common, "sentence": first + i, "trigram": i % 2, "places": [place, missed]}
-            for i in range(6)]  # fmt: skip
-    alone = {**common, "sentence": first + 30, "trigram": 1}
-    every = [*held, *rows, alone]
-    folder.measured.write_text("".join(json.dumps(r) + "\n" for r in every), "utf-8")
-    kept = tmp_path / "kept.json"
-    language_model.keep(folder, kept)
-    monkeypatch.setattr(language_model, "KEPT", kept)
-    monkeypatch.setattr(language_model, "FEWEST", 6)
-    weights = np.array(language_model.published()["weights"])
+    held = [{"sentence": i, "places": [place] * 9} for i in range(3)]
+    weights = language_model.chosen_weights([*held, {"sentence": 50, "places": [missed]}])
     assert weights[1] > 0.3
+    found, *surprise = language_model.weighed({"places": [place, missed]}, weights)
+    scores = np.exp(weights @ np.array(place["parts"]))
+    own = 6 - np.log2(0.75 * scores[1] / scores.sum())
+    assert found == 1 and surprise == pytest.approx([8, own], abs=1e-3)
+    policy = str(language_model.POLICIES[0])
+    kept = {"epsilon": {policy: 4.5}, "bits": {policy: 3.3}, "share": 0.6, "particles": 8,
+            "entropy": {"neural": 6.0, "trigrams": 6.6, "mix": 5.7}, "weights": [1.0, 0.5],
+            "seconds": 9.0, "columns": language_model.COLUMNS,
+            "attacks": {policy: [[i, 9, 2, 0, 1, i % 2, found, *surprise]
+                                 for i in range(6)]}}  # fmt: skip
+    monkeypatch.setattr(language_model, "published", lambda: kept)
 
     class Real(data.Sample):
         made_up = False
 
     run = tables.Run(Real(), "language-model")
-    table = language_model.named(run)
-    # Sentences that the weights come from do not count.
-    assert run.seconds == round(7 * 1.5)
-    (row,) = table.rows
-    # One sentence was decoded by n-grams only.
-    assert row[:5] == [policy, "4.50", "3.30", "7", "14"] and row[8] == "6"
+    (row,) = language_model.named(run).rows
+    assert run.seconds == 9
+    assert row[:5] == [policy, "4.50", "3.30", "6", "12"] and row[8] == "6"
     assert row[9] == "0.250 [0.031, 0.469]" and row[10] == "0.500 [0.500, 0.500]"
     assert row[11].startswith("+0.250 [")
-    scores = weights @ np.array(place["parts"])
-    own = 0.75 * np.exp(scores[1]) / np.exp(scores).sum()
-    assert row[-2:] == ["4.00", f"{(6 - np.log2(own)) / 2:.2f}"]
-    # No sentence was searched by a beam; then the first two are, and half of one's words are named.
-    assert not language_model.beam(run).rows
-    whole = language_model.published()
-    for attack, named in zip(whole["attacks"][policy], (1, 0), strict=False):
-        attack[language_model.COLUMNS.index("beam")] = named
-    with monkeypatch.context() as patch:
-        patch.setattr(language_model, "published", lambda: whole)
-        (beside,) = language_model.beam(run).rows
-    assert beside[1:4] == ["2", "4", "0.250"] and beside[6:] == ["0.500", "+0.250"]
-    monkeypatch.setattr(language_model, "FEWEST", 8)
-    few = language_model.named(run)
-    assert few.rows[0][9:12] == ["0.250", "0.500", "+0.250"] and "decide nothing" in few.notes[0]
-
-    # Again: nothing new. A later run has the kept one's settings, and adds what it lacks.
-    before = kept.read_text("utf-8")
-    language_model.keep(folder, kept)
-    assert kept.read_text("utf-8") == before
-    later = language_model.Folder(tmp_path / "later")
-    assert later.load() == folder.load()
-    more = [{**rows[0], "sentence": first + i} for i in (5, 6, 7, 30)]
-    later.measured.write_text("".join(json.dumps(r) + "\n" for r in more), "utf-8")
-    language_model.keep(later, kept)
-    both = language_model.published()["attacks"][policy]
-    assert [row[0] for row in both] == [first + i for i in (0, 1, 2, 3, 4, 5, 6, 7, 30)]
-    # The neural attacker has caught up.
-    assert all(row[language_model.COLUMNS.index("neural")] == 1 for row in both)
-    later.save({**folder.load(), "share": 0.5})
-    with pytest.raises(SystemExit, match="other settings"):
-        language_model.keep(later, kept)
+    assert row[-2:] == ["4.00", f"{own / 2:.2f}"]
 
 
-def test_ngrams_are_computed_once(tmp_path: Path, monkeypatch: Any) -> None:
-    words = [SPACE.words.index(w) for w in ("ax", "by", "a")]
-    priors = [NgramPrior.train(SPACE, ["a ax b by c. axy b."], order) for order in (1, 2, 3)]
-    content = np.array([True, True, True, True, True, False])
-    know: Any = SimpleNamespace(attacked=[language_model.Sentence(0, words, ".")], space=SPACE,
-                                priors=priors, content=content)  # fmt: skip
-    policy = language_model.POLICIES[0]
-    released = language_model.Released(policy, CHANNEL, [np.array([1, 4, 0])])
+def test_rivals_are_the_likeliest_content_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(language_model, "RIVALS", 3)
-    folder = language_model.Folder(tmp_path)
-    found = language_model.kept_ngrams(folder, know, released, 0)
-    exact = released.exact(know, 0, 3)
-    for place, word in enumerate(words):
-        marginal = exact.marginals(place)
-        best = np.argsort(-np.where(content, marginal, -1.0))[:3]
-        assert found.ids[place].tolist() == best.tolist()
-        assert np.allclose(found.posterior[place], marginal[best])
-        assert found.truth[place] == marginal[word]
-        assert found.first[2, place] == best[0]
-    monkeypatch.setattr(language_model.Ngrams, "of", None)
-    again = language_model.kept_ngrams(folder, know, released, 0)
-    assert all(np.array_equal(x, y) for x, y in zip(found, again, strict=True))
+    content = np.array([True, True, True, True, True, False])
+    words, rng = np.array([1, 5, 4]), np.random.default_rng(1)
+    posterior, gains = rng.dirichlet(np.ones(6), 3), rng.normal(size=(3, 6))
+    found = language_model.rivals(posterior, gains, words, content)
+    for place, at in zip(found, (0, 2), strict=True):  # the second word is none of content
+        best = np.argsort(-np.where(content, posterior[at], -1.0))[:3]
+        assert place["parts"] == [np.log(posterior[at, best]).tolist(), gains[at, best].tolist()]
+        assert place["trigrams"] == posterior[at, words[at]]
+        truth = place["truth"]
+        assert best[truth] == words[at] if truth >= 0 else words[at] not in best

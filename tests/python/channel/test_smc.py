@@ -9,7 +9,6 @@ from experiments.smc import (
     Numbers,
     choice,
     decode,
-    likeliest,
     mixture,
     resample,
 )
@@ -174,25 +173,6 @@ def test_look_ahead_makes_estimates_better() -> None:
         logs = [decode(words, likelihoods, ahead, 5, rng).log_evidence for _ in range(400)]
         spread.append(np.std(logs))
     assert spread[1] < 0.7 * spread[0]
-
-
-def test_a_beam_keeps_the_likeliest_prefixes() -> None:
-    rng = np.random.default_rng(0)
-    kept, weights = likeliest(np.array([0.1, 0.0, 0.5, 0.2, 0.2001]), 3, rng)
-    assert kept.tolist() == [2, 3, 4] and weights.tolist() == [0.5, 0.2, 0.2001]
-    assert likeliest(np.array([0.0, 2.0, 0.0]), 3, rng)[0].tolist() == [1]
-    model, likelihoods = prior(2), columns()
-    ones = np.ones_like(likelihoods)
-    # A beam that holds all texts is exact; of one prefix it is the greedy one.
-    found = decode(NgramWords(model), likelihoods, ones, 6**5, rng, keep=likeliest)
-    evidence, marginals = written_out(model, likelihoods)
-    assert np.isclose(found.log_evidence, np.log(evidence), rtol=1e-9)
-    assert np.allclose(found.marginals(), marginals, rtol=1e-9)
-    (path,) = decode(NgramWords(model), likelihoods, ones, 1, rng, keep=likeliest).paths
-    history: list[str] = []
-    for w, likelihood in zip(path, likelihoods, strict=True):
-        assert w == (model.next(history) * likelihood).argmax()
-        history.append(WORDS[w])
 
 
 def test_wrong_guesses_are_put_right() -> None:

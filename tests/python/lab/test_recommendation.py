@@ -6,15 +6,13 @@ from experiments import policies, recommendation
 from experiments.measures import tem
 from experiments.policies import BEFORE, TASKS, Cell, Policy, Size
 from experiments.recommendation import Found, faults, recommended, winner
+from experiments.tables import Run
 
 from helpers.attacked import WORDS, E, Planted
 
 SIZE = Size(len(WORDS), 60, 200, 100, 100)
 NONE, ALL = Policy("uniform", 0, 0.01), Policy("uniform", 0, 400.0)
 TEXTS = 200
-
-
-SOURCE = Planted()
 
 
 def found(use: float, content: float, rare: float, authors: float, worst: float = 0.02) -> Found:
@@ -89,12 +87,10 @@ def test_a_base_has_to_win_on_two_spaces() -> None:
 
 @pytest.mark.filterwarnings("ignore::fastdx.exceptions.UnchangedWarning")
 def test_cells_convict_a_leak_and_acquit_noise() -> None:
-    def take(cell: Cell, step: object, make: object) -> object:
-        return cell.measure(step, make, None)  # type: ignore[arg-type]
-
-    cells = [Cell(SOURCE, "minilm", policy, SIZE) for policy in (BEFORE, ALL, NONE)]
+    run = Run(Planted(), "recommendation", quick=True)
+    cells = [Cell(run, "minilm", policy, SIZE) for policy in (BEFORE, ALL, NONE)]
     cells[0].mechanism = NOISE = tem(E, 0.01)
-    some = recommendation.rows_of(cells, 2, take)
+    some = recommendation.rows_of(cells, 2)
     said = faults(some[str(ALL)])
     assert {name.split(",")[0] for name in said} == {"content", "rare", "authors", "worst word"}
     assert not [name for name in faults(some[str(NONE)]) if name == "worst word"]

@@ -20,7 +20,7 @@ def whole_history() -> bool:
 
 def strangers(pages: list[Path]) -> set[str]:
     """The stamps of blocks that HEAD does not come from."""
-    found = {stamp for page in pages for _, _, stamp in figures.stamps(page)}
+    found = {stamp for page in pages for stamp in figures.stamps(page)}
     return {stamp for stamp in found if not figures.known(stamp)}
 
 

@@ -12,8 +12,6 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from runpy import run_path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,7 +31,6 @@ from fastdx.cli.formats.base import BATCH_CHARACTERS
 from fastdx.cli.formats.opening import between_words, cut
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.numbers import Date, Number
-from helpers import ROOT
 from helpers.command import fails, run
 from helpers.draws import ALARM, assert_follows
 from helpers.registry import KINDS, space
@@ -140,26 +137,6 @@ def test_no_output_tells_more_than_the_bound(
         assert bound <= epsilon * (abs(math.log(cx / cy)) + number.unit) * (1 + 1e-9) + 1e-12
     if not log:
         assert bound <= epsilon * (abs(cx - cy) + number.unit) * (1 + 1e-9)
-
-
-def test_clamping_is_nearer_at_the_same_bound_than_conditioning() -> None:
-    """The documents compare both truncations: `examples/range_of_numbers.py` has the table."""
-    ends = SimpleNamespace(**run_path(str(ROOT / "examples" / "range_of_numbers.py")))
-    for width in (1.0, 3.0, 10.0, 30.0, 100.0):
-        epsilon = width / (ends.POINTS - 1)
-        ours, other = ends.clamped(epsilon), ends.conditioned(epsilon)
-        assert ends.loss(ours) <= epsilon * (1 + 1e-9) and ends.loss(other) <= epsilon * (1 + 1e-9)
-        _, end, mean, best = ends.errors(ours)
-        _, other_end, other_mean, other_best = ends.errors(other)
-        # A receiver who reads it best is served as well by clamping at every ε (Ghosh et al.).
-        assert best < other_best and end < other_end
-        assert mean < other_mean or width < 3
-        # A step from an end costs up to twice as much.
-        r = math.exp(-epsilon)
-        weights = np.exp(-epsilon * ends.APART)
-        cost = ends.loss(weights / weights.sum(axis=1, keepdims=True))
-        limit = epsilon + math.log1p(r * (1 - r))
-        assert cost < 2 * epsilon and (cost == pytest.approx(limit, rel=1e-3) or width < 10)
 
 
 def test_dates_are_drawn_by_days() -> None:
