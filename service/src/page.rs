@@ -51,29 +51,19 @@ pub fn measures(policy: &str, found: &Measures) -> Value {
     })
 }
 
-/// The likeliest replacements of a number or a date, by its own law; none are told of a grid that is too fine.
-fn of_figure(policy: &Policy, word: &str, figure: &Figure) -> Value {
-    let fate = match figure.form {
-        Form::Number(_) => "number",
-        Form::Date(_) => "date",
-    };
-    let figures = &policy.text.policy().figures;
-    match figures.likeliest(word, figure, TOP) {
-        Some(found) => json!({
-            "word": word, "fate": fate, "unchanged": found.unchanged, "likeliest": found.replacements,
-        }),
-        None => json!({"word": word, "fate": fate, "likeliest": null}),
-    }
-}
-
 /// The answer of `POST /v1/law`: the likeliest replacements of each word of a text.
 pub fn laws(policy: &Policy, text: &str) -> Value {
     let mechanism = policy.text.mechanism();
     let vocabulary = mechanism.vocabulary();
     let mut law = vec![0.0; vocabulary.len()];
     let one = |(word, figure): (&str, Option<Figure>)| {
+        // A number or a date has a law of its own.
         if let Some(figure) = figure {
-            return of_figure(policy, word, &figure);
+            let fate = match figure.form {
+                Form::Number(_) => "number",
+                Form::Date(_) => "date",
+            };
+            return json!({"word": word, "fate": fate});
         }
         let Some(id) = policy.text.id_of(word) else {
             let skipped = policy.text.policy().skip.contains(&*normalize(word));

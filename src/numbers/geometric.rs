@@ -210,21 +210,6 @@ impl Geometric {
             .collect()
     }
 
-    /// The probabilities of the places of a range that are at most so many steps from the input, and the first
-    /// of these places.
-    pub(crate) fn near(&self, place: i64, (low, high): (i64, i64), far: i64) -> (i64, Vec<f64>) {
-        let (first, last) = (
-            place.saturating_sub(far).max(low),
-            place.saturating_add(far).min(high),
-        );
-        // The ends of a range that is wider by one hold what lies beyond.
-        let (before, behind) = ((first - 1).max(low), (last + 1).min(high));
-        let law = self.probabilities(place, (before, behind));
-        let skipped = (first - before) as usize;
-        let count = (last - first) as usize + 1;
-        (first, law[skipped..][..count].to_vec())
-    }
-
     /// The probability of every offset 0 ≤ m < `far`, and of all offsets from m on.
     fn weights_and_tails(&self, far: usize) -> (Vec<f64>, Vec<f64>) {
         let largest = (1u64 << LOG2_LARGEST) as f64;
@@ -256,11 +241,6 @@ impl Geometric {
             }
         }
         (weights, tails)
-    }
-
-    /// r, the ratio of neighbouring weights.
-    pub fn step(&self) -> f64 {
-        self.ratio as f64 / 2f64.powi(64)
     }
 }
 
