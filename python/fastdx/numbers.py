@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import DateCore, NumberCore
+from fastdx._core import NumberCore
 from fastdx._shared.checks import inside
 from fastdx._shared.numeric import day_column, float_column, floats_of, of_days, to_days
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -62,8 +62,13 @@ class _Drawn:
 
     __slots__ = ("_core", "_seed")
 
-    _core: NumberCore | DateCore
-    _seed: int | None
+    def __init__(self, settings: dict[str, Any], seed: int | None) -> None:
+        try:
+            given = json.dumps({name: x for name, x in settings.items() if x is not None})
+        except TypeError as e:
+            raise InputTypeError(f"a parameter must be a number or a str: {e}") from None
+        self._core = NumberCore(given, isinstance(self, Date), seed)
+        self._seed = seed
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in (found := self.settings):
@@ -87,11 +92,12 @@ class _Drawn:
 
         At most ε: computed from every pair of neighbouring weights, for all inputs and outputs.
         """
-        return self._core.certify() / self._step
+        return self._core.certify() / float(self.settings.get("unit", 1.0))
 
-    @property
-    def _step(self) -> float:
-        raise NotImplementedError
+    def _law(self, place: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        law = self._core.probabilities(place)
+        low, _ = self._core.ends
+        return self._core.values(np.arange(low, low + len(law))), law
 
     def _guarantee(self, what: str, metric: str, grid: str) -> str:
         s = {key: f"{x:g}" if isinstance(x, float) else x for key, x in self.settings.items()}
@@ -178,8 +184,6 @@ class Number(_Drawn):
 
     __slots__ = ()
 
-    _core: NumberCore
-
     def __init__(
         self,
         epsilon: float,
@@ -194,13 +198,7 @@ class Number(_Drawn):
     ) -> None:
         given = {"epsilon": epsilon, "unit": unit, "low": low, "high": high, "smallest": smallest}
         numbers = {name: _real(name, x) for name, x in given.items() if x is not None}
-        settings = {"scale": scale, "decimal": decimal, **numbers}
-        self._core = NumberCore(_json(settings), seed)
-        self._seed = seed
-
-    @property
-    def _step(self) -> float:
-        return float(self.settings["unit"])
+        super().__init__({"scale": scale, "decimal": decimal, **numbers}, seed)
 
     @property
     def guarantee(self) -> str:
@@ -219,13 +217,11 @@ class Number(_Drawn):
         Both are float64, shape (n,). The input is clamped and rounded to the grid. A grid of more
         than 4,194,304 points is a `ParameterError`.
         """
-        law = self._core.probabilities(self._core.place(float(x)))
-        low, _ = self._core.ends
-        return self._core.values(np.arange(low, low + len(law))), law
+        return self._law(self._core.place(float(x)))
 
     def sample(self, x: float, size: SupportsIndex) -> NDArray[np.float64]:
         """Return independent draws for one number: float64, shape (size,)."""
-        return self._core.sample(float(x), size)
+        return self._core.privatize(np.full(size.__index__(), float(x)))
 
     def privatize(self, numbers: Any) -> Any:
         """Replace a number, or each number of a list or a column.
@@ -377,11 +373,9 @@ class Date(_Drawn):
     ----------
     epsilon : float
         ε per day, positive.
-    unit : 'day' or 'week', optional
-        The grid: every day, or every seventh from the first of the range.
     low, high : datetime.date or str, optional
         The public range, 1900-01-01 to 2099-12-31 by default. A date outside is clamped before the
-        draw, and a draw outside it too. In text a date without a year is one of a leap year.
+        draw, and a draw outside it too. In text a date without a year is no date.
     order : 'dmy' or 'mdy', optional
         In text, the order of 03/05/2026. Without it such a date is a word.
     seed : int, optional
@@ -400,39 +394,26 @@ class Date(_Drawn):
 
     __slots__ = ()
 
-    _core: DateCore
-
     def __init__(
         self,
         epsilon: float,
-        unit: str = "day",
         *,
         low: dt.date | str | None = None,
         high: dt.date | str | None = None,
         order: str | None = None,
         seed: int | None = None,
     ) -> None:
-        ends = {"low": low, "high": high}
-        days = {name: x.isoformat()[:10] if isinstance(x, dt.date) else x
-                for name, x in ends.items() if x is not None}  # fmt: skip
-        settings = {"epsilon": _real("epsilon", epsilon), "unit": unit, **days}
-        if order is not None:
-            settings["order"] = order
-        self._core = DateCore(_json(settings), seed)
-        self._seed = seed
-
-    @property
-    def _step(self) -> float:
-        return 7.0 if self.settings["unit"] == "week" else 1.0
+        low, high = (x.isoformat()[:10] if isinstance(x, dt.date) else x for x in (low, high))
+        given = {"epsilon": _real("epsilon", epsilon), "low": low, "high": high, "order": order}
+        super().__init__(given, seed)
 
     @property
     def guarantee(self) -> str:
         """The guarantee as a sentence."""
-        unit = self.settings["unit"]
-        return self._guarantee("date", "the days between them", f"one {unit}")
+        return self._guarantee("date", "the days between them", "one day")
 
     def _place(self, date: dt.date) -> int:
-        return self._core.place(int(to_days([date])[0]))
+        return self._core.place(float(to_days([date])[0]))
 
     def bound(self, a: dt.date, b: dt.date) -> float:
         """Return the proved bound on the log-ratio of two dates, in nats: ε times the days."""
@@ -440,24 +421,25 @@ class Date(_Drawn):
 
     def probabilities(self, date: dt.date) -> tuple[NDArray[np.datetime64], NDArray[np.float64]]:
         """Return the days of the grid, datetime64[D], and the probability of each: shape (n,)."""
-        law = self._core.probabilities(self._place(date))
-        days = [self._core.day(place) for place in range(len(law))]
-        return np.array(days, dtype="int64").astype("datetime64[D]"), law
+        values, law = self._law(self._place(date))
+        return values.astype("datetime64[D]"), law
 
     def sample(self, date: dt.date, size: SupportsIndex) -> NDArray[np.datetime64]:
         """Return independent draws for one date: datetime64[D], shape (size,)."""
-        days = np.full(size.__index__(), to_days([date])[0])
-        return self._core.privatize(days).astype("datetime64[D]")
+        return self._drawn(np.full(size.__index__(), to_days([date])[0])).astype("datetime64[D]")
+
+    def _drawn(self, days: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._core.privatize(days.astype(np.float64)).astype(np.int64)
 
     def privatize(self, dates: Any) -> Any:
         """Replace a date, or each date of a list or a column, as `Number.privatize` does.
 
         The time of a datetime becomes midnight, and its time zone stays.
         """
-        return day_column(dates, self._core.privatize)
+        return day_column(dates, self._drawn)
 
     def find(self, text: str) -> list[dt.date]:
-        """Return the dates that ``dates=`` finds in a text, those without a year as of 2024.
+        """Return the dates that ``dates=`` finds in a text.
 
         Examples
         --------
@@ -465,7 +447,7 @@ class Date(_Drawn):
         >>> Date(0.1, order="dmy").find("3 May 2026, 2026-05-04 or 05/05/2026; not 12/31/99")
         [datetime.date(2026, 5, 3), datetime.date(2026, 5, 4), datetime.date(2026, 5, 5)]
         """
-        return of_days(self._core.find(text))
+        return of_days(self._core.find(text, False))
 
 
 def _real(name: str, x: Any) -> float:
@@ -476,10 +458,3 @@ def _real(name: str, x: Any) -> float:
     if not isfinite(number):
         raise ParameterError(f"{name} must be a finite number, got {number}")
     return number
-
-
-def _json(settings: dict[str, Any]) -> str:
-    try:
-        return json.dumps(settings)
-    except TypeError as e:
-        raise InputTypeError(f"a parameter must be a number or a str: {e}") from None

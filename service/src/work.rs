@@ -172,9 +172,7 @@ pub fn draw(mut work: CheckedRequest) -> Result<Drawn, Failure> {
     let mut at = None;
     let (released, counts) = match (&work.given, work.spans) {
         (Input::One(text), Some((spans, unit))) => {
-            let found = policy
-                .text
-                .privatize_spans_with(text, &spans, kept, &control);
+            let found = policy.text.privatize_spans(text, &spans, kept, &control);
             let (new, spans, counts) = found.map_err(refused)?;
             at = Some(spans_in(&new, spans, unit));
             (Released::One(new), counts)

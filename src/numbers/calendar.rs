@@ -16,6 +16,19 @@ pub struct Civil {
     pub day: u8,
 }
 
+impl std::fmt::Display for Civil {
+    /// As 2026-05-03.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
+    }
+}
+
+impl serde::Serialize for Civil {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
 impl Civil {
     /// The day, if the calendar has it.
     pub fn new(year: i64, month: u8, day: u8) -> Option<Self> {

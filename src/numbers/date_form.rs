@@ -4,11 +4,8 @@
 //! it. "May" is either, and so is 12; what a draw made of them would tell which they were. So names are written in
 //! full, days beside names without a zero, and numeric dates with two digits.
 
-use std::fmt::Write as _;
-
 use super::Order;
 use super::calendar::Civil;
-use super::digits::{digits, ending};
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -39,16 +36,10 @@ pub enum DateForm {
     },
     /// 3 May 2026.
     Written {
-        /// May 3.
+        /// May 3 2026.
         month_first: bool,
-        /// 3rd.
-        ordinal: bool,
         /// May 3, 2026.
         comma: bool,
-        /// MAY.
-        upper: bool,
-        /// Whether there is a year.
-        year: bool,
     },
 }
 
@@ -72,24 +63,17 @@ pub(super) fn is_month(word: &str) -> bool {
     }
 }
 
-/// A month's number by its name, and whether it is written in capitals.
-fn month(text: &str) -> Option<(u8, bool)> {
-    let found = (1u8..).zip(MONTHS).find_map(|(number, name)| {
-        let short = text.len() == 3 && name[..3].eq_ignore_ascii_case(text);
-        (short || name.eq_ignore_ascii_case(text)).then_some((number, name))
-    });
-    let (number, name) = found?;
-    let upper = text.bytes().all(|b| b.is_ascii_uppercase());
-    (upper || name.starts_with(text)).then_some((number, upper))
+/// A month's number by its name, which has one capital letter.
+fn month(text: &str) -> Option<u8> {
+    let is = |name: &str| name == text || name[..3] == *text;
+    let found = (1..).zip(MONTHS).find(|(_, name)| is(name));
+    found.map(|(number, _)| number)
 }
 
-/// A day's number, and whether it has an ordinal's ending: digits, a zero before them.
-fn day(text: &str) -> Option<(u8, bool)> {
-    let (shown, rest) = digits(text);
-    let number: u8 = shown.parse().ok().filter(|_| shown.len() <= 2)?;
-    let ordinal = !rest.is_empty();
-    let right = !ordinal || rest == ending(number.into()) && !shown.starts_with('0');
-    right.then_some((number, ordinal))
+/// A day's or a month's number: one or two digits.
+fn number(text: &str) -> Option<u8> {
+    let digits = text.bytes().all(|b| b.is_ascii_digit()) && matches!(text.len(), 1 | 2);
+    text.parse().ok().filter(|_| digits)
 }
 
 fn year(text: &str) -> Option<i64> {
@@ -106,22 +90,17 @@ impl DateForm {
         }
         let mut parts = text.split(between);
         let (a, b, c) = (parts.next()?, parts.next()?, parts.next()?);
-        let numbers =
-            |part: &str| part.bytes().all(|b| b.is_ascii_digit()) && matches!(part.len(), 1 | 2);
-        if parts.next().is_some() || !numbers(b) {
+        if parts.next().is_some() {
             return None;
         }
         if let Some(year) = year(a) {
-            let two = b.len() == 2 && c.len() == 2 && between != '.' && numbers(c);
-            let date = Civil::new(year, b.parse().ok()?, c.parse().ok()?)?;
+            let two = b.len() == 2 && c.len() == 2 && between != '.';
+            let date = Civil::new(year, number(b)?, number(c)?)?;
             return two.then_some((date, DateForm::Iso(between)));
         }
         let month_first = order? == Order::Mdy;
-        if !numbers(a) {
-            return None;
-        }
         let (day, month) = if month_first { (b, a) } else { (a, b) };
-        let date = Civil::new(year(c)?, month.parse().ok()?, day.parse().ok()?)?;
+        let date = Civil::new(year(c)?, number(month)?, number(day)?)?;
         let form = DateForm::Numeric {
             month_first,
             between,
@@ -129,44 +108,26 @@ impl DateForm {
         Some((date, form))
     }
 
-    /// The date that a day, a month's name and perhaps a year are; which of the first two is the day, is
-    /// seen. Without a year the date is one of 2024, a leap year.
+    /// The date that a day, a month's name and a year are; which of the first two is the day, is seen.
     pub(super) fn read_words(
         first: &str,
         second: &str,
         comma: bool,
-        last: Option<&str>,
+        last: &str,
     ) -> Option<(Civil, Self)> {
         let month_first = first.starts_with(|c: char| c.is_ascii_alphabetic());
-        let (of_day, of_month) = if month_first {
-            (second, first)
-        } else {
-            (first, second)
+        let (day, name) = match month_first {
+            true => (second, first),
+            false => (first, second),
         };
-        let (number, upper) = month(of_month)?;
-        let (of_month, ordinal) = day(of_day)?;
-        let date = match last {
-            Some(last) => Civil::new(year(last)?, number, of_month)?,
-            None => Civil::new(2024, number, of_month)?,
-        };
-        let form = DateForm::Written {
-            month_first,
-            ordinal,
-            comma,
-            upper,
-            year: last.is_some(),
-        };
-        Some((date, form))
-    }
-
-    /// Whether it has a year.
-    pub(super) fn has_year(self) -> bool {
-        !matches!(self, DateForm::Written { year: false, .. })
+        let date = Civil::new(year(last)?, month(name)?, number(day)?)?;
+        Some((date, DateForm::Written { month_first, comma }))
     }
 
     /// Another date in this form.
     pub(super) fn write(self, date: Civil) -> String {
         let Civil { year, month, day } = date;
+        let name = MONTHS[usize::from(month - 1)];
         match self {
             DateForm::Iso(c) => format!("{year:04}{c}{month:02}{c}{day:02}"),
             DateForm::Numeric {
@@ -180,35 +141,12 @@ impl DateForm {
                 };
                 format!("{a:02}{c}{b:02}{c}{year:04}")
             }
-            DateForm::Written {
-                month_first,
-                ordinal,
-                comma,
-                upper,
-                year: with_year,
-            } => {
-                let name = MONTHS[usize::from(month - 1)];
-                let name = if upper {
-                    name.to_uppercase()
-                } else {
-                    name.to_owned()
-                };
-                let mut of_month = day.to_string();
-                if ordinal {
-                    of_month.push_str(ending(day.into()));
+            DateForm::Written { month_first, comma } => {
+                let comma = if comma { "," } else { "" };
+                match month_first {
+                    true => format!("{name} {day}{comma} {year:04}"),
+                    false => format!("{day} {name} {year:04}"),
                 }
-                let mut out = match month_first {
-                    true => format!("{name} {of_month}"),
-                    false => format!("{of_month} {name}"),
-                };
-                if comma {
-                    out.push(',');
-                }
-                if with_year {
-                    // A String takes all that is written to it.
-                    let _ = write!(out, " {year:04}");
-                }
-                out
             }
         }
     }
@@ -250,18 +188,17 @@ mod tests {
             assert_eq!(DateForm::read(text, None), None, "{text}");
         }
         assert_eq!(DateForm::read("31/12/2026", Some(Order::Mdy)), None);
-        for (first, second, comma, last, shown) in [
-            ("3", "May", false, Some("2026"), "2 November 2027"),
-            ("03", "Feb", false, Some("2026"), "2 November 2027"),
-            ("3rd", "Aug", false, Some("2026"), "2nd November 2027"),
-            ("MAY", "3", true, Some("2026"), "NOVEMBER 2, 2027"),
-            ("May", "3", false, None, "November 2"),
+        for (first, second, comma, shown) in [
+            ("3", "May", false, "2 November 2027"),
+            ("03", "Feb", false, "2 November 2027"),
+            ("May", "3", true, "November 2, 2027"),
+            ("May", "3", false, "November 2 2027"),
         ] {
-            let (_, form) = DateForm::read_words(first, second, comma, last).unwrap();
+            let (_, form) = DateForm::read_words(first, second, comma, "2026").unwrap();
             assert_eq!(form.write(other), shown);
         }
         // Forms do not depend on the date: not on a month that has no abbreviation, nor on a day of two digits.
-        let form = |day, month| DateForm::read_words(day, month, false, None).unwrap().1;
+        let form = |day, month| DateForm::read_words(day, month, false, "2026").unwrap().1;
         assert_eq!(form("3", "May"), form("03", "Jun"));
         assert_eq!(form("12", "May"), form("3", "June"));
         for (word, expected) in [
@@ -278,15 +215,16 @@ mod tests {
             assert_eq!(is_month(word), expected, "{word}");
         }
         for (first, second, last) in [
-            ("3", "may", None),
-            ("3", "mAY", None),
-            ("3st", "May", None),
-            ("31", "April", None),
-            ("3", "May", Some("26")),
-            ("3", "May", Some("0026")),
-            ("May", "May", None),
-            ("3", "4", None),
-            ("303", "May", None),
+            ("3", "may", "2026"),
+            ("3", "MAY", "2026"),
+            ("3", "mAY", "2026"),
+            ("3rd", "May", "2026"),
+            ("31", "April", "2026"),
+            ("3", "May", "26"),
+            ("3", "May", "0026"),
+            ("May", "May", "2026"),
+            ("3", "4", "2026"),
+            ("303", "May", "2026"),
         ] {
             assert_eq!(DateForm::read_words(first, second, false, last), None);
         }

@@ -242,11 +242,6 @@ impl Geometric {
         }
         (weights, tails)
     }
-
-    /// r, the ratio of neighbouring weights.
-    pub fn step(&self) -> f64 {
-        self.ratio as f64 / 2f64.powi(64)
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! The position of a number or a date on its grid.
 
-use super::calendar::Civil;
-
 /// Maximum number of points on one side of zero: every place is an integer that f64 represents
 /// exactly.
 pub(super) const MAX_POINTS: f64 = (1u64 << 52) as f64;
@@ -79,47 +77,5 @@ impl Grid {
             Grid::Log { .. } if place == 0 => 0.0,
             Grid::Log { unit, smallest } => (smallest * ((k.abs() - 1.0) * unit).exp()).copysign(k),
         }
-    }
-}
-
-/// Days in steps, from one of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Days {
-    pub(super) first: i64,
-    pub(super) last: i64,
-    pub(super) step: i64,
-}
-
-impl Days {
-    /// The days of a leap year, for dates without a year.
-    pub(super) fn of_a_year(step: i64) -> Self {
-        let day = |month, day| {
-            Civil {
-                year: 2024,
-                month,
-                day,
-            }
-            .days()
-        };
-        Days {
-            first: day(1, 1),
-            last: day(12, 31),
-            step,
-        }
-    }
-
-    pub(super) fn range(self) -> (i64, i64) {
-        (0, (self.last - self.first).div_euclid(self.step))
-    }
-
-    /// The nearest place; a tie goes to the later one.
-    pub(super) fn place(self, days: i64) -> i64 {
-        let (low, high) = self.range();
-        let from = days.clamp(self.first, self.last) - self.first;
-        ((2 * from + self.step).div_euclid(2 * self.step)).clamp(low, high)
-    }
-
-    pub(super) fn days(self, place: i64) -> i64 {
-        self.first + place * self.step
     }
 }

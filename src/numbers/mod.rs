@@ -14,18 +14,18 @@
 
 mod calendar;
 mod date_form;
-mod digits;
 mod find;
 mod form;
 pub mod geometric;
 mod grid;
 mod settings;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use rand::Rng;
-use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
+use serde::Serialize;
 
 use crate::support::error::{Error, Result, check_epsilon};
 use crate::support::names::named;
@@ -35,17 +35,113 @@ pub use date_form::DateForm;
 pub use find::{Figure, Figures};
 pub use form::{Form, NumberForm};
 pub use geometric::Geometric;
-use grid::{Days, Grid, MAX_POINTS};
+use grid::{Grid, MAX_POINTS};
 
 /// Maximum number of points whose probabilities are returned.
 pub const MAX_LISTED_POINTS: u64 = 1 << 22;
-/// Maximum number of points whose values are cached.
-const MAX_CACHED_POINTS: i64 = 1 << 16;
 /// Numbers of a column that share a stream of random bits.
 const ITEMS_PER_STREAM: usize = 1 << 16;
 
+/// The law of a number or a date on the places of its grid. Dates are numbers, of days since 1970-01-01.
+#[derive(Clone, Debug)]
+pub struct Line {
+    epsilon: f64,
+    grid: Grid,
+    ends: (i64, i64),
+    law: Arc<Geometric>,
+}
+
+impl Line {
+    fn new(epsilon: f64, grid: Grid, (first, last): (f64, f64)) -> Result<Self> {
+        Ok(Line {
+            epsilon,
+            grid,
+            ends: (first as i64, last as i64),
+            law: Arc::new(Geometric::new(epsilon * grid.unit())?),
+        })
+    }
+
+    /// ε per 1 of the metric.
+    pub fn epsilon(&self) -> f64 {
+        self.epsilon
+    }
+
+    /// The law of the offset, in steps.
+    pub fn law(&self) -> &Geometric {
+        &self.law
+    }
+
+    /// The first and the last place of the grid.
+    pub fn ends(&self) -> (i64, i64) {
+        self.ends
+    }
+
+    /// The place of a number, clamped; none of NaN.
+    #[inline]
+    pub fn place(&self, x: f64) -> Option<i64> {
+        (!x.is_nan()).then(|| self.grid.place(x).clamp(self.ends.0, self.ends.1))
+    }
+
+    /// The value of a place.
+    #[inline]
+    pub fn value(&self, place: i64) -> f64 {
+        self.grid.value(place)
+    }
+
+    /// ε times the distance of two places, rounded up.
+    pub fn bound(&self, a: i64, b: i64) -> f64 {
+        match a.abs_diff(b) {
+            0 => 0.0,
+            steps => (self.law.epsilon() * steps as f64).next_up(),
+        }
+    }
+
+    /// The probability of every place of the grid, from the first, for the input at a place.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] where the grid has more than [`MAX_LISTED_POINTS`] points.
+    pub fn probabilities(&self, place: i64) -> Result<Vec<f64>> {
+        if self.ends.1.abs_diff(self.ends.0) >= MAX_LISTED_POINTS {
+            let expected =
+                format!("one of which the range holds at most {MAX_LISTED_POINTS} points");
+            return Err(Error::parameter("unit", expected, "more"));
+        }
+        Ok(self.law.probabilities(place, self.ends))
+    }
+
+    /// Draws for a place.
+    pub(crate) fn draw(&self, place: i64, rng: &mut impl Rng) -> i64 {
+        self.law.draw(place, self.ends, rng)
+    }
+
+    /// Replaces numbers by their draws; NaN stays. Each chunk has its own stream of random bits, so the draws do not
+    /// depend on the number of threads.
+    pub fn privatize(&self, numbers: &mut [f64], key: &Key) {
+        let work = |(at, chunk): (usize, &mut [f64])| {
+            let mut rng = key.stream(at as u64);
+            for x in chunk {
+                if let Some(place) = self.place(*x) {
+                    *x = self.value(self.draw(place, &mut rng));
+                }
+            }
+        };
+        // Outside of a pool rayon would take its own, which does not survive a fork.
+        match rayon::current_thread_index() {
+            Some(_) => numbers
+                .par_chunks_mut(ITEMS_PER_STREAM)
+                .enumerate()
+                .for_each(work),
+            None => numbers
+                .chunks_mut(ITEMS_PER_STREAM)
+                .enumerate()
+                .for_each(work),
+        }
+    }
+}
+
 /// The metric on numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Scale {
     /// |ln x - ln x'|.
     #[default]
@@ -56,23 +152,8 @@ pub enum Scale {
 
 named!(Scale, "scale", Scale::Log => "log", Scale::Linear => "linear");
 
-/// The law of a number: its parameters and its grid. See the [module](self).
-#[derive(Clone, Debug)]
-pub struct Number {
-    epsilon: f64,
-    scale: Scale,
-    grid: Grid,
-    low: f64,
-    high: f64,
-    ends: (i64, i64),
-    decimal: char,
-    law: Arc<Geometric>,
-    /// The values of all places from the first, where they are few.
-    values: Arc<[f64]>,
-}
-
 /// The settings of a [`Number`]; `None` is the default of each.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NumberSettings {
     /// ε per 1 of the metric.
     pub epsilon: f64,
@@ -85,6 +166,7 @@ pub struct NumberSettings {
     /// See `low`.
     pub high: Option<f64>,
     /// On the log scale the smallest size beside zero: by default 0.01.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub smallest: Option<f64>,
     /// In text, the sign before decimals: a point, or a comma.
     pub decimal: char,
@@ -103,6 +185,14 @@ impl NumberSettings {
             decimal: '.',
         }
     }
+}
+
+/// Numbers by the [law](Line) of their settings. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Number {
+    /// All are given.
+    settings: NumberSettings,
+    line: Line,
 }
 
 /// Refuses what is not positive and finite.
@@ -127,7 +217,7 @@ impl Number {
     /// [`Error::Parameter`] that names what is outside its domain.
     pub fn new(settings: &NumberSettings) -> Result<Self> {
         let epsilon = check_epsilon(settings.epsilon)?;
-        let (grid, low, high) = match settings.scale {
+        let (grid, low, high, smallest) = match settings.scale {
             Scale::Log => {
                 let unit = positive("unit", settings.unit.unwrap_or(Self::UNIT))?;
                 let smallest = positive("smallest", settings.smallest.unwrap_or(Self::SMALLEST))?;
@@ -142,7 +232,7 @@ impl Number {
                         return Err(Error::parameter(name, expected, end));
                     }
                 }
-                (Grid::Log { unit, smallest }, low, high)
+                (Grid::Log { unit, smallest }, low, high, Some(smallest))
             }
             Scale::Linear => {
                 if let Some(smallest) = settings.smallest {
@@ -155,7 +245,7 @@ impl Number {
                     end.ok_or_else(|| Error::parameter(name, expected, "none"))
                 };
                 let (low, high) = (given("low", settings.low)?, given("high", settings.high)?);
-                (Grid::linear(unit), low, high)
+                (Grid::linear(unit), low, high, None)
             }
         };
         for (name, end) in [("low", low), ("high", high)] {
@@ -176,117 +266,42 @@ impl Number {
             let got = format!("{:?}", settings.decimal);
             return Err(Error::parameter("decimal", "'.' or ','", got));
         }
-        let law = Arc::new(Geometric::new(epsilon * grid.unit())?);
-        let (first, last) = (first as i64, last as i64);
-        let values = match last - first < MAX_CACHED_POINTS {
-            true => (first..=last).map(|place| grid.value(place)).collect(),
-            false => Vec::new(),
+        let settings = NumberSettings {
+            unit: Some(grid.unit()),
+            low: Some(low),
+            high: Some(high),
+            smallest,
+            ..*settings
         };
         Ok(Number {
-            epsilon,
-            scale: settings.scale,
-            grid,
-            low,
-            high,
-            ends: (first, last),
-            decimal: settings.decimal,
-            law,
-            values: values.into(),
+            settings,
+            line: Line::new(epsilon, grid, (first, last))?,
         })
     }
 
-    /// ε per 1 of the metric.
-    pub fn epsilon(&self) -> f64 {
-        self.epsilon
+    /// All settings.
+    pub fn settings(&self) -> &NumberSettings {
+        &self.settings
     }
+}
 
-    /// The metric.
-    pub fn scale(&self) -> Scale {
-        self.scale
+impl Deref for Number {
+    type Target = Line;
+
+    fn deref(&self) -> &Line {
+        &self.line
     }
+}
 
-    /// The step of the grid.
-    pub fn unit(&self) -> f64 {
-        self.grid.unit()
-    }
-
-    /// The range.
-    pub fn range(&self) -> (f64, f64) {
-        (self.low, self.high)
-    }
-
-    /// On the log scale the smallest size beside zero.
-    pub fn smallest(&self) -> Option<f64> {
-        match self.grid {
-            Grid::Log { smallest, .. } => Some(smallest),
-            Grid::Linear { .. } => None,
-        }
-    }
-
-    /// In text, the sign before decimals.
-    pub fn decimal(&self) -> char {
-        self.decimal
-    }
-
-    /// The law of the offset, in steps.
-    pub fn law(&self) -> &Geometric {
-        &self.law
-    }
-
-    /// The first and the last place of the grid.
-    pub fn ends(&self) -> (i64, i64) {
-        self.ends
-    }
-
-    /// The place of a number, clamped; none of NaN.
-    #[inline]
-    pub fn place(&self, x: f64) -> Option<i64> {
-        (!x.is_nan()).then(|| self.grid.place(x).clamp(self.ends.0, self.ends.1))
-    }
-
-    /// The value of a place.
-    #[inline]
-    pub fn value(&self, place: i64) -> f64 {
-        let kept = usize::try_from(place.wrapping_sub(self.ends.0));
-        let kept = kept.ok().and_then(|at| self.values.get(at));
-        kept.copied().unwrap_or_else(|| self.grid.value(place))
-    }
-
-    /// The distance of two places.
-    pub fn distance(&self, a: i64, b: i64) -> f64 {
-        self.grid.unit() * a.abs_diff(b) as f64
-    }
-
-    /// ε times the distance of two places, rounded up.
-    pub fn bound(&self, a: i64, b: i64) -> f64 {
-        bound(&self.law, a, b)
-    }
-
-    /// The probability of every place of the grid, from the first, for the input at a place.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] where the grid has more than [`MAX_LISTED_POINTS`] points.
-    pub fn probabilities(&self, place: i64) -> Result<Vec<f64>> {
-        probabilities_in(&self.law, place, self.ends, "unit")
-    }
-
-    /// Draws for a place.
-    pub(crate) fn draw(&self, place: i64, rng: &mut impl Rng) -> i64 {
-        self.law.draw(place, self.ends, rng)
-    }
-
-    /// Replaces numbers by their draws; NaN stays.
-    pub fn privatize(&self, numbers: &mut [f64], key: &Key) {
-        change_all(numbers, key, |x, rng| {
-            if let Some(place) = self.place(*x) {
-                *x = self.value(self.draw(place, rng));
-            }
-        });
+impl PartialEq for Number {
+    fn eq(&self, other: &Self) -> bool {
+        self.settings == other.settings
     }
 }
 
 /// The order of a date's parts in 03/05/2026.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Order {
     /// Day, month, year.
     Dmy,
@@ -296,204 +311,74 @@ pub enum Order {
 
 named!(Order, "order", Order::Dmy => "dmy", Order::Mdy => "mdy");
 
-/// The step of the grid of dates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DateUnit {
-    /// Every day.
-    #[default]
-    Day,
-    /// Every seventh day from the first of the range.
-    Week,
+/// The settings of a [`Date`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DateSettings {
+    /// ε per day.
+    pub epsilon: f64,
+    /// The public range.
+    pub low: Civil,
+    /// See `low`.
+    pub high: Civil,
+    /// In text, the order of 03/05/2026: without it such a date is a word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
 }
 
-named!(DateUnit, "unit", DateUnit::Day => "day", DateUnit::Week => "week");
+impl DateSettings {
+    /// An ε per day, everything else by default: days of 1900-01-01 to 2099-12-31.
+    pub fn new(epsilon: f64) -> Self {
+        let day = |year, month, day| Civil { year, month, day };
+        DateSettings {
+            epsilon,
+            low: day(1900, 1, 1),
+            high: day(2099, 12, 31),
+            order: None,
+        }
+    }
+}
 
-/// The law of a date: its parameters and its grid. See the [module](self).
+/// Dates by the [law](Line) of their settings. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Date {
-    epsilon: f64,
-    unit: DateUnit,
-    days: Days,
-    order: Option<Order>,
-    law: Arc<Geometric>,
+    settings: DateSettings,
+    line: Line,
 }
 
 impl Date {
-    /// The range by default: 1900-01-01 to 2099-12-31.
-    pub const RANGE: (Civil, Civil) = (
-        Civil {
-            year: 1900,
-            month: 1,
-            day: 1,
-        },
-        Civil {
-            year: 2099,
-            month: 12,
-            day: 31,
-        },
-    );
-
-    /// Creates the law with an ε per day.
+    /// Creates the law from its settings.
     ///
     /// # Errors
     /// [`Error::Parameter`] that names what is outside its domain.
-    pub fn new(
-        epsilon: f64,
-        unit: DateUnit,
-        (low, high): (Civil, Civil),
-        order: Option<Order>,
-    ) -> Result<Self> {
-        check_epsilon(epsilon)?;
-        let (first, last) = (low.days(), high.days());
+    pub fn new(settings: &DateSettings) -> Result<Self> {
+        let epsilon = check_epsilon(settings.epsilon)?;
+        let (first, last) = (settings.low.days() as f64, settings.high.days() as f64);
         if last <= first {
-            return Err(Error::parameter(
-                "high",
-                "a date after low",
-                "one before it",
-            ));
+            let expected = format!("a date after low = {}", settings.low);
+            return Err(Error::parameter("high", expected, "one before it"));
         }
-        let step = match unit {
-            DateUnit::Day => 1,
-            DateUnit::Week => 7,
-        };
-        let days = Days { first, last, step };
-        let law = Arc::new(Geometric::new(epsilon * step as f64)?);
         Ok(Date {
-            epsilon,
-            unit,
-            days,
-            order,
-            law,
+            settings: settings.clone(),
+            line: Line::new(epsilon, Grid::linear(1.0), (first, last))?,
         })
     }
 
-    /// ε per day.
-    pub fn epsilon(&self) -> f64 {
-        self.epsilon
-    }
-
-    /// The step of the grid.
-    pub fn unit(&self) -> DateUnit {
-        self.unit
-    }
-
-    /// The first and the last day of the range.
-    pub fn range(&self) -> (Civil, Civil) {
-        (Civil::of(self.days.first), Civil::of(self.days.last))
-    }
-
-    /// The order of 03/05/2026, if one is stated.
-    pub fn order(&self) -> Option<Order> {
-        self.order
-    }
-
-    /// The law of the offset, in steps.
-    pub fn law(&self) -> &Geometric {
-        &self.law
-    }
-
-    /// The grid, of days with a year or without.
-    fn grid(&self, with_year: bool) -> Days {
-        match with_year {
-            true => self.days,
-            false => Days::of_a_year(self.days.step),
-        }
-    }
-
-    /// The first and the last place of the grid.
-    pub fn ends(&self) -> (i64, i64) {
-        self.days.range()
-    }
-
-    /// The place of a day, clamped. Days count from 1970-01-01.
-    pub fn place(&self, days: i64) -> i64 {
-        self.days.place(days)
-    }
-
-    /// The day of a place.
-    pub fn days(&self, place: i64) -> i64 {
-        self.days.days(place)
-    }
-
-    /// ε times the distance of two places, rounded up.
-    pub fn bound(&self, a: i64, b: i64) -> f64 {
-        bound(&self.law, a, b)
-    }
-
-    /// The probability of every place of the grid, from the first, for the input at a place.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] where the grid has more than [`MAX_LISTED_POINTS`] points.
-    pub fn probabilities(&self, place: i64) -> Result<Vec<f64>> {
-        probabilities_in(&self.law, place, self.ends(), "high")
-    }
-
-    /// Draws for a place.
-    pub(crate) fn draw(&self, place: i64, with_year: bool, rng: &mut impl Rng) -> i64 {
-        self.law.draw(place, self.grid(with_year).range(), rng)
-    }
-
-    /// Replaces days by their draws.
-    pub fn privatize(&self, days: &mut [i64], key: &Key) {
-        change_all(days, key, |day, rng| {
-            *day = self.days.days(self.draw(self.days.place(*day), true, rng));
-        });
+    /// All settings.
+    pub fn settings(&self) -> &DateSettings {
+        &self.settings
     }
 }
 
-impl PartialEq for Number {
-    fn eq(&self, other: &Self) -> bool {
-        let all = |n: &Number| (n.epsilon, n.grid, n.low, n.high, n.decimal);
-        all(self) == all(other)
+impl Deref for Date {
+    type Target = Line;
+
+    fn deref(&self) -> &Line {
+        &self.line
     }
 }
 
 impl PartialEq for Date {
     fn eq(&self, other: &Self) -> bool {
-        let all = |d: &Date| (d.epsilon, d.days, d.order);
-        all(self) == all(other)
-    }
-}
-
-fn bound(law: &Geometric, a: i64, b: i64) -> f64 {
-    match a.abs_diff(b) {
-        0 => 0.0,
-        steps => (law.epsilon() * steps as f64).next_up(),
-    }
-}
-
-fn probabilities_in(
-    law: &Geometric,
-    place: i64,
-    ends: (i64, i64),
-    name: &'static str,
-) -> Result<Vec<f64>> {
-    if ends.1.abs_diff(ends.0) >= MAX_LISTED_POINTS {
-        let expected = format!("one of which the range holds at most {MAX_LISTED_POINTS} points");
-        return Err(Error::parameter(name, expected, "more"));
-    }
-    Ok(law.probabilities(place, ends))
-}
-
-/// Changes all items. Each chunk has its own stream of random bits, so the draws do not depend on the number of threads.
-fn change_all<T: Send>(
-    items: &mut [T],
-    key: &Key,
-    change: impl Fn(&mut T, &mut ChaCha12Rng) + Sync,
-) {
-    let work = |(at, chunk): (usize, &mut [T])| {
-        let mut rng = key.stream(at as u64);
-        chunk.iter_mut().for_each(|item| change(item, &mut rng));
-    };
-    // Outside of a pool rayon would take its own, which does not survive a fork.
-    match rayon::current_thread_index() {
-        Some(_) => items
-            .par_chunks_mut(ITEMS_PER_STREAM)
-            .enumerate()
-            .for_each(work),
-        None => items
-            .chunks_mut(ITEMS_PER_STREAM)
-            .enumerate()
-            .for_each(work),
+        self.settings == other.settings
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::calendar::Civil;
-use super::{Date, DateUnit, Number, NumberSettings, Scale};
+use super::{Date, DateSettings, Number, NumberSettings, Scale};
 use crate::support::error::{Error, Result};
 
 fn wrong(name: &'static str, expected: &str, value: &Value) -> Error {
@@ -43,10 +43,6 @@ fn day(name: &'static str, value: &Value) -> Result<Civil> {
     parsed.ok_or_else(|| wrong(name, "a day such as \"2026-05-03\"", value))
 }
 
-fn shown(date: Civil) -> Value {
-    format!("{:04}-{:02}-{:02}", date.year, date.month, date.day).into()
-}
-
 fn unknown(name: &'static str, keys: &str, key: &str) -> Error {
     Error::parameter(
         name,
@@ -55,15 +51,15 @@ fn unknown(name: &'static str, keys: &str, key: &str) -> Error {
     )
 }
 
-/// The table of a value: a number alone is ε.
+/// The table of a value, without what is null: a number alone is ε.
 fn table(name: &'static str, value: &Value) -> Result<Map<String, Value>> {
-    match value {
-        Value::Object(table) => Ok(table.clone()),
-        Value::Number(_) => Ok([("epsilon".to_owned(), value.clone())]
-            .into_iter()
-            .collect()),
-        _ => Err(wrong(name, "a number, ε, or a table", value)),
-    }
+    let mut table = match value {
+        Value::Object(table) => table.clone(),
+        Value::Number(_) => Map::from_iter([("epsilon".to_owned(), value.clone())]),
+        _ => return Err(wrong(name, "a number, ε, or a table", value)),
+    };
+    table.retain(|_, value| !value.is_null());
+    Ok(table)
 }
 
 fn missing(name: &'static str) -> Error {
@@ -72,10 +68,10 @@ fn missing(name: &'static str) -> Error {
 
 /// Puts the table's name before the name of the parameter in an error.
 fn within(table: &str, error: Error) -> Error {
-    const NAMES: [(&str, &str, &str); 12] = [
+    const NAMES: [(&str, &str, &str); 10] = [
         ("epsilon", "numbers.epsilon", "dates.epsilon"),
         ("scale", "numbers.scale", "dates.scale"),
-        ("unit", "numbers.unit", "dates.unit"),
+        ("unit", "numbers.unit", "dates"),
         ("low", "numbers.low", "dates.low"),
         ("high", "numbers.high", "dates.high"),
         ("smallest", "numbers.smallest", "dates.smallest"),
@@ -83,19 +79,10 @@ fn within(table: &str, error: Error) -> Error {
         ("order", "numbers.order", "dates.order"),
         ("number", "numbers", "numbers"),
         ("date", "dates", "dates"),
-        ("numbers", "numbers", "numbers"),
-        ("dates", "dates", "dates"),
     ];
-    let Error::Parameter { name, .. } = &error else {
-        return error;
-    };
-    let known = NAMES.iter().find(|(own, ..)| own == name);
-    match known {
-        Some(&(own, numbers, dates)) => {
-            error.renamed(own, if table == "numbers" { numbers } else { dates })
-        }
-        None => error,
-    }
+    let of_table = |(own, numbers, dates)| (own, if table == "numbers" { numbers } else { dates });
+    let renamed = |error: Error, (own, name)| error.renamed(own, name);
+    NAMES.map(of_table).into_iter().fold(error, renamed)
 }
 
 impl Number {
@@ -105,7 +92,6 @@ impl Number {
     /// [`Error::Parameter`] that names the key.
     pub fn of_value(value: &Value) -> Result<Self> {
         let mut table = table("number", value)?;
-        table.retain(|_, value| !value.is_null());
         let epsilon = table.remove("epsilon").ok_or_else(|| missing("number"))?;
         let mut settings = NumberSettings::new(real("epsilon", &epsilon)?, Scale::Log);
         for (key, value) in &table {
@@ -141,18 +127,7 @@ impl Number {
 
     /// All of its settings.
     pub fn value_of(&self) -> Value {
-        let mut table = Map::new();
-        let (low, high) = self.range();
-        table.insert("epsilon".into(), self.epsilon().into());
-        table.insert("scale".into(), self.scale().name().into());
-        table.insert("unit".into(), self.unit().into());
-        table.insert("low".into(), low.into());
-        table.insert("high".into(), high.into());
-        if let Some(smallest) = self.smallest() {
-            table.insert("smallest".into(), smallest.into());
-        }
-        table.insert("decimal".into(), self.decimal().to_string().into());
-        Value::Object(table)
+        serde_json::to_value(self.settings()).unwrap_or_default()
     }
 }
 
@@ -162,27 +137,18 @@ impl Date {
     /// # Errors
     /// [`Error::Parameter`] that names the key.
     pub fn of_value(value: &Value) -> Result<Self> {
-        let (mut epsilon, mut unit, mut order) = (None, DateUnit::Day, None);
-        let (mut low, mut high) = Date::RANGE;
-        for (key, value) in table("date", value)?
-            .iter()
-            .filter(|(_, value)| !value.is_null())
-        {
+        let mut table = table("date", value)?;
+        let epsilon = table.remove("epsilon").ok_or_else(|| missing("date"))?;
+        let mut settings = DateSettings::new(real("epsilon", &epsilon)?);
+        for (key, value) in &table {
             match &**key {
-                "epsilon" => epsilon = Some(real("epsilon", value)?),
-                "unit" => unit = named("unit", value)?,
-                "low" => low = day("low", value)?,
-                "high" => high = day("high", value)?,
-                "order" => order = Some(named("order", value)?),
-                _ => return Err(unknown("date", "epsilon, unit, low, high, order", key)),
+                "low" => settings.low = day("low", value)?,
+                "high" => settings.high = day("high", value)?,
+                "order" => settings.order = Some(named("order", value)?),
+                _ => return Err(unknown("date", "epsilon, low, high, order", key)),
             }
         }
-        Date::new(
-            epsilon.ok_or_else(|| missing("date"))?,
-            unit,
-            (low, high),
-            order,
-        )
+        Date::new(&settings)
     }
 
     /// [`of_value`](Self::of_value) with errors that name the key within `dates`.
@@ -195,16 +161,7 @@ impl Date {
 
     /// All of its settings.
     pub fn value_of(&self) -> Value {
-        let mut table = Map::new();
-        let (low, high) = self.range();
-        table.insert("epsilon".into(), self.epsilon().into());
-        table.insert("unit".into(), self.unit().name().into());
-        table.insert("low".into(), shown(low));
-        table.insert("high".into(), shown(high));
-        if let Some(order) = self.order() {
-            table.insert("order".into(), order.name().into());
-        }
-        Value::Object(table)
+        serde_json::to_value(self.settings()).unwrap_or_default()
     }
 }
 
@@ -225,7 +182,7 @@ mod tests {
         }
         for value in [
             json!(0.1),
-            json!({"epsilon": 2.0, "unit": "week", "low": "2020-01-01", "order": "mdy"}),
+            json!({"epsilon": 2.0, "low": "2020-01-01", "order": "mdy"}),
         ] {
             let date = Date::of_value(&value).unwrap();
             assert_eq!(Date::of_value(&date.value_of()).unwrap(), date);
@@ -262,7 +219,10 @@ mod tests {
             (json!({"epsilon": 1, "low": "2020-02-30"}), "dates.low"),
             (json!({"epsilon": 1, "high": "1800-01-01"}), "dates.high"),
             (json!({"epsilon": 1, "order": "ymd"}), "dates.order"),
-            (json!({"epsilon": 1, "unit": "month"}), "dates.unit"),
+            (
+                json!({"epsilon": 1, "unit": "month"}),
+                "dates must be made of",
+            ),
         ] {
             let error = Date::of_spec(&value).unwrap_err().to_string();
             assert!(error.starts_with(said), "{value}: {error}");

@@ -30,7 +30,9 @@ use crate::numbers::{Date, Number};
 use crate::policy::{Built, Kind, Language, Public, Spaces, Spec};
 use crate::support::fork::Once;
 use crate::support::parallel::Control;
-use crate::text::{Counts, PositionUnit, TextPrivatizer, byte_ranges, padded, spans_in};
+use crate::text::{
+    Counts, PositionUnit, Replacements, TextPrivatizer, byte_ranges, padded, spans_in,
+};
 use crate::{Error, Mechanism, Result};
 
 /// Number of words from which a call runs in the pool, where Ctrl-C is checked.
@@ -567,7 +569,8 @@ impl PyMechanism {
         let unit: PositionUnit = unit.parse()?;
         let ranges = byte_ranges(&text, &spans, unit)?;
         let (out, places, counts) = self.run(py, text.len() > LONG, |control| {
-            self.text().privatize_spans(&text, &ranges, control)
+            self.text()
+                .privatize_spans(&text, &ranges, &mut Replacements::default(), control)
         })?;
         self.warn(py, counts)?;
         let ends = places.iter().map(|place| place.end);

@@ -80,7 +80,7 @@ mod _core {
     #[pymodule_export]
     use super::noise::multivariate_laplace;
     #[pymodule_export]
-    use super::numbers::{PyDate, PyNumber};
+    use super::numbers::PyNumber;
     #[pymodule_export]
     use super::poincare::{PyTraining, poincare_reconstruction};
     #[pymodule_export]

@@ -12,7 +12,7 @@ use super::arguments::{as_strs, strings};
 use super::mechanism::PyMechanism;
 use super::text::dict_of;
 use crate::Hidden;
-use crate::text::records::{self, Block, Document, Fields, Limits, Problem, RecordError, Step};
+use crate::text::records::{self, Block, Document, Fields, Hint, Limits, RecordError, Step};
 
 create_exception!(
     fastdx._core,
@@ -24,12 +24,12 @@ create_exception!(
 /// The message of the problem after `, line 3: ` or `: `, and the private content.
 fn to_python(error: RecordError) -> PyErr {
     let line = error.line;
-    let message = match &error.problem {
-        Problem::NotUtf8 { .. } => format!(": {error} (line {line}): iconv converts"),
-        _ if error.is_limit() => format!(", line {line}: {error} (--max-record allows more)"),
-        _ => format!(", line {line}: {error}"),
+    let message = match error.hint {
+        Hint::Encoding => format!(": {error} (line {line}): iconv converts"),
+        Hint::Limit => format!(", line {line}: {error} (--max-record allows more)"),
+        Hint::Input => format!(", line {line}: {error}"),
     };
-    let content = error.content().map_or("", Hidden::reveal).to_owned();
+    let content = error.content.as_ref().map_or("", Hidden::reveal).to_owned();
     JsonError::new_err((message, content))
 }
 
@@ -61,7 +61,7 @@ impl PyFields {
         names: usize,
     ) -> PyResult<Self> {
         let fields = Fields::new(&columns, account);
-        let fields = fields.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let fields = fields.map_err(PyValueError::new_err)?;
         let limits = Limits {
             bytes: longest,
             names,

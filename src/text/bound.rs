@@ -1,11 +1,12 @@
 //! Bounds on an observer's knowledge about two texts, and the cost of a release, by the words that
 //! the text layer actually finds.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::spans::parts;
 use super::{Consistent, Fate, Oov, TextPrivatizer, Unit, normalize};
-use crate::numbers::{Date, Figure, Number};
+use crate::numbers::{Figure, Figures, Line};
 
 impl TextPrivatizer {
     /// The proved bound on |ln(Pr\[y|a\] / Pr\[y|b\])| over all outputs y, for two texts of as many
@@ -48,10 +49,12 @@ impl TextPrivatizer {
         if figures_a != figures_b {
             return f64::INFINITY;
         }
-        let plain = self.without_figures();
+        let mut by = Cow::Borrowed(self);
+        if !figures_a {
+            by.to_mut().policy.figures = Figures::default();
+        }
         let (mut units_a, mut units_b) = (Vec::new(), Vec::new());
-        for ((a, b), own) in a.into_iter().zip(b).zip(figures_a) {
-            let by = if own { self } else { &plain };
+        for (a, b) in a.into_iter().zip(b) {
             if by.between(a) != by.between(b) {
                 return f64::INFINITY;
             }
@@ -94,9 +97,9 @@ impl TextPrivatizer {
             (
                 numbers,
                 "numbers",
-                figures.numbers.as_ref().map(Number::epsilon),
+                figures.numbers.as_deref().map(Line::epsilon),
             ),
-            (dates, "dates", figures.dates.as_ref().map(Date::epsilon)),
+            (dates, "dates", figures.dates.as_deref().map(Line::epsilon)),
         ];
         let some = kinds.iter().filter(|(count, ..)| *count > 0);
         let notes = some.filter_map(|(count, kind, epsilon)| {

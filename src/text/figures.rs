@@ -6,9 +6,9 @@
 
 use std::ops::Range;
 
-use super::{Fate, Policy, TextPrivatizer, normalize};
+use super::{Fate, TextPrivatizer, normalize};
 use crate::guarantee::Guarantee;
-use crate::numbers::{Civil, Date, Figure, Figures, Form, Number, Scale};
+use crate::numbers::{Date, Figure, Form, Number, Scale};
 use crate::support::random::Key;
 
 /// The stream of a call that numbers and dates draw from; no mechanism uses it.
@@ -96,11 +96,8 @@ impl TextPrivatizer {
     }
 
     /// Whether the numbers and dates of each span are those that it has in the whole text: of a telephone number
-    /// or a date a part alone may look like a number. Where they are not, the span has words.
-    pub(super) fn has_own_figures(&self, text: &str, spans: &[Range<usize>]) -> Vec<bool> {
-        if self.policy().figures.is_empty() {
-            return vec![true; spans.len()];
-        }
+    /// or a date a part alone may look like a number. Where they are not, all spans have words.
+    pub(super) fn has_own_figures(&self, text: &str, spans: &[Range<usize>]) -> bool {
         let all = self.figures(text);
         let same = |span: &Range<usize>| {
             let first = all.partition_point(|(place, _)| place.start < span.start);
@@ -114,19 +111,7 @@ impl TextPrivatizer {
             let own = all[first..].iter().take_while(within).map(moved);
             own.eq(self.figures(&text[span.clone()]))
         };
-        spans.iter().map(same).collect()
-    }
-
-    /// Without numbers and dates: all are words.
-    pub(super) fn without_figures(&self) -> TextPrivatizer {
-        let policy = Policy {
-            figures: Figures::default(),
-            ..self.policy().clone()
-        };
-        TextPrivatizer {
-            policy,
-            ..self.clone()
-        }
+        self.policy.figures.is_empty() || spans.iter().all(same)
     }
 
     /// The places that figures are drawn at.
@@ -170,37 +155,34 @@ impl TextPrivatizer {
         guarantee.exceptions.push(
             "which words are numbers or dates drawn as such, and so whether digits, a month's name, or a word such as \
              \"version\" or \"pm\" stands beside one that is not; the form of each: currency, separators, \
-             decimals, exponent, ordinal, the order, marks and capitals of a date's parts, whether it has a year"
+             decimals, the order and marks of a date's parts"
                 .into(),
         );
     }
 }
 
 fn number_sentence(number: &Number) -> String {
-    let (low, high) = number.range();
-    let distance = match number.scale() {
+    let settings = number.settings();
+    let distance = match settings.scale {
         Scale::Log => "|ln x - ln x'| (for 0 and unlike signs along the grid)",
         Scale::Linear => "|x - x'|",
     };
+    let [low, high, unit] =
+        [settings.low, settings.high, settings.unit].map(Option::unwrap_or_default);
     format!(
         "Numbers are replaced by numbers of the same form: the likelihood ratio of two numbers is at most \
          exp({}·d), where d is {distance} after both are clamped to {low} to {high} and rounded to a grid of \
-         {}, by the two-sided geometric law, drawn as integers.",
-        number.epsilon(),
-        number.unit(),
+         {unit}, by the two-sided geometric law, drawn as integers.",
+        settings.epsilon,
     )
 }
 
 fn date_sentence(date: &Date) -> String {
-    let (low, high) = date.range();
-    let shown = |date: Civil| format!("{:04}-{:02}-{:02}", date.year, date.month, date.day);
+    let settings = date.settings();
     format!(
         "Dates are replaced by dates of the same form: the likelihood ratio of two dates is at most exp({}·d), \
-         where d is the days between them after both are clamped to {} to {} (those without a year to a leap \
-         year) and rounded to a grid of one {}, by the two-sided geometric law, drawn as integers.",
-        date.epsilon(),
-        shown(low),
-        shown(high),
-        date.unit().name(),
+         where d is the days between them after both are clamped to {} to {} and rounded to a grid of one day, by \
+         the two-sided geometric law, drawn as integers.",
+        settings.epsilon, settings.low, settings.high,
     )
 }

@@ -1,10 +1,12 @@
 //! Privatises parts of a text and releases the rest unchanged: the bridge to tools that find names,
 //! slot values or medical terms. The positions of the parts are not protected.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::{Consistent, Counts, Policy, Replacements, TextPrivatizer};
+use super::{Consistent, Counts, Replacements, TextPrivatizer};
+use crate::numbers::Figures;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
 use crate::words::tokenize::is_space;
@@ -127,27 +129,14 @@ impl TextPrivatizer {
 
     /// Privatises only the `spans` of a text, byte ranges in any order: the new text, where the
     /// union of the spans is in it, and counts of their words. A span that touches a word has the
-    /// whole word. The spans of a text count as one text to [`Consistent`].
+    /// whole word. The spans of a text count as one text to [`Consistent`]; the replacements of
+    /// earlier pieces of the same text are kept as
+    /// [`privatize_texts_with`](Self::privatize_texts_with) keeps them.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a span that is empty, or lies outside the text or within a
-    /// character; as [`privatize_texts`](Self::privatize_texts).
+    /// character; as [`privatize_texts_with`](Self::privatize_texts_with).
     pub fn privatize_spans(
-        &self,
-        text: &str,
-        spans: &[Range<usize>],
-        control: &Control,
-    ) -> Result<(String, Vec<Range<usize>>, Counts)> {
-        self.privatize_spans_with(text, spans, &mut Replacements::default(), control)
-    }
-
-    /// [`privatize_spans`](Self::privatize_spans), where the replacements of earlier pieces of the
-    /// same text are kept, as [`privatize_texts_with`](Self::privatize_texts_with) keeps them.
-    ///
-    /// # Errors
-    /// The errors of [`privatize_spans`](Self::privatize_spans); [`Error::Parameter`] for
-    /// replacements of another mechanism.
-    pub fn privatize_spans_with(
         &self,
         text: &str,
         spans: &[Range<usize>],
@@ -169,27 +158,22 @@ impl TextPrivatizer {
             &text[before]
         });
         let clear: Vec<&str> = clear.collect();
-        let parts = (&parts[..], &clear[..]);
-        let own_figures = self.has_own_figures(text, spans);
-        let (new, counts) = match self.policy().consistent {
-            Consistent::Text => {
-                let policy = Policy {
-                    consistent: Consistent::Call,
-                    ..self.policy().clone()
-                };
-                let of_call = TextPrivatizer {
-                    policy,
-                    ..self.clone()
-                };
-                of_call.privatize_parts(
-                    parts,
-                    &own_figures,
-                    &mut Replacements::default(),
-                    control,
-                )?
+        let mut by = Cow::Borrowed(self);
+        if !self.has_own_figures(text, spans) {
+            by.to_mut().policy.figures = Figures::default();
+        }
+        let (mut of_text, mut kept) = (Replacements::default(), replacements);
+        if by.policy.consistent == Consistent::Text {
+            (by.to_mut().policy.consistent, kept) = (Consistent::Call, &mut of_text);
+        }
+        let (mut new, mut counts) = (Vec::new(), Counts::default());
+        match by.mechanism.in_order() {
+            Some(_) => {
+                kept.tie(&by.mechanism)?;
+                by.privatize_block(&parts, Some(&clear), &mut new, &mut counts, kept, control)?;
             }
-            _ => self.privatize_parts(parts, &own_figures, replacements, control)?,
-        };
+            None => (new, counts) = by.privatize_texts_with(&parts, kept, control)?,
+        }
         let (mut out, mut places) = put_together(text, spans, &new, |_| false);
         // A space parts what would be read as one word: an output and the text beside it.
         let ends: Vec<usize> = places.iter().flat_map(|p| [p.start, p.end]).collect();
@@ -204,48 +188,6 @@ impl TextPrivatizer {
         }
         Ok((out, places, counts))
     }
-
-    /// The parts of a text, with the clear text before each. Some of them have their numbers and
-    /// dates and others words alone.
-    fn privatize_parts(
-        &self,
-        (parts, clear): (&[&str], &[&str]),
-        own_figures: &[bool],
-        replacements: &mut Replacements,
-        control: &Control,
-    ) -> Result<(Vec<String>, Counts)> {
-        if self.mechanism().in_order().is_some() {
-            if let Some(at) = own_figures.iter().position(|own| !own) {
-                let expected = "whole numbers and dates, for a mechanism that draws in order";
-                let got = format!("a part of one at position {at} of their union");
-                return Err(Error::parameter("spans", expected, got));
-            }
-            replacements.tie(self.mechanism())?;
-            let (mut out, mut counts) = (Vec::new(), Counts::default());
-            let clear = Some(clear);
-            self.privatize_block(parts, clear, &mut out, &mut counts, replacements, control)?;
-            return Ok((out, counts));
-        }
-        if own_figures.iter().all(|&own| own) {
-            return self.privatize_texts_with(parts, replacements, control);
-        }
-        let of = |kind: bool| {
-            let each = parts.iter().zip(own_figures);
-            each.filter(|(_, own)| **own == kind)
-                .map(|(part, _)| *part)
-                .collect::<Vec<_>>()
-        };
-        let plain = self.without_figures();
-        let (with, mut counts) = self.privatize_texts_with(&of(true), replacements, control)?;
-        let (without, more) = plain.privatize_texts_with(&of(false), replacements, control)?;
-        counts += more;
-        let (mut with, mut without) = (with.into_iter(), without.into_iter());
-        let new = own_figures.iter().filter_map(|own| match own {
-            true => with.next(),
-            false => without.next(),
-        });
-        Ok((new.collect(), counts))
-    }
 }
 
 #[cfg(test)]
@@ -256,7 +198,7 @@ mod tests {
 
     use super::*;
     use crate::mechanism::tem::{Tem, Truncation};
-    use crate::text::Oov;
+    use crate::text::{Oov, Policy};
     use crate::{Embedding, Metric, Randomness, Vocabulary};
 
     /// Masks every word but "e-mail", "x" and "y", so that a part of a word that is released is seen.
@@ -309,7 +251,7 @@ mod tests {
             });
             prop_assert_eq!(of_parts.collect::<Vec<_>>(), words);
             let (new, places, _) = masking
-                .privatize_spans(&text, &spans, &Control::new())
+                .privatize_spans(&text, &spans, &mut Replacements::default(), &Control::new())
                 .unwrap();
             let outside = |text: &str, spans: &[Range<usize>]| {
                 let mut out = text.to_owned();
@@ -328,7 +270,12 @@ mod tests {
     #[test]
     fn a_span_is_a_range_of_the_text() {
         for span in [0..0, 0..9, 1..2, 9..10] {
-            let error = masking().privatize_spans("éa", &[0..2, span], &Control::new());
+            let error = masking().privatize_spans(
+                "éa",
+                &[0..2, span],
+                &mut Replacements::default(),
+                &Control::new(),
+            );
             assert!(error.unwrap_err().to_string().ends_with("at position 1"));
         }
     }

@@ -43,58 +43,35 @@ impl TextPrivatizer {
     ///
     /// # Errors
     /// The errors of [`privatize_tokens`](Self::privatize_tokens); [`Error::Parameter`] for
-    /// positions beyond the list.
+    /// positions beyond the list, and under [`Oov::Drop`].
     pub fn privatize_chosen_tokens(
         &self,
         tokens: &[&str],
         chosen: &[usize],
         control: &Control,
     ) -> Result<(Vec<String>, Counts)> {
-        let all = self.figures_of_tokens(tokens);
-        let (mut words, mut fates, mut figures) = (Vec::new(), Vec::new(), Vec::new());
-        for &place in chosen {
-            let Some((token, figure)) = tokens.get(place).zip(all.get(place)) else {
-                return Err(Error::parameter("chosen", "places of the list", place));
-            };
-            words.push(*token);
-            fates.push(self.fate_as(token, figure.as_ref()));
-            figures.extend(figure.clone());
-        }
-        let mut replacements = Replacements::default();
-        if self.mechanism.in_order().is_some() {
-            return self.privatize_chosen_in_order(tokens, chosen, &fates, all, control);
-        }
-        self.privatize_fates(&words, &fates, &figures, &mut replacements, control)
-    }
-
-    /// The same, where the words beside them are history: they are released as they are.
-    fn privatize_chosen_in_order(
-        &self,
-        tokens: &[&str],
-        chosen: &[usize],
-        of_chosen: &[Fate],
-        figures: Vec<Option<Figure>>,
-        control: &Control,
-    ) -> Result<(Vec<String>, Counts)> {
         if self.policy.oov == Oov::Drop {
             let expected = "another one where only some words are replaced";
             return Err(Error::parameter("oov", expected, Oov::Drop.name()));
         }
+        let all = self.figures_of_tokens(tokens);
+        // The words beside them are released as they are, and so are history.
         let mut fates = vec![Fate::Skip; tokens.len()];
-        for (&place, &fate) in chosen.iter().zip(of_chosen) {
-            fates[place] = fate;
+        let mut counts = Counts::default();
+        for &place in chosen {
+            let Some((token, figure)) = tokens.get(place).zip(all.get(place)) else {
+                return Err(Error::parameter("chosen", "places of the list", place));
+            };
+            fates[place] = self.fate_as(token, figure.as_ref());
+            counts.add(fates[place]);
         }
         let drawn = |fate: &Fate| matches!(fate, Fate::Number | Fate::Date);
-        let figures = figures.into_iter().zip(&fates);
+        let figures = all.into_iter().zip(&fates);
         let figures = figures.filter_map(|(figure, fate)| figure.filter(|_| drawn(fate)));
         let figures: Vec<Figure> = figures.collect();
         let mut kept = Replacements::default();
         let (new, found) = self.privatize_fates(tokens, &fates, &figures, &mut kept, control)?;
-        let mut counts = Counts {
-            unchanged: found.unchanged,
-            ..Counts::default()
-        };
-        of_chosen.iter().for_each(|&fate| counts.add(fate));
+        counts.unchanged = found.unchanged;
         let new = chosen.iter().map(|&place| new[place].clone());
         Ok((new.collect(), counts))
     }

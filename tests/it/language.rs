@@ -9,7 +9,7 @@ use fastdx::language::{Expected, LanguageModel, NgramWeights};
 use fastdx::law::base::BaseMeasure;
 use fastdx::mechanism::contextual::{ContextualTem, InOrder, Released};
 use fastdx::mechanism::tem::Truncation;
-use fastdx::text::{Consistent, Oov, Policy, TextPrivatizer};
+use fastdx::text::{Consistent, Oov, Policy, Replacements, TextPrivatizer};
 use fastdx::words::space::WordMetric;
 use fastdx::{
     Control, Cover, Embedding, Mechanism, Metric, NgramPrior, Randomness, Result, Tem, Vocabulary,
@@ -221,7 +221,12 @@ fn spans_have_the_clear_text_before_them_and_calls_share_replacements() {
         let private = TextPrivatizer::new(Arc::new(tem.clone()), Policy::default()).unwrap();
         let one = |_| {
             private
-                .privatize_spans(text, &[13..15, 3..5], &Control::new())
+                .privatize_spans(
+                    text,
+                    &[13..15, 3..5],
+                    &mut Replacements::default(),
+                    &Control::new(),
+                )
                 .unwrap()
                 .0
         };

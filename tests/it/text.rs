@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::common::{from_vectors, with};
+use crate::common::with;
 use fastdx::mechanism::tem::Truncation;
 use fastdx::text::{Consistent, Oov, Policy, Replacements, TextPrivatizer};
 use fastdx::{Control, Embedding, Error, Metric, Randomness, Tem, Vocabulary};
@@ -101,16 +101,6 @@ fn blocks_of_text_are_joined_seamlessly() {
     let (out, counts) = p.privatize_texts(&texts, &Control::new()).unwrap();
     assert!(out[0] == long && out[1] == "dog" && out[2] == long);
     assert_eq!(counts.words, 6 * (1 << 20) + 1);
-}
-
-#[test]
-fn a_wrong_shape_is_refused() {
-    let vocabulary = Vocabulary::new(["a", "b"]).unwrap();
-    assert!(matches!(
-        Embedding::new(vocabulary, vec![1.0; 3], 1, Metric::Euclidean),
-        Err(Error::Shape { .. })
-    ));
-    from_vectors(vec![1.0; 4], 2, Metric::Euclidean);
 }
 
 /// Words on a line, e-mail among them, at ε = 2.
@@ -349,7 +339,7 @@ proptest! {
             (start < end).then(|| places[start]..places[end])
         });
         let spans: Vec<_> = spans.collect();
-        let (release, new, _) = p.privatize_spans(&text, &spans, &Control::new()).unwrap();
+        let (release, new, _) = p.privatize_spans(&text, &spans, &mut Replacements::default(), &Control::new()).unwrap();
         // As many words as before, none of them across the end of a span.
         prop_assert_eq!(p.words(&release).count(), p.words(&text).count(), "{:?} {:?}", &text, &release);
         for end in new.iter().flat_map(|place| [place.start, place.end]) {

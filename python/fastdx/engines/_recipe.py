@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -36,14 +35,6 @@ MAGIC = b"\x89FDX\r\n\x1a\n"
 CACHED = 16
 """The most mechanisms in a process's cache. A service with one policy per kind of entity needs
 several; a service that keeps changing ε must not keep them all."""
-
-TOKEN = secrets.token_hex(8)
-"""Tells this process from those that were not forked from it."""
-
-
-def process() -> tuple[str, int]:
-    """Return what identifies this process among those of all machines."""
-    return TOKEN, os.getpid()
 
 
 def fingerprint(path: str) -> str:
@@ -80,7 +71,7 @@ class Recipe:
     """The file's `fingerprint` when the recipe was made."""
     held: bytes
     """The pickled covers of which the Spec has only fingerprints."""
-    maker: tuple[str, int] = field(default_factory=process, compare=False)
+    maker: int = field(default_factory=os.getpid, compare=False)
     """The process that made the recipe; all others are workers of an engine."""
 
     @classmethod
@@ -93,28 +84,10 @@ class Recipe:
         spec: Mapping[str, Any] | str | PathLike[str] | None = None,
         **parameters: Any,
     ) -> Recipe:
-        """Make a recipe, and make the mechanism once, so that errors are raised here.
+        """Make a recipe of the parameters in ``docs/engines.md``, or of a Spec alone.
 
-        Parameters
-        ----------
-        epsilon : float, optional
-            ε per unit of distance; by default ``Tem.recommended()`` is used.
-        mechanism : str, optional
-            A name in `fastdx.mechanisms.MECHANISMS`.
-        index : str or os.PathLike, optional
-            A file from ``Tem.save``, ``Embedding.save`` or ``fastdx index build``.
-        spec : dict, str or os.PathLike, optional
-            The mechanism's Spec, or a file with it; it replaces all other parameters.
-        **parameters
-            The mechanism's other parameters.
-
-        Raises
-        ------
-        ParameterError
-            A parameter lies outside its domain, or is ``consistent='call'``: the engine would
-            decide which texts one call gets.
-        MissingFileError, CorruptFileError
-            The index cannot be read.
+        It makes the mechanism once, so that errors are raised here. ``consistent='call'`` is one:
+        the engine would decide which texts one call gets.
         """
         import json
 
@@ -134,7 +107,7 @@ class Recipe:
             if index is None:
                 space: Embedding | WordGraph = Embedding.default(kind.default_space)
             else:
-                space = _space(_Index(fingerprint(os.fspath(index)), os.fspath(index)))
+                space = _space(os.fspath(index), fingerprint(os.fspath(index)))
             made = kind(space, epsilon, **parameters)
         if made.consistent == "call":
             raise ParameterError(
@@ -161,17 +134,9 @@ class Recipe:
         `path` is that of the index for this process, if it is not `index`. The index must be the
         file of the recipe.
         """
-        if self.maker != process():
+        if self.maker != os.getpid():
             os.environ.setdefault("FASTDX_NUM_THREADS", "1")
         return _mechanism(self if path is None else replace(self, index=path))
-
-
-@dataclass(frozen=True)
-class _Index:
-    """A file that compares equal by its fingerprint, whatever its path."""
-
-    fingerprint: str
-    path: str = field(compare=False)
 
 
 @lru_cache(maxsize=CACHED)
@@ -180,19 +145,19 @@ def _mechanism(recipe: Recipe) -> Mechanism:
 
     space = None
     if recipe.index is not None and recipe.fingerprint is not None:
-        space = _space(_Index(recipe.fingerprint, recipe.index))
+        space = _space(recipe.index, recipe.fingerprint)
     return from_spec(json.loads(recipe.spec), space, **pickle.loads(recipe.held))
 
 
 @lru_cache(maxsize=CACHED)
-def _space(index: _Index) -> Embedding | WordGraph:
-    """Map a file, once per process."""
-    if (found := fingerprint(index.path)) != index.fingerprint:
+def _space(path: str, named: str) -> Embedding | WordGraph:
+    """Map a file with the fingerprint that it was named with, once per process."""
+    if (found := fingerprint(path)) != named:
         raise CorruptFileError(
-            f"{index.path} is not the file that was named at the start: its fingerprint is "
-            f"{found}, not {index.fingerprint}"
+            f"{path} is not the file that was named at the start: its fingerprint is {found}, not "
+            f"{named}"
         )
-    return open_space(index.path, True, False)
+    return open_space(path, True, False)
 
 
 @contextmanager

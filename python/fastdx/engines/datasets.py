@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping
-from traceback import walk_stack
 from typing import Any
 
 from fastdx.engines._recipe import PrivateColumns, Recipe
@@ -27,30 +26,14 @@ class _Private(PrivateColumns):
     """A function that ``map`` calls with each batch."""
 
     def __call__(self, batch: Any) -> Any:
-        if isinstance(batch, Mapping):
-            return super().__call__({name: batch[name] for name in self.names if name in batch})
-        # A table replaces all columns, so it has to have those that stay.
-        new, removed = super().__call__(batch), _removed_columns()
-        is_arrow = hasattr(new, "column_names")
-        names = new.column_names if is_arrow else list(new.columns)
-        kept = [name for name in names if name in self.names or name not in removed]
-        return new.select(kept) if is_arrow else new[kept]
+        if not isinstance(batch, Mapping):
+            # A table replaces all columns, also those that are to be removed.
+            raise ParameterError("batch must be a dict, not a table: map a with_format(None)")
+        return super().__call__({name: batch[name] for name in self.names if name in batch})
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The fingerprint is a hash of the pickled function; the random mark changes it.
         return _Private, (self.names, self.recipe), {"mark": secrets.token_hex(16)}
-
-
-def _removed_columns() -> list[str]:
-    """Return the ``remove_columns=`` of the ``map`` that called, which ignores them for tables."""
-    ours = "datasets.arrow_dataset"
-    frames = [frame for frame, _ in walk_stack(None) if frame.f_globals.get("__name__") == ours]
-    for frame in frames:
-        if "remove_columns" in frame.f_locals:
-            return list(frame.f_locals["remove_columns"] or [])
-    if frames:
-        raise ParameterError("batch must be a dict for this version of datasets: with_format(None)")
-    return []
 
 
 def privatize(columns: str | Iterable[str], **parameters: Any) -> Any:
@@ -59,8 +42,9 @@ def privatize(columns: str | Iterable[str], **parameters: Any) -> Any:
     Parameters
     ----------
     columns : str or iterable of str
-        Columns of text or of lists of texts; all others stay unchanged, UNPROTECTED. In a dataset
-        of format 'arrow' also nested fields: ``'user.comment'``.
+        Columns of text or of lists of texts; all others stay unchanged, UNPROTECTED. Fields within
+        become columns by ``ds.flatten()``: ``'user.comment'``. The dataset is of the format None,
+        'numpy' or another whose batches are dicts.
     **parameters
         The mechanism: see ``docs/engines.md``.
 

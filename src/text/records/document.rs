@@ -2,7 +2,7 @@
 
 use memchr::{memchr_iter, memrchr};
 
-use super::error::{Problem, RecordError, Result};
+use super::error::{RecordError, Result};
 use super::paths::Fields;
 use super::reader::{Reader, Wrong, white};
 use super::{BYTE_ORDER_MARK, Block, FoundStrings, Limits, placed};
@@ -122,13 +122,8 @@ impl Document {
     /// The error for a byte at this distance, in bytes and lines, after the text.
     fn not_utf8(&self, bytes: usize, lines: usize) -> RecordError {
         let before = memchr_iter(b'\n', self.text.as_bytes()).count();
-        RecordError {
-            line: self.line + before + lines,
-            items: Vec::new(),
-            problem: Problem::NotUtf8 {
-                byte: self.bytes - self.partial.len() + bytes,
-            },
-        }
+        let byte = self.bytes - self.partial.len() + bytes;
+        RecordError::not_utf8(self.line + before + lines, byte)
     }
 
     /// Takes the readable records out of the text.
@@ -157,7 +152,7 @@ impl Document {
         if !is_record || self.text.len() - spaces <= most {
             return Ok(());
         }
-        let wrong = Wrong::new(spaces, Problem::LongRecord { most });
+        let wrong = long_record(spaces, most);
         Err(placed(*wrong, &self.text, self.line, self.characters))
     }
 
@@ -171,7 +166,8 @@ impl Document {
             let start = at + white(&text.as_bytes()[at..]);
             let most = self.limits.bytes;
             if start - at > most {
-                return Err(Wrong::new(at, Problem::LongWhiteSpace { most }));
+                let problem = format!("white space of more than {most} bytes");
+                return Err(Wrong::too_long(at, problem));
             }
             let Some(&sign) = text.as_bytes().get(start) else {
                 if is_end {
@@ -190,10 +186,10 @@ impl Document {
                             is_record = true;
                             break;
                         }
-                        Err(wrong) => return Err(refused(wrong, next, sign)),
+                        Err(wrong) => return Err(wrong),
                     };
                     if end - start > most {
-                        return Err(Wrong::new(start, Problem::LongRecord { most }));
+                        return Err(long_record(start, most));
                     }
                     at = end;
                     next = match next {
@@ -202,9 +198,14 @@ impl Document {
                     };
                     continue;
                 }
-                (Next::Start, _) => return Err(Wrong::new(start, Problem::NoRecords)),
+                (Next::Start, _) => {
+                    let problem = "neither an array of records nor a record";
+                    return Err(Wrong::new(start, problem));
+                }
                 (Next::Comma, _) => return Err(Wrong::not_json(start, "expected `,` or `]`")),
-                (Next::Nothing, _) => return Err(Wrong::new(start, Problem::Trailing)),
+                (Next::Nothing, _) => {
+                    return Err(Wrong::new(start, "not JSON: something follows the end"));
+                }
             };
             at = start + 1;
         }
@@ -218,19 +219,16 @@ impl Document {
     }
 }
 
-/// The problem with a text that is no record where one is expected.
-fn refused(wrong: Box<Wrong>, next: Next, sign: u8) -> Box<Wrong> {
-    match (next, sign) {
-        (Next::Record, b']') => Wrong::new(wrong.at, Problem::NotAnObject),
-        _ => wrong,
-    }
+fn long_record(at: usize, most: usize) -> Box<Wrong> {
+    let problem = format!("not JSON, or a record of more than {most} bytes");
+    Wrong::too_long(at, problem)
 }
 
 /// Refuses an end where more is expected.
 fn ended(next: Next, at: usize) -> std::result::Result<(), Box<Wrong>> {
     let problem = match next {
-        Next::Start => Problem::Empty,
-        Next::First | Next::Record | Next::Comma => Problem::EndlessArray,
+        Next::Start => "no record: empty",
+        Next::First | Next::Record | Next::Comma => "not JSON: the array does not end",
         Next::Another | Next::Nothing => return Ok(()),
     };
     Err(Wrong::new(at, problem))

@@ -20,13 +20,12 @@ mod paths;
 mod reader;
 #[cfg(test)]
 mod tests;
-mod writer;
 
 use std::ops::Range;
 
 pub use document::Document;
-pub use error::{Problem, RecordError, Result};
-pub use paths::{DuplicateField, Fields, Step, steps};
+pub use error::{Hint, RecordError, Result};
+pub use paths::{Fields, Step, steps};
 
 use memchr::{memchr, memchr_iter};
 
@@ -105,13 +104,8 @@ impl Block {
     ) -> Result<Block> {
         let text = str::from_utf8(data).map_err(|error| {
             let before = error.valid_up_to();
-            RecordError {
-                line: line + memchr_iter(b'\n', &data[..before]).count(),
-                items: Vec::new(),
-                problem: Problem::NotUtf8 {
-                    byte: byte + before,
-                },
-            }
+            let line = line + memchr_iter(b'\n', &data[..before]).count();
+            RecordError::not_utf8(line, byte + before)
         })?;
         let unmarked = text.strip_prefix(BYTE_ORDER_MARK);
         let text = unmarked.filter(|_| line == 1).unwrap_or(text);
@@ -174,7 +168,7 @@ impl Block {
         let mut done = 0;
         for (text, new) in self.found.texts.iter().zip(new) {
             out.extend_from_slice(&self.text.as_bytes()[done..text.place.start]);
-            writer::quote(new.as_ref(), &mut out);
+            serde_json::to_writer(&mut out, new.as_ref()).ok()?;
             done = text.place.end;
         }
         out.extend_from_slice(&self.text.as_bytes()[done..]);
@@ -215,13 +209,10 @@ fn placed(wrong: Wrong, text: &str, line: usize, characters: usize) -> RecordErr
         None => (0, characters),
     };
     character += before[start..].chars().count();
-    let problem = match wrong.problem {
-        Problem::NotJson { reason, .. } => Problem::NotJson { character, reason },
-        other => other,
-    };
-    RecordError {
-        line: line + memchr_iter(b'\n', &before.as_bytes()[..start]).count(),
-        items: wrong.items,
-        problem,
+    let mut error = wrong.error;
+    if wrong.is_not_json {
+        error.problem = format!("not JSON at character {character}: {}", error.problem);
     }
+    error.line = line + memchr_iter(b'\n', &before.as_bytes()[..start]).count();
+    error
 }

@@ -25,16 +25,6 @@ pub fn steps(path: &str) -> Vec<Step<'_>> {
     found
 }
 
-/// Two columns, or a column and the account, that select the same field.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} {} is asked for twice", if *is_account { "--account-column" } else { "--column" }, quoted(path))]
-pub struct DuplicateField {
-    /// The path.
-    pub path: String,
-    /// Whether the second is the account.
-    pub is_account: bool,
-}
-
 /// The requested fields as a tree: those of a record, and below.
 ///
 /// A record must have all of them: each object on a path has the next field, in every item of a
@@ -70,11 +60,8 @@ impl Fields {
     /// Creates the tree of the text fields' paths, and of the field that names a record's account.
     ///
     /// # Errors
-    /// [`DuplicateField`] if two of them are the same.
-    pub fn new<S: AsRef<str>>(
-        columns: &[S],
-        account: Option<&str>,
-    ) -> Result<Self, DuplicateField> {
+    /// The problem, if two of them are the same.
+    pub fn new<S: AsRef<str>>(columns: &[S], account: Option<&str>) -> Result<Self, String> {
         let columns: Vec<String> = columns.iter().map(|path| path.as_ref().into()).collect();
         let mut fields = Fields {
             root: Node::default(),
@@ -95,12 +82,7 @@ impl Fields {
         Ok(fields)
     }
 
-    fn plant(
-        &mut self,
-        steps: &[Step<'_>],
-        column: usize,
-        path: &str,
-    ) -> Result<(), DuplicateField> {
+    fn plant(&mut self, steps: &[Step<'_>], column: usize, path: &str) -> Result<(), String> {
         let is_account = self.is_account(column);
         let mut node = &mut self.root;
         let mut first = None;
@@ -110,10 +92,12 @@ impl Fields {
             first.get_or_insert(node.number);
         }
         if node.column.is_some_and(|other| other != column) {
-            return Err(DuplicateField {
-                path: path.into(),
-                is_account,
-            });
+            let option = if is_account {
+                "--account-column"
+            } else {
+                "--column"
+            };
+            return Err(format!("{option} {} is asked for twice", quoted(path)));
         }
         node.column = Some(column);
         self.roots[column].extend(first);

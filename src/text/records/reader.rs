@@ -5,50 +5,66 @@
 //! valid, and later problems concern its content. `serde_json` skips over values without recursion.
 //! Recursion happens only along requested paths, and [`DEPTH`] limits it.
 
+use std::collections::BTreeMap;
+
 use memchr::{memchr, memchr_iter};
 use serde::de::Deserializer as _;
 use serde::de::{Deserialize as _, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
-use super::error::{Problem, quoted};
+use super::error::{Hint, RecordError, quoted};
 use super::paths::{Fields, Node, steps};
-use super::writer::unescape;
 use super::{FoundStrings, Limits, Text};
 use crate::Hidden;
 
 /// Maximum nesting of lists and objects on the path to a text.
 pub(super) const DEPTH: usize = 100;
 
-/// A problem at a byte of the block.
+/// A problem at a byte of the block; its line is not known yet.
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub(super) at: usize,
-    pub(super) items: Vec<usize>,
-    pub(super) problem: Problem,
+    pub(super) error: RecordError,
+    /// Whether a rule of JSON is broken: `placed` counts the characters before.
+    pub(super) is_not_json: bool,
     /// Whether the problem is that the block ends: more input may solve it.
     pub(super) is_cut: bool,
 }
 
 impl Wrong {
-    pub(super) fn new(at: usize, problem: Problem) -> Box<Wrong> {
+    pub(super) fn new(at: usize, problem: impl Into<String>) -> Box<Wrong> {
         Box::new(Wrong {
             at,
-            items: Vec::new(),
-            problem,
+            error: RecordError::new(problem),
+            is_not_json: false,
             is_cut: false,
         })
     }
 
     /// The problem of a broken JSON rule.
     pub(super) fn not_json(at: usize, reason: &str) -> Box<Wrong> {
-        let problem = Problem::NotJson {
-            // `placed` counts the characters later.
-            character: 0,
-            reason: reason.to_owned(),
-        };
-        Wrong::new(at, problem)
+        let mut wrong = Wrong::new(at, reason);
+        wrong.is_not_json = true;
+        wrong
     }
+
+    /// The problem of a limit.
+    pub(super) fn too_long(at: usize, problem: String) -> Box<Wrong> {
+        let mut wrong = Wrong::new(at, problem);
+        wrong.error.hint = Hint::Limit;
+        wrong
+    }
+}
+
+/// The content of a string in quotes; none if it has half of a surrogate pair, which is copied in values that are not
+/// requested.
+fn unescaped(quoted: &str) -> Option<String> {
+    serde_json::from_str(quoted).ok()
+}
+
+fn no_account(field: &str) -> String {
+    format!("no account: field {field} is missing or holds no name")
 }
 
 /// The number of bytes of leading white space.
@@ -118,7 +134,7 @@ impl<'a> Reader<'a> {
         let mut json = Deserializer::from_str(text);
         if !text.starts_with('{') {
             return Err(match IgnoredAny::deserialize(&mut json) {
-                Ok(_) => Wrong::new(start, Problem::NotAnObject),
+                Ok(_) => Wrong::new(start, "not a JSON object"),
                 Err(error) => self.not_json(&error, start, text),
             });
         }
@@ -167,10 +183,10 @@ impl<'a> Reader<'a> {
         value: &'a str,
     ) -> Result<(), Box<Wrong>> {
         let mut name = &key[1..key.len() - 1];
-        let mut unescaped = String::new();
+        let unescaped = memchr(b'\\', name.as_bytes()).and_then(|_| unescaped(key));
         // No requested name has half of a surrogate pair; other names are recorded as written.
-        if memchr(b'\\', name.as_bytes()).is_some() && unescape(key, &mut unescaped).is_some() {
-            name = &unescaped;
+        if let Some(unescaped) = &unescaped {
+            name = unescaped;
         }
         match node.fields.iter().find(|(known, _)| known == name) {
             Some((_, child)) => {
@@ -231,12 +247,8 @@ impl<'a> Reader<'a> {
                     _ if !node.fields.is_empty() => "a dict",
                     _ => "a list",
                 };
-                let field = node.name.clone();
-                let problem = Problem::Kind {
-                    field,
-                    held,
-                    wanted,
-                };
+                let field = quoted(&node.name);
+                let problem = format!("field {field} holds {held}, not {wanted}");
                 Err(Wrong::new(self.start_of(value), problem))
             }
         }
@@ -247,21 +259,24 @@ impl<'a> Reader<'a> {
         let found = &mut self.found;
         if found.texts.len() == self.most {
             let most = self.limits.texts();
-            return Err(Wrong::new(start, Problem::ManyTexts { most }));
+            let problem = format!("a record of more than {most} texts");
+            return Err(Wrong::too_long(start, problem));
         }
         let inner = &value[1..value.len() - 1];
-        let mut unescaped = None;
+        let mut place_of = None;
         if memchr(b'\\', inner.as_bytes()).is_some() {
+            let Some(text) = unescaped(value) else {
+                let field = quoted(&node.name);
+                let problem = format!("field {field} holds a text with half of a surrogate pair");
+                return Err(Wrong::new(start, problem));
+            };
             let from = found.unescaped.len();
-            if unescape(value, &mut found.unescaped).is_none() {
-                let field = node.name.clone();
-                return Err(Wrong::new(start, Problem::HalfSurrogate { field }));
-            }
-            unescaped = Some(from..found.unescaped.len());
+            found.unescaped.push_str(&text);
+            place_of = Some(from..found.unescaped.len());
         }
         found.texts.push(Text {
             place: start..start + value.len(),
-            unescaped,
+            unescaped: place_of,
             column,
         });
         Ok(())
@@ -271,10 +286,10 @@ impl<'a> Reader<'a> {
         if depth < DEPTH {
             return Ok(());
         }
-        let problem = Problem::Deep {
-            field: node.name.clone(),
-            deepest: DEPTH,
-        };
+        let field = quoted(&node.name);
+        let problem = format!(
+            "field {field} holds lists and objects more than {DEPTH} deep within each other"
+        );
         Err(Wrong::new(self.start_of(value), problem))
     }
 
@@ -328,11 +343,7 @@ impl<'a> Reader<'a> {
 
     fn payer(&mut self, value: &str) {
         let name = match value.as_bytes().first() {
-            Some(b'"') => {
-                let mut name = String::new();
-                let whole = unescape(value, &mut name).is_some() && !name.is_empty();
-                whole.then_some(name)
-            }
+            Some(b'"') => unescaped(value).filter(|name| !name.is_empty()),
             Some(b'-' | b'0'..=b'9') if !value.contains(['.', 'e', 'E']) => {
                 Some(if value == "-0" { "0" } else { value }.to_owned())
             }
@@ -353,7 +364,7 @@ impl<'a> Reader<'a> {
         let Some(field) = self.fields.account() else {
             return Ok(());
         };
-        let field = field.to_owned();
+        let field = quoted(field);
         let problem = match (self.payers.len(), self.payers.contains(&None)) {
             (1, false) => {
                 let texts = self.found.texts.len();
@@ -361,8 +372,8 @@ impl<'a> Reader<'a> {
                 self.found.payers.push((texts, name));
                 return Ok(());
             }
-            (0, _) | (_, true) => Problem::NoAccount { field },
-            (names, false) => Problem::SeveralAccounts { field, names },
+            (0, _) | (_, true) => no_account(&field),
+            (names, false) => format!("several accounts: field {field} holds {names} names"),
         };
         Err(Wrong::new(start, problem))
     }
@@ -373,21 +384,25 @@ impl<'a> Reader<'a> {
             columns.partition(|&column| self.fields.is_account(column));
         let at = self.start_of(object);
         if let ([_, ..], Some(field)) = (&*accounts, self.fields.account()) {
-            let field = field.to_owned();
-            return Wrong::new(at, Problem::NoAccount { field });
+            return Wrong::new(at, no_account(&quoted(field)));
         }
         let first = texts.into_iter().min().unwrap_or_default();
-        let column = self.fields.columns().get(first).cloned();
-        let column = column.unwrap_or_default();
-        let names = Deserializer::from_str(object).deserialize_map(Names);
-        let names = names.unwrap_or_default();
-        let problem = Problem::Missing {
-            is_path: steps(&column).len() > 1,
-            column,
-            fields: names.len(),
-            names: Hidden::new(names.join(", ")),
+        let column = self.fields.columns().get(first);
+        let column = column.map_or("", String::as_str);
+        let shown = quoted(column);
+        let names =
+            BTreeMap::<String, IgnoredAny>::deserialize(&mut Deserializer::from_str(object));
+        let problem = match &names {
+            _ if steps(column).len() > 1 => format!("field {shown} is not there"),
+            Ok(names) => format!("none of its {} fields is called {shown}", names.len()),
+            // A name has half of a surrogate pair.
+            Err(_) => format!("no field is called {shown}"),
         };
-        Wrong::new(at, problem)
+        let names = names.unwrap_or_default().into_keys();
+        let names: Vec<String> = names.map(|name| quoted(&name)).collect();
+        let mut wrong = Wrong::new(at, problem);
+        wrong.error.content = Some(Hidden::new(names.join(", ")));
+        wrong
     }
 
     /// The problem that `serde_json` found in a text that starts at a byte of the block.
@@ -411,7 +426,11 @@ impl<'a> Reader<'a> {
             || reached == text.len()
             || constants.iter().any(|name| name.starts_with(rest));
         let mut wrong = match constant {
-            Some(name) => Wrong::new(start + at, Problem::NoNumber(Hidden::new(*name))),
+            Some(name) => {
+                let mut wrong = Wrong::new(start + at, "a number that JSON does not have");
+                wrong.error.content = Some(Hidden::new(*name));
+                wrong
+            }
             None => {
                 let reason = message.split(" at line ").next().unwrap_or_default();
                 Wrong::not_json(start + at, reason)
@@ -472,35 +491,11 @@ impl<'a> Visitor<'a> for List<'_, 'a> {
         while let Some(item) = list.next_element::<&RawValue>()? {
             count += 1;
             if let Err(mut wrong) = self.reader.value(self.node, item.get(), self.depth + 1) {
-                wrong.items.insert(0, count);
+                wrong.error.items.insert(0, count);
                 self.reader.wrong = Some(wrong);
                 return Err(A::Error::custom("a wrong item"));
             }
         }
         Ok(())
-    }
-}
-
-/// Collects the different names of an object's fields.
-struct Names;
-
-impl<'a> Visitor<'a> for Names {
-    type Value = Vec<String>;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Vec<String>, A::Error> {
-        let (mut names, mut seen) = (Vec::new(), std::collections::HashSet::new());
-        while let Some((key, _)) = map.next_entry::<&RawValue, IgnoredAny>()? {
-            let key = key.get();
-            let name = serde_json::from_str::<String>(key);
-            let name = quoted(&name.unwrap_or_else(|_| key[1..key.len() - 1].to_owned()));
-            if seen.insert(name.clone()) {
-                names.push(name);
-            }
-        }
-        Ok(names)
     }
 }

@@ -90,78 +90,52 @@ fn paths_are_parted() {
         assert_eq!(steps(name), [Field(name)]);
     }
     let twice = Fields::new(&["t"], Some("t")).unwrap_err();
-    assert_eq!(twice.to_string(), "--account-column 't' is asked for twice");
+    assert_eq!(twice, "--account-column 't' is asked for twice");
     assert!(Fields::new(&["t", "t"], None).is_err());
     assert!(Fields::new(&["t", "t[]"], None).is_ok());
     assert_eq!(found(r#"{"":"a"}"#, &[""]).unwrap().len(), 1);
 }
 
+/// What is accepted, `tests/python/texts/test_json_reader.py` compares with Python's reader.
 #[test]
-fn every_object_on_the_way_has_the_next_field() {
-    type Strs<'a> = &'a [&'a str];
-    type Case<'a> = (Strs<'a>, Strs<'a>, &'a [(&'a str, &'a str)]);
-    let cases: &[Case<'_>] = &[
+fn an_object_without_the_next_field_is_placed() {
+    const ITEMS: &[&str] = &["m[].t"];
+    const NESTED: &[&str] = &["m[][].u.t", "m[][].n"];
+    for (paths, line, message) in [
+        (ITEMS, r#"{"m":[{"x":"a"}]}"#, "is not there (item 1)"),
         (
-            &["m[].t"],
-            &[
-                r#"{"m":[]}"#,
-                r#"{"m":[null,{"t":null},{"t":[]}]}"#,
-                r#"{"m":[{"t":"a"},{"t":["b"]}]}"#,
-                r#"{"m[].t":"a"}"#,
-            ],
-            &[
-                (r#"{"m":[{"x":"a"}]}"#, "is not there (item 1)"),
-                (r#"{"m":[{}]}"#, "is not there (item 1)"),
-                (r#"{"m":[{"t":"a"},{"x":"b"}]}"#, "is not there (item 2)"),
-                (r#"{"m":[{"t":"a"}],"m":[{"x":"b"}]}"#, "(item 1)"),
-                (
-                    r#"{"m":[[{"t":"a"}]]}"#,
-                    "'m[]' holds a list, not a dict (item 1)",
-                ),
-                (r#"{"x":[{"t":"a"}]}"#, "field 'm[].t' is not there"),
-                (r#"{"m[].t":"a","m":[{"u":"a"}]}"#, "is not there (item 1)"),
-            ],
+            ITEMS,
+            r#"{"m":[{"t":"a"},{"x":"b"}]}"#,
+            "is not there (item 2)",
+        ),
+        (ITEMS, r#"{"m":[{"t":"a"}],"m":[{"x":"b"}]}"#, "(item 1)"),
+        (
+            ITEMS,
+            r#"{"m":[[{"t":"a"}]]}"#,
+            "'m[]' holds a list, not a dict (item 1)",
+        ),
+        (ITEMS, r#"{"x":[{"t":"a"}]}"#, "field 'm[].t' is not there"),
+        (
+            NESTED,
+            r#"{"m":[[{"u":{"t":"a"},"n":"b"}],[{"u":{"t":"a"}}]]}"#,
+            "'m[][].n' is not there (item 2, in it item 1)",
         ),
         (
-            &["m[][].u.t", "m[][].n"],
-            &[
-                r#"{"m":[[],[{"u":{"t":"a"},"n":"b"}],null]}"#,
-                r#"{"m":[[{"u":null,"n":"b"}]]}"#,
-            ],
-            &[
-                (
-                    r#"{"m":[[{"u":{"t":"a"},"n":"b"}],[{"u":{"t":"a"}}]]}"#,
-                    "'m[][].n' is not there (item 2, in it item 1)",
-                ),
-                (r#"{"m":[[{"u":{},"n":"b"}]]}"#, "'m[][].u.t' is not there"),
-            ],
+            NESTED,
+            r#"{"m":[[{"u":{},"n":"b"}]]}"#,
+            "'m[][].u.t' is not there",
         ),
-        // Text, or objects with text, and a list of either.
         (
             &["c", "c.t"],
-            &[
-                r#"{"c":"a"}"#,
-                r#"{"c":{"t":"a"}}"#,
-                r#"{"c":["a",{"t":"b"}]}"#,
-            ],
-            &[
-                (r#"{"c":{"x":"a"}}"#, "field 'c.t' is not there"),
-                (r#"{"c":["a",{"x":"b"}]}"#, "(item 2)"),
-            ],
+            r#"{"c":["a",{"x":"b"}]}"#,
+            "'c.t' is not there (item 2)",
         ),
-    ];
-    for (paths, good, bad) in cases {
-        for line in *good {
-            assert!(found(line, paths).is_ok(), "{line}");
-        }
-        for (line, message) in *bad {
-            let lines = [good[0], line, good[0]].join("\n");
-            let told = found(&lines, paths).unwrap_err();
-            assert!(
-                told.starts_with("line 2: ") && told.contains(message),
-                "{told}"
-            );
-        }
+    ] {
+        let told = found(&format!("\n{line}\n"), paths).unwrap_err();
+        assert!(
+            told.starts_with("line 2: ") && told.contains(message),
+            "{told}"
+        );
     }
 }
 
@@ -176,7 +150,8 @@ fn a_record_has_so_many_texts_at_most() {
     let lines = "{\"t\":[\"a\",\"\",\"b\"]}\n{\"t\":[[\"\"],\"c\"]}\n";
     assert_eq!(read(lines).unwrap().len(), 5);
     let error = read("{\"t\":[\"a\",\"\",\"b\",\"\"]}").unwrap_err();
-    assert!(error.is_limit() && error.problem == Problem::ManyTexts { most: 3 });
+    assert_eq!(error.hint, Hint::Limit);
+    assert_eq!(error.problem, "a record of more than 3 texts");
 }
 
 #[test]
@@ -187,14 +162,13 @@ fn one_account_pays_for_a_record() {
         let found = block(&text, &fields).map_err(|e| e.problem)?;
         Ok(found.payers().join(" "))
     };
-    let field = || "m[].who".to_owned();
     assert_eq!(
         payers(r#"[{"who":"ann"},{"who":"\u0061nn"}]"#),
         Ok("ann ann".into())
     );
     assert_eq!(payers(r#"[{"who":7}]"#), Ok("7 7".into()));
     assert_eq!(payers(r#"[{"who":-0},{"who":0}]"#), Ok("0 0".into()));
-    let none = Err(Problem::NoAccount { field: field() });
+    let none = Err("no account: field 'm[].who' is missing or holds no name".to_owned());
     for who in [
         "[]",
         "null",
@@ -210,32 +184,12 @@ fn one_account_pays_for_a_record() {
     ] {
         assert_eq!(payers(who), none, "{who}");
     }
-    let several = Err(Problem::SeveralAccounts {
-        field: field(),
-        names: 2,
-    });
+    let several = Err("several accounts: field 'm[].who' holds 2 names".to_owned());
     assert_eq!(payers(r#"[{"who":"ann"},{"who":"bob"}]"#), several);
 }
 
 #[test]
 fn wrong_lines_are_refused_and_placed() {
-    for line in [
-        "",
-        " ",
-        "{\"text\":\"a\"}",
-        "{\"t\\u0065xt\":\"a\"}",
-        "{\"text\":null}",
-        "{\"text\":[\"a\",[]]}",
-        "{\"text\":\"\\/\\b\\f\"}",
-        "{\"text\":\"a\",\"x\":\"\\ud800\"}",
-        "{\"text\":\"a\",\"\\ud800\":1}",
-        "{\"text\":\"a\",\"x\":1e5}",
-        "{\"text\":\"a\",\"x\":123456789012345678901234567890.5e99999}",
-        "{\"text\":\"a\",\"text\":\"b\"}",
-        "{\"text\":\"\u{7f}\"}",
-    ] {
-        assert!(found(line, &["text"]).is_ok(), "{line}");
-    }
     for (line, message) in [
         ("{", "not JSON at character 1: EOF"),
         ("{}", "none of its 0 fields is called 'text'"),
@@ -253,26 +207,14 @@ fn wrong_lines_are_refused_and_placed() {
             "not JSON at character 12: trailing comma",
         ),
         (
-            "{\"text\":\"a\" \"b\":1}",
-            "not JSON at character 12: expected `,` or `}`",
-        ),
-        ("{\"text\" \"a\"}", "not JSON at character 8: expected `:`"),
-        (
             "{text:\"a\"}",
             "not JSON at character 1: key must be a string",
         ),
         ("{\"text\":1}", "field 'text' holds a number, not text"),
-        ("{\"text\":{}}", "field 'text' holds a dict, not text"),
-        ("{\"text\":true}", "field 'text' holds a bool, not text"),
-        (
-            "{\"text\":\"\\x\"}",
-            "not JSON at character 10: invalid escape",
-        ),
         (
             "{\"text\":\"\\ud8é\\u\"}",
             "not JSON at character 13: invalid escape",
         ),
-        ("{\"text\":\"\\u12g4\"}", "invalid escape"),
         (
             "{\"text\":\"\\ud800\"}",
             "field 'text' holds a text with half of a surrogate pair",
@@ -281,7 +223,6 @@ fn wrong_lines_are_refused_and_placed() {
             "{\"text\":[\"\\ude00\"]}",
             "half of a surrogate pair (item 1)",
         ),
-        ("{\"text\":\"\\ud800\\u0041\"}", "half of a surrogate pair"),
         (
             "{\"text\":\"\t\"}",
             "not JSON at character 9: control character",
@@ -291,30 +232,11 @@ fn wrong_lines_are_refused_and_placed() {
             "{\"text\":\"a\",\"x\":01}",
             "not JSON at character 17: invalid number",
         ),
-        ("{\"text\":\"a\",\"x\":1.}", "invalid number"),
-        ("{\"text\":\"a\",\"x\":.5}", "expected value"),
-        ("{\"text\":\"a\",\"x\":-}", "invalid number"),
-        (
-            "{\"text\":\"a\",\"x\":[NaN]}",
-            "a number that JSON does not have",
-        ),
         (
             "{\"text\":\"a\",\"x\":-Infinity}",
             "a number that JSON does not have",
         ),
         ("{\"text\":NaN}", "a number that JSON does not have"),
-        ("{\"text\":\"a\",\"x\":1e}", "invalid number"),
-        ("{\"text\":\"a\",\"x\":+1}", "expected value"),
-        ("{\"text\":\"a\",\"x\":nul}", "expected ident"),
-        ("{\"text\":\"a\",\"x\":[1,]}", "not JSON"),
-        ("{\"text\":\"a\",\"x\":{\"y\"}}", "expected `:`"),
-        ("{\"text\":\"a\",\"x\":\"\\u12\"}", "invalid escape"),
-        ("{\"text\":nulll}", "not JSON"),
-        ("{\"text\":\"a\",\"x\":}", "expected value"),
-        (
-            "\u{a0}{\"text\":\"a\"}",
-            "not JSON at character 0: expected value",
-        ),
         (
             "{\"text\":\"a\"}\u{b}",
             "not JSON at character 12: trailing",
@@ -328,10 +250,8 @@ fn wrong_lines_are_refused_and_placed() {
         );
     }
     let error = Block::of_lines(b"{}\n\xff", (7, 100), &fields(&["t"]), &LIMITS).unwrap_err();
-    assert_eq!(
-        (error.line, error.problem),
-        (8, Problem::NotUtf8 { byte: 103 })
-    );
+    assert_eq!((error.line, error.hint), (8, Hint::Encoding));
+    assert_eq!(error.problem, "byte 103 is not UTF-8");
 }
 
 #[test]
@@ -349,8 +269,8 @@ fn no_message_holds_content() {
         let told = format!("{error} {error:?}");
         assert!(!told.contains(secret), "{told}");
     }
-    let error = block("{\"a'\":1,\"\\ud800\":2,\"a'\":3}", &fields(&["t"])).unwrap_err();
-    assert_eq!(error.content().unwrap().reveal(), r#"'a\'', '\\ud800'"#);
+    let error = block("{\"b\":1,\"a'\":2,\"b\":3}", &fields(&["t"])).unwrap_err();
+    assert_eq!(error.content.unwrap().reveal(), r#"'a\'', 'b'"#);
 }
 
 #[test]
@@ -373,28 +293,17 @@ fn depth_is_bounded_where_it_is_looked_into() {
 
 #[test]
 fn documents_are_read_in_parts() {
-    for (text, texts) in [
-        ("[]", vec![]),
-        (" [ ]\n", vec![]),
-        ("{\"t\":\"a\"}", vec!["a"]),
-        ("{\"t\":\"a\"} {\"t\":\n\"b\"}\n", vec!["a", "b"]),
-        (
-            "\u{feff}[{\"t\":\"é\\u00e9\", \"n\" : -0.50e+1},\r\n {\"t\":[\"b\",\"c\"]}\n ] \n",
-            vec!["éé", "b", "c"],
-        ),
-        (
-            "{\"t\":\"a\",\"x\":[true,false,null,\"\\ud800\",12]}{\"t\":null}",
-            vec!["a"],
-        ),
-    ] {
-        let rest = text.trim_start_matches('\u{feff}');
-        for size in 1..=text.len() {
+    let text = "\u{feff}[{\"t\":\"a\", \"n\" : -0.50e+1},\r\n {\"t\":[\"b\",\"é\"]}\n ] \n";
+    let more = "{\"t\":\"a\"}{\"t\":\n[\"b\",\"é\"]}\n";
+    for size in 1..=text.len() {
+        for text in [text, more] {
             let (found, out) = document(text.as_bytes(), fields(&["t"]), size).unwrap();
-            assert_eq!(found, texts, "{text}");
-            if texts.iter().all(|t| t.len() == 1) {
-                let new = rest.replace("\"a\"", "\"A\"").replace("\"b\"", "\"B\"");
-                assert_eq!(String::from_utf8(out).unwrap(), new);
-            }
+            assert_eq!(found, ["a", "b", "é"], "{text}");
+            let new = text
+                .trim_start_matches('\u{feff}')
+                .replace("\"a\"", "\"A\"");
+            let new = new.replace("\"b\"", "\"B\"").replace('é', "É");
+            assert_eq!(String::from_utf8(out).unwrap(), new);
         }
     }
     for (text, line, message) in [
@@ -405,7 +314,11 @@ fn documents_are_read_in_parts() {
         ("[{\"t\":\"a\"}\n  ", 2, "not JSON: the array does not end"),
         ("[{\"t\":\"a\"},", 1, "not JSON: the array does not end"),
         ("[", 1, "not JSON: the array does not end"),
-        ("[{\"t\":\"a\"},]", 1, "not a JSON object"),
+        (
+            "[{\"t\":\"a\"},]",
+            1,
+            "not JSON at character 11: expected value",
+        ),
         (
             "[{\"t\":\"a\"} {\"t\":\"b\"}]",
             1,
@@ -454,7 +367,8 @@ fn documents_are_read_in_parts() {
     ] {
         for size in 1..=data.len() {
             let error = document(data, fields(&["t"]), size).unwrap_err();
-            assert_eq!((error.line, error.problem), (2, Problem::NotUtf8 { byte }));
+            assert_eq!((error.line, error.hint), (2, Hint::Encoding));
+            assert_eq!(error.problem, format!("byte {byte} is not UTF-8"));
         }
     }
 }
@@ -471,15 +385,14 @@ fn records_of_a_document_are_bounded() {
         ] {
             let error = document(text.as_bytes(), fields(&["t"]), size).unwrap_err();
             let cut = text.len() == 9008 && size == 10_000;
-            assert!(
-                error.problem == Problem::LongRecord { most: 4096 } || cut,
-                "{error}"
-            );
+            let long = "not JSON, or a record of more than 4096 bytes";
+            assert!(error.problem == long || cut, "{error}");
         }
         for end in ["", "{\"t\":\"a\"}]"] {
             let spaces = format!("[{}{end}", " ".repeat(20_000));
             let error = document(spaces.as_bytes(), fields(&["t"]), size).unwrap_err();
-            assert!(error.is_limit() && error.problem == Problem::LongWhiteSpace { most: 4096 });
+            assert_eq!(error.hint, Hint::Limit);
+            assert_eq!(error.problem, "white space of more than 4096 bytes");
         }
     }
     // Only an incomplete record is kept.
@@ -490,16 +403,6 @@ fn records_of_a_document_are_bounded() {
     }
 }
 
-#[test]
-fn long_lines() {
-    for length in 0..200 {
-        let text = "é".repeat(length);
-        let lines = format!("{{\"text\":\"{text}\\n\"}}\n{{\"text\":\"{text}\"}}\n");
-        let texts = vec![(format!("{text}\n"), 0), (text, 0)];
-        assert_eq!(found(&lines, &["text"]), Ok(texts));
-    }
-}
-
 proptest! {
     /// Every written text is read back unchanged, whatever it contains.
     #[test]
@@ -507,7 +410,7 @@ proptest! {
         let mut lines = Vec::new();
         for text in &texts {
             lines.extend(b"{\"text\": ");
-            writer::quote(text, &mut lines);
+            serde_json::to_writer(&mut lines, text).unwrap();
             lines.extend(b", \"stars\": 4.50}\n");
         }
         let lines = String::from_utf8(lines).unwrap();

@@ -4,20 +4,18 @@ import pickle
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.utils import estimator_checks
+from sklearn.preprocessing import FunctionTransformer
 
 import fastdx
 from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.features import TextFeatures, directions, shares_behind
-from fastdx.engines.sklearn import ChannelNB, PosteriorFeatures
+from fastdx.engines.sklearn import ROUNDS, ChannelNB
 from helpers.laws import behind, law_of
 
 WORDS = ["the", "a", "tea", "cup", "law", "of"]
@@ -233,73 +231,35 @@ def test_pickles_work_elsewhere(space: Embedding) -> None:
         np.testing.assert_array_equal(again(TEXTS), features(TEXTS))
 
 
-class TestScikitLearn:
-    """`PosteriorFeatures` in pipelines."""
+def test_pipelines_of_scikit_learn(space: Embedding) -> None:
+    m = Tem(space, 3.0, seed=5)
+    made = TextFeatures(Channel.of(m), PI)
+    texts = ["cup of tea", "the law"] * 40
+    judge = make_pipeline(FunctionTransformer(made), LogisticRegression())
+    judge.fit(m.privatize(texts), [0, 1] * 40)
+    assert judge.score(m.privatize(texts), [0, 1] * 40) > 0.75
+    assert judge[-1].score(made.of_clear(texts), [0, 1] * 40) == 1.0
 
-    def make(self, space: Embedding, **parameters: Any) -> Any:
-        return PosteriorFeatures(Channel.of(Tem(space, 1.0)), PI, **parameters)
 
-    def test_columns_copies_and_frames(self, space: Embedding) -> None:
-        made = self.make(space, kind="both")
-        with pytest.raises(NotFittedError):
-            made.transform(TEXTS)
-        want = made.fit_transform(TEXTS).toarray()
-        names = made.get_feature_names_out()
-        assert names.tolist() == ["mean 0", "mean 1", *(f"count {w}" for w in WORDS)]
-        for copy in (clone(made).fit(TEXTS), pickle.loads(pickle.dumps(made))):
-            np.testing.assert_allclose(copy.transform(TEXTS).toarray(), want)
-        assert clone(made).get_params()["kind"] == "both"
-        tables = self.make(space).set_output(transform="pandas")
-        frame = tables.fit_transform(pd.Series(TEXTS))
-        assert list(frame.columns) == ["mean 0", "mean 1"]
-        np.testing.assert_allclose(frame.to_numpy(), want[:, :2])
-        nothing = self.make(space).fit_transform([None, float("nan"), "tea"])
-        assert not nothing[:2].any() and nothing[2].any()
-        for bad in ("tea", [3], np.zeros((2, 2))):
-            with pytest.raises(fastdx.InputTypeError):
-                made.transform(bad)
-
-    def test_pipelines_learn(self, space: Embedding) -> None:
-        made, m = self.make(space), Tem(space, 3.0, seed=5)
-        texts = ["cup of tea", "the law"] * 40
-        judge = make_pipeline(made, LogisticRegression()).fit(m.privatize(texts), [0, 1] * 40)
-        assert judge.score(m.privatize(texts), [0, 1] * 40) > 0.75
-        assert judge[-1].score(made.fit([]).of_clear(texts), [0, 1] * 40) == 1.0
-
-    def test_naive_bayes_through_the_law(self, space: Embedding) -> None:
-        m = Tem(space, 1.5, seed=3)
-        texts, labels = ["cup of tea", "the law of a law"] * 30, ["drinks", "courts"] * 30
-        private = m.privatize(texts)
-        judge = ChannelNB(Channel.of(m), PI).fit(private, labels)
-        # The same by dense matrices; both classes have as many texts.
-        counts, law = TextFeatures(Channel.of(m), PI).counted(private).toarray(), law_of(m)
-        sums, shares = np.array([counts[1::2].sum(axis=0), counts[::2].sum(axis=0)]), PI
-        for _ in range(judge.rounds):
-            shares = shares * ((sums / (shares @ law)) @ law.T) + len(PI) * PI
-            shares /= shares.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(judge.shares_, shares, rtol=1e-4, atol=1e-9)
-        best = (counts @ np.log(shares @ law).T).argmax(axis=1)
-        assert judge.predict(private).tolist() == [["courts", "drinks"][i] for i in best]
-        assert judge.predict_clear(texts).tolist() == labels
-        np.testing.assert_allclose(judge.released_, judge.shares_ @ law_of(m), rtol=1e-9)
-        p = judge.predict_proba(private)
-        assert np.allclose(p.sum(axis=1), 1)
-        assert (judge.classes_[p.argmax(axis=1)] == judge.predict(private)).all()
-        again = pickle.loads(pickle.dumps(judge))
-        assert (again.predict(private) == judge.predict(private)).all()
-        assert clone(judge).get_params()["alpha"] == 1.0
-        for wrong in ({"rounds": 0}, {"alpha": 0.0}):
-            with pytest.raises(fastdx.ParameterError):
-                ChannelNB(Channel.of(m), PI, **wrong).fit(private, labels)
-        with pytest.raises(fastdx.ParameterError, match="consistent"):
-            ChannelNB(Channel.of(Tem(space, 1.5, consistent=True))).fit(private, labels)
-
-    def test_scikit_learns_own_checks(self, space: Embedding) -> None:
-        made = self.make(space)
-        for name in ("estimator_cloneable", "estimator_repr", "estimator_tags_renamed",
-                     "get_params_invariance", "set_params", "valid_tag_types",
-                     "no_attributes_set_in_init", "do_not_raise_errors_in_init_or_set_params",
-                     "mixin_order"):  # fmt: skip
-            check = getattr(estimator_checks, f"check_{name}", None)
-            if check is not None:
-                check("PosteriorFeatures", made)
+def test_naive_bayes_through_the_law(space: Embedding) -> None:
+    m = Tem(space, 1.5, seed=3)
+    texts, labels = ["cup of tea", "the law of a law"] * 30, ["drinks", "courts"] * 30
+    private = m.privatize(texts)
+    judge = clone(ChannelNB(Channel.of(m), PI)).fit(private, labels)
+    # The same by dense matrices; both classes have as many texts.
+    counts, law = TextFeatures(Channel.of(m), PI).counted(private).toarray(), law_of(m)
+    sums, shares = np.array([counts[1::2].sum(axis=0), counts[::2].sum(axis=0)]), PI
+    for _ in range(ROUNDS):
+        shares = shares * ((sums / (shares @ law)) @ law.T) + len(PI) * PI
+        shares /= shares.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(judge.shares_, shares, rtol=1e-4, atol=1e-9)
+    best = (counts @ np.log(shares @ law).T).argmax(axis=1)
+    assert judge.predict(private).tolist() == [["courts", "drinks"][i] for i in best]
+    assert judge.predict_clear(texts).tolist() == labels
+    np.testing.assert_allclose(judge.released_, judge.shares_ @ law_of(m), rtol=1e-9)
+    again = pickle.loads(pickle.dumps(judge))
+    assert (again.predict(private) == judge.predict(private)).all()
+    with pytest.raises(fastdx.ParameterError, match="consistent"):
+        ChannelNB(Channel.of(Tem(space, 1.5, consistent=True))).fit(private, labels)
+    with pytest.raises(fastdx.ParameterError, match="60 labels, got 2"):
+        judge.fit(private, labels[:2])

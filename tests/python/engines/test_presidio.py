@@ -58,14 +58,3 @@ def test_presidio_checks_the_parameters(engine: AnonymizerEngine, own: dict[str,
     policy = {"PERSON": OperatorConfig("fastdx", {**own, "gama": 1.0})}
     with pytest.raises(fastdx.ParameterError, match=r"operator fastdx: .*gama"):
         engine.anonymize(TEXT, FOUND[:1], policy)
-
-
-def test_findings_of_the_analyzer(engine: AnonymizerEngine, own: dict[str, Any]) -> None:
-    analyzer = pytest.importorskip(
-        "presidio_analyzer", reason="presidio-analyzer is not installed: its findings are not tried"
-    )
-    recognizer = analyzer.PatternRecognizer("PERSON", deny_list=["king"])
-    found = recognizer.analyze(TEXT, ["PERSON"])
-    policy = {"PERSON": OperatorConfig("fastdx", own)}
-    new = engine.anonymize(TEXT, found, policy)
-    assert new.text == "Dear queen, your tea is ready."

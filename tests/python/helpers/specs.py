@@ -41,7 +41,7 @@ def every_spec(folder: Path) -> dict[str, dict[str, Any]]:
         "tem-numbers": {"index": index, "epsilon": 2.0, "cover": 4,
                         "numbers": {"epsilon": 20.0, "low": 0.0, "decimal": ","}},
         "tem-dates": {"index": index, "epsilon": 2.0, "numbers": 5.0,
-                      "dates": {"epsilon": 0.2, "unit": "week", "order": "mdy"}},
+                      "dates": {"epsilon": 0.2, "order": "mdy"}},
         "tem-histories": {"index": index, "epsilon": 2.0, "cover": 3,
                           "language": {"file": str(folder / "grams")}},
         "laplace": {"mechanism": "laplace", **noise, "skip": ["qq"], "dates": 0.5,

@@ -1,7 +1,5 @@
 """Earth Mover's distances, bags under privacy, attribution."""
 
-import gzip
-import json
 import pickle
 from collections import Counter
 from itertools import combinations_with_replacement, permutations
@@ -14,9 +12,7 @@ from scipy import stats
 import fastdx
 from fastdx import BagOfWords, Embedding, FiniteLaw, MultivariateLaplace, Tem, WordGraph
 from fastdx.bags import STOP_WORDS
-from fastdx.lab.evaluation import Attribution
 from fastdx.lab.noise import multivariate_laplace
-from helpers import SHARED
 from helpers.bounds import slack
 from helpers.draws import ALARM, assert_follows
 from helpers.errors import refused
@@ -258,17 +254,6 @@ def test_the_corrected_utility_bound_holds_and_the_printed_one_does_not() -> Non
         fastdx.utility_bound(0, epsilon, size, 1.0)
 
 
-def test_attribution_of_real_authors() -> None:
-    files = [SHARED / "text" / f"reuters_c50.{part}.jsonl.gz" for part in ("train", "test")]
-    if not all(f.exists() for f in files):
-        pytest.skip("no ../shared/data")
-    train, test = (
-        [json.loads(line) for line in gzip.decompress(f.read_bytes()).splitlines()] for f in files
-    )
-    known = Attribution([d["text"] for d in train], [d["author"] for d in train], rounds=20)
-    found = known.attribute([d["text"] for d in test[::5]]).authors
-    right = np.mean([a == d["author"] for a, d in zip(found, test[::5], strict=True)])
-    assert right > 0.55  # chance is 0.02
 
 
 def test_stop_words_are_words() -> None:

@@ -156,23 +156,11 @@ def test_polars_and_duckdb() -> None:
         SWAP.privatize(relation)
 
 
-def test_arrow_tables_and_fields_within() -> None:
-    rows = [
-        {"user": {"comment": "tea", "id": 1}, "items": [{"text": "king"}, {"text": None}]},
-        {"user": None, "items": None},
-    ]
-    table = pa.Table.from_pylist(rows)
-    new = SWAP.privatize_frame(table, ["user.comment", "items.text"])
-    assert new.to_pylist() == [
-        {"user": {"comment": "coffee", "id": 1}, "items": [{"text": "queen"}, {"text": None}]},
-        {"user": None, "items": None},
-    ]
-    assert new.schema.equals(table.schema)
-    batch = pa.RecordBatch.from_pylist([{"a.b": "tea"}])
-    assert SWAP.privatize_frame(batch, "a.b").to_pylist() == [{"a.b": "coffee"}]
-    for bad in ("user", "user.none", "none"):
-        with pytest.raises((fastdx.InputTypeError, fastdx.ParameterError)):
-            SWAP.privatize_frame(table, bad)
+def test_arrow_tables() -> None:
+    table = pa.Table.from_pylist([{"items": [{"text": "king"}, {"text": None}]}, {"items": None}])
+    new = SWAP.privatize_frame(table, "items.text")
+    wanted = [{"items": [{"text": "queen"}, {"text": None}]}, {"items": None}]
+    assert new.to_pylist() == wanted and new.schema.equals(table.schema)
     with pytest.raises(fastdx.InputTypeError, match="frame must be"):
         SWAP.privatize_frame([1], "a")
     with pytest.raises(fastdx.ParameterError, match="at least one"):
@@ -255,31 +243,14 @@ def test_a_column_that_is_named_twice_is_drawn_once() -> None:
         assert str(list(SWAP.privatize_frame(frame, ["t", "t"])["t"])).count("coffee") == 1
 
 
-def test_dropped_selected_and_renamed_columns() -> None:
-    """Nothing of a column that is left behind comes back, before or after."""
-    rows = {"email": ["zqx@y.z", "zqx"], "text": ["tea", "king"], "id": [1, 2]}
-    given = pa.table(rows).replace_schema_metadata({"email": "zqx"})
-    pandas = pd.DataFrame(rows)
-    pandas.attrs = {"email": "zqx"}
-    polars = pl.DataFrame(rows)
-    relation = duckdb.from_arrow(given)
-    new = [
-        SWAP.privatize_frame(pandas.drop(columns="email").rename(columns={"text": "t"}), "t"),
-        SWAP.privatize_frame(pandas, "text").drop(columns="email").rename(columns={"text": "t"}),
-        SWAP.privatize_frame(polars.drop("email").rename({"text": "t"}), "t"),
-        SWAP.privatize_frame(polars, "text").select(t="text", id="id"),
-        SWAP.privatize_frame(given.drop_columns("email").rename_columns(["t", "id"]), "t"),
-        SWAP.privatize_frame(given, "text").select(["text", "id"]).rename_columns(["t", "id"]),
-        SWAP.privatize_frame(given.to_batches()[0].select(["text"]), "text"),
-        SWAP.privatize_frame(relation.project("text AS t, id"), "t"),
-        SWAP.privatize_frame(duckdb.sql("SELECT * EXCLUDE (email) FROM relation"), "text"),
-    ]
-    for frame in new:
-        names = getattr(frame, "column_names", None) or list(frame.columns)
-        values = [list(frame[name]) for name in names]
-        shown = f"{values} {getattr(frame, 'schema', '')} {getattr(frame, 'attrs', '')}"
-        assert "zqx" not in shown and "email" not in shown and "tea" not in shown
-        assert "coffee" in shown and "queen" in shown
+def test_metadata_of_a_frame_stay_behind() -> None:
+    """They may tell of columns that were left out before."""
+    table = pa.table({"text": ["tea"]}).replace_schema_metadata({"email": "zqx"})
+    frame = pd.DataFrame({"text": ["tea"]})
+    frame.attrs = {"email": "zqx"}
+    for batch in (table, table.to_batches()[0]):
+        assert "zqx" not in str(SWAP.privatize_frame(batch, "text").schema)
+    assert not SWAP.privatize_frame(frame, "text").attrs
 
 
 def json_columns() -> list[Any]:
@@ -545,10 +516,6 @@ def test_the_choice_of_places_leaks_and_no_bound_says_otherwise() -> None:
     usual, odd = "tea queen", "tea king"
     chosen = improbable(model, below=0.3)
     assert [chosen.places(text.split()) for text in (usual, odd)] == [[], [1]]
-    # The one is always released as it is. An output with another word tells them apart for certain.
-    ends = [{tem.privatize_spans(text, select=chosen).text.split()[1] for _ in range(200)}
-            for text in (usual, odd)]  # fmt: skip
-    assert ends[0] == {"queen"} and ends[1] - ends[0]
     for select in (chosen, {"king", "tea"}, lambda word: word != "queen"):
         told = tem.privatize_spans(usual, select=select).guarantee
         assert told.bound(usual, odd) == told.bound(odd, "king king") == np.inf
