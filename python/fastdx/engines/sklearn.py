@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fastdx._core import Guarantee
 from fastdx._shared.missing import is_missing
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.features import TextFeatures, columns_of, laws, shares_behind
+from fastdx.channel.features import TextFeatures, columns_of, counted, laws, prior_of, shares_behind
 from fastdx.engines._recipe import Recipe, no_text, privatize_values
 from fastdx.exceptions import InputTypeError, ParameterError
 
@@ -156,16 +156,10 @@ class PosteriorFeatures(TransformerMixin, _TakesTexts):  # type: ignore[misc]
     prior : array_like of float, shape (V,), 'rank', or NgramPrior, optional
         How often each word is written, by default 1/(rank + 2.7) in the order of the space. With an
         NgramPrior of order 2 or 3 each text is decoded as a whole, about a millisecond a word.
-    kind : {'means', 'counts', 'both'}, optional
-        The mean over a text's words of the posterior mean of each one's vector; how often each word
-        stands in the text, in expectation, as a sparse matrix; both side by side.
-    vectors : array_like of float, shape (V, n), optional
-        Vectors for means; by default those of the mechanism's embedding.
-    directions : int, optional
-        Counts, divided by the number of words, along so many directions in place of all V words:
-        the functions of a word about which an output tells most (`channel.features.directions`).
-    least : float, optional
-        A word that is less probable than this at a place leaves the sparse counts.
+    kind : {'means', 'counts'}, optional
+        The mean over a text's words of the posterior mean of each one's vector; or how often each
+        word stands in the text, in expectation, as a sparse matrix. There, a word is left out at a
+        place where its probability is below 0.001.
 
     Attributes
     ----------
@@ -190,17 +184,10 @@ class PosteriorFeatures(TransformerMixin, _TakesTexts):  # type: ignore[misc]
         channel: Channel,
         prior: ArrayLike | str | NgramPrior | None = None,
         kind: str = "means",
-        *,
-        vectors: ArrayLike | None = None,
-        directions: int | None = None,
-        least: float = 1e-3,
     ) -> None:
         self.channel = channel
         self.prior = prior
         self.kind = kind
-        self.vectors = vectors
-        self.directions = directions
-        self.least = least
 
     def fit(self, X: Any, y: Any = None) -> PosteriorFeatures:
         """Compute the table of all outputs: a pass over the law, of seconds to a minute.
@@ -211,10 +198,7 @@ class PosteriorFeatures(TransformerMixin, _TakesTexts):  # type: ignore[misc]
             Private texts; only that they are texts is checked.
         """
         _texts(X)
-        self.features_ = TextFeatures(
-            self.channel, self.prior, self.kind, vectors=self.vectors,
-            directions=self.directions, least=self.least,
-        )  # fmt: skip
+        self.features_ = TextFeatures(self.channel, self.prior, self.kind)
         self.n_features_in_ = 1
         return self
 
@@ -234,7 +218,7 @@ class PosteriorFeatures(TransformerMixin, _TakesTexts):  # type: ignore[misc]
         return self.features_.of_clear(_texts(X))
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Return the names of the columns: ``mean 0``, ``direction 0``, ``count tea``."""
+        """Return the names of the columns: ``mean 0``, ``count tea``."""
         check_is_fitted(self)
         return np.array(self.features_.names, dtype=object)
 
@@ -316,12 +300,11 @@ class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
         if len(texts) != len(labels):
             raise ParameterError(f"y must be {len(texts)} labels, got {len(labels)}")
         words = len(self.channel.mechanism.space)
-        self._counts = TextFeatures(self.channel, self.prior, vectors=np.empty((words, 0)))
-        counts = self._counts.counted(texts)
+        counts = counted(self.channel, texts)
         self.classes_, of = np.unique(labels, return_inverse=True)
         sums = np.array([counts[of == c].sum(axis=0).A1 for c in range(len(self.classes_))])
         outputs = np.flatnonzero(sums.any(axis=0))
-        smooth = self.alpha * words * self._counts.frequencies
+        smooth = self.alpha * words * prior_of(self.channel, self.prior).frequencies
         columns = columns_of(self.channel, outputs)
         self.shares_ = shares_behind(columns, sums[:, outputs], smooth, self.rounds)
         self.released_ = np.zeros_like(self.shares_)
@@ -335,7 +318,7 @@ class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
         check_is_fitted(self)
         # An output that no class can release says nothing of the class.
         logs = np.log(np.maximum(shares, 1e-300))
-        return self._counts.counted(_texts(X)) @ logs.T + self.class_log_prior_
+        return counted(self.channel, _texts(X)) @ logs.T + self.class_log_prior_
 
     def predict(self, X: Any) -> Any:
         """Return the likeliest class of each private text."""

@@ -202,8 +202,8 @@ def test_columns_hold_their_card_and_a_receiver_counts(spark: SparkSession, tmp_
              .mapPartitions(lambda rows: [Estimator(channel).add(r.text for r in rows)])
              .reduce(Estimator.__add__).share("w3", confidence=1 - 1e-7))  # fmt: skip
     assert found.documents == 300 and found.low <= 0.5 <= found.high < 1
-    with pytest.raises(fastdx.InputTypeError, match="Spark"):
-        Estimator(channel).add(read, "text")
+    with pytest.raises(fastdx.InputTypeError, match="column of a frame"):
+        Estimator(channel).add(read)
     # The law of what is replaced again is another one; a field keeps its own card.
     again = engine.privatize(read, "text", **{**made, "epsilon": 4.0}).schema
     assert Channel.load(again["Text"].metadata[KEY], space).mechanism.epsilon == 4.0
