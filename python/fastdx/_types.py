@@ -13,10 +13,9 @@ __all__ = ["Bits", "LanguageModel", "LedgerLike", "Unchanged"]
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """A model of language in Python: public as the `language` of a `Tem`, or a reader's.
+    """A public model of language in Python, as the `language` of a `Tem`.
 
-    `Tem` asks with what was released of a sentence, `Channel.decode` with what may have been
-    written of a text.
+    It is asked with what was released of a sentence.
     """
 
     def log_next(self, prefix: tuple[str | None, ...], /) -> ArrayLike:

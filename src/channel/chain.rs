@@ -12,7 +12,6 @@
 //! (u,v) was never seen. Nothing is truncated.
 
 use super::lanes::{LaneVec, Lanes, TOKENS_PER_TILE, add_scaled, any, dot, inverse};
-use super::probabilities::{Logs, Plain, Probabilities, Short, x_ln_x};
 use crate::language::{NgramPrior, Triples};
 use crate::support::simd::vectorised;
 
@@ -219,7 +218,7 @@ impl<'a> Chain<'a> {
         before: &[Lanes<L>],
         to: &mut Backward<L>,
     ) {
-        backward(self, from, likelihood, before, &Plain, to);
+        backward(self, from, likelihood, before, to);
     }
 
     #[inline(always)]
@@ -228,7 +227,6 @@ impl<'a> Chain<'a> {
         from: &Backward<L>,
         likelihood: &[Lanes<L>],
         before: &[Lanes<L>],
-        by: &impl Probabilities,
         to: &mut Backward<L>,
     ) {
         let prior = self.prior;
@@ -240,10 +238,9 @@ impl<'a> Chain<'a> {
             }
         }
         let one = dot(&prior.unigram, ahead);
-        let scale = by.scale(&one);
-        let (one, two) = by.unigram(prior, ahead, one);
+        let scale = inverse(&one);
         if prior.order() == 1 {
-            let mut all = two;
+            let mut all = one;
             for l in 0..L {
                 all[l] *= scale[l];
             }
@@ -254,17 +251,17 @@ impl<'a> Chain<'a> {
             let mut sum = [0.0; L];
             if before.get(v).is_some_and(any) {
                 for l in 0..L {
-                    sum[l] = by.rest(rows.rest[v], one[l], two[l]);
+                    sum[l] = rows.rest[v] * one[l];
                 }
                 for at in rows.range(v) {
                     let ahead = &ahead[rows.words[at] as usize];
-                    add_scaled(&mut sum, by.pair(prior, at), ahead);
+                    add_scaled(&mut sum, f64::from(rows.weights[at]), ahead);
                 }
             }
             *beta = sum;
         }
         if self.deep() {
-            self.backward_contexts(from, likelihood, before, by, to);
+            self.backward_contexts(from, likelihood, before, to);
         }
         for beta in to.tokens.iter_mut().chain(to.contexts.iter_mut()) {
             for l in 0..L {
@@ -280,17 +277,15 @@ impl<'a> Chain<'a> {
         from: &Backward<L>,
         likelihood: &[Lanes<L>],
         before: &[Lanes<L>],
-        by: &impl Probabilities,
         to: &mut Backward<L>,
     ) {
-        let prior = self.prior;
         let Triples {
             first,
             last,
+            lower,
             rows,
             next,
-            ..
-        } = &prior.triples;
+        } = &self.prior.triples;
         // As slices, whose places are found once.
         let (tokens, contexts) = (&*from.tokens, &*from.contexts);
         let (to_tokens, to_contexts) = (&mut *to.tokens, &mut *to.contexts);
@@ -298,7 +293,7 @@ impl<'a> Chain<'a> {
             if !before.get(u as usize).is_some_and(any) {
                 continue;
             }
-            let (beta, p) = (&mut to_tokens[u as usize], by.lower(prior, context));
+            let (beta, p) = (&mut to_tokens[u as usize], lower[context]);
             let (likelihood, shorter) = (&likelihood[v as usize], &tokens[v as usize]);
             for l in 0..L {
                 beta[l] += p * likelihood[l] * (own[l] - shorter[l]);
@@ -306,11 +301,8 @@ impl<'a> Chain<'a> {
         }
         for beta in to_tokens.iter_mut() {
             for value in beta {
-                *value = by.floor(*value);
+                *value = value.max(0.0);
             }
-        }
-        if !by.contexts() {
-            return;
         }
         for (context, beta) in to_contexts.iter_mut().enumerate() {
             let v = last[context] as usize;
@@ -331,14 +323,13 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Writes the posteriors of a word's token in every lane; each sums to 1. Returns the sums before
-    /// they were scaled.
+    /// Writes the posteriors of a word's token in every lane; each sums to 1.
     pub(super) fn marginals<const L: usize>(
         &self,
         alpha: &Forward<L>,
         beta: &Backward<L>,
         out: &mut [Vec<f64>; L],
-    ) -> Lanes<L> {
+    ) {
         let count = self.tokens();
         out.iter_mut().for_each(Vec::clear);
         let alphas = alpha.tokens[..count].chunks(TOKENS_PER_TILE);
@@ -359,16 +350,15 @@ impl<'a> Chain<'a> {
                 out[v] += a[lane] * (b[lane] - shorter[lane]);
             }
         }
-        let mut sums = [0.0; L];
-        for (sum, out) in sums.iter_mut().zip(out) {
+        for out in out {
+            let mut sum = 0.0;
             for p in out.iter_mut() {
                 *p = p.max(0.0);
-                *sum += *p;
+                sum += *p;
             }
-            let scale = 1.0 / *sum;
+            let scale = 1.0 / sum;
             out.iter_mut().for_each(|p| *p *= scale);
         }
-        sums
     }
 
     /// Writes the posterior of the word after known ones, up to a factor; returns its sum. `beta`
@@ -399,48 +389,6 @@ impl<'a> Chain<'a> {
         }
         out.iter().sum()
     }
-
-    /// E[ln P(word | words before)] of a word, from α before it and β after it. `sum` is the
-    /// marginal's sum before scaling, times the forward factor.
-    pub(super) fn mean_log(
-        &self,
-        before: &Forward<1>,
-        likelihood: &[Lanes<1>],
-        beta: &Backward<1>,
-        sum: f64,
-        logs: &Logs,
-    ) -> f64 {
-        let prior = self.prior;
-        let rest = if self.deep() {
-            &before.rest
-        } else {
-            &before.tokens
-        };
-        let mut found: Backward<1> = self.end();
-        backward(self, beta, likelihood, &before.tokens, logs, &mut found);
-        let mut total = dot(rest.as_flattened(), &found.tokens)[0];
-        if !self.deep() {
-            return total / sum;
-        }
-        let mut plain: Backward<1> = self.end();
-        backward(self, beta, likelihood, &before.tokens, &Short, &mut plain);
-        let Triples {
-            last, rows, next, ..
-        } = &prior.triples;
-        for (context, &[mass]) in before.contexts.iter().enumerate() {
-            if mass <= 0.0 {
-                continue;
-            }
-            total += mass * x_ln_x(rows.rest[context]) * plain.tokens[last[context] as usize][0];
-            for at in rows.range(context) {
-                let w = rows.words[at] as usize;
-                let behind = beta.contexts.get(next[at] as usize);
-                let [behind] = *behind.unwrap_or(&beta.tokens[w]);
-                total += mass * logs.triples[at] * likelihood[w][0] * behind;
-            }
-        }
-        total / sum
-    }
 }
 
 vectorised! {
@@ -454,13 +402,12 @@ vectorised! {
 }
 
 vectorised! {
-    /// Σ_w f(P(w|u,v))·likelihood(w)·β(v,w) for a function f of the model's probabilities.
+    /// [`Chain::backward`].
     fn backward[const L: usize] = Chain::backward_portable(
         chain: &Chain<'_>,
         from: &Backward<L>,
         likelihood: &[Lanes<L>],
         before: &[Lanes<L>],
-        by: &impl Probabilities,
         to: &mut Backward<L>
     )
 }

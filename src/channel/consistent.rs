@@ -1,8 +1,7 @@
 //! Consistent replacement: a repeated word was drawn once, so its emission counts once.
 //!
 //! Two places with one word have one output, and two outputs have two words. This ties every place
-//! to every other, which no chain can represent. Sums over all sentences are exact if the sentences
-//! can be enumerated ([`MAX_ENUMERATED`]). Beyond that, loopy belief propagation runs for a few rounds:
+//! to every other, which no chain can represent. Loopy belief propagation runs for a few rounds:
 //! places of equal outputs exchange their evidence, and places of other outputs exchange which
 //! words are taken. This is an approximation, and the posterior says so. Unknown words are assumed
 //! to differ from each other.
@@ -10,109 +9,7 @@
 use std::collections::HashMap;
 
 use super::read::Observed;
-use crate::language::NgramPrior;
 use crate::support::error::{Error, Result};
-
-/// Maximum number of sentences that are enumerated.
-pub(super) const MAX_ENUMERATED: usize = 1 << 20;
-
-/// All sentences that explain a release, and their probabilities.
-pub(super) struct Enumerated {
-    /// The tokens of each sentence, row by row.
-    pub(super) tokens: Vec<u32>,
-    /// Their posterior probabilities.
-    pub(super) weights: Vec<f64>,
-    /// ln of the probability of the release.
-    pub(super) log_evidence: f64,
-}
-
-/// A release, and the data that explains it.
-pub(super) struct Problem<'a> {
-    pub(super) prior: &'a NgramPrior,
-    pub(super) observed: &'a [Observed],
-    /// Whether a place is a sentence's first.
-    pub(super) first: &'a [bool],
-    /// The likelihood of every token at every place, ignoring other places.
-    pub(super) likelihoods: &'a [Vec<f64>],
-    /// Tokens that are drawn once: known and not skipped.
-    pub(super) drawn: &'a [bool],
-}
-
-/// Whether there are at most `most` sentences of `hidden` hidden words.
-pub(super) fn fits(tokens: usize, hidden: usize, most: usize) -> bool {
-    let count = u32::try_from(hidden)
-        .ok()
-        .and_then(|n| tokens.checked_pow(n));
-    count.is_some_and(|count| count <= most)
-}
-
-impl Problem<'_> {
-    pub(super) fn enumerate(&self) -> Enumerated {
-        let mut found = Enumerated {
-            tokens: Vec::new(),
-            weights: Vec::new(),
-            log_evidence: f64::NEG_INFINITY,
-        };
-        self.extend(&mut Vec::new(), 0, 1.0, &mut found);
-        let sum: f64 = found.weights.iter().sum();
-        if sum > 0.0 {
-            found.weights.iter_mut().for_each(|p| *p /= sum);
-            found.log_evidence = sum.ln();
-        }
-        found
-    }
-
-    fn extend(&self, path: &mut Vec<u32>, start: usize, weight: f64, found: &mut Enumerated) {
-        let place = path.len();
-        if place == self.observed.len() {
-            found.tokens.extend_from_slice(path);
-            return found.weights.push(weight);
-        }
-        let start = if self.first[place] { place } else { start };
-        for (token, &likelihood) in (0u32..).zip(&self.likelihoods[place]) {
-            path.push(token);
-            let factor = factor(self.observed, path, likelihood, self.drawn);
-            if factor > 0.0 {
-                let p = self.prior.probability(&path[start..place], token);
-                if p > 0.0 {
-                    self.extend(path, start, weight * factor * p, found);
-                }
-            }
-            path.pop();
-        }
-    }
-}
-
-/// The probability of a place's output, given the tokens up to it; `likelihood` ignores earlier places.
-pub(super) fn factor(
-    observed: &[Observed],
-    tokens: &[u32],
-    likelihood: f64,
-    drawn: &[bool],
-) -> f64 {
-    let Some((&token, before)) = tokens.split_last() else {
-        return likelihood;
-    };
-    let Observed::Output(own) = observed[before.len()] else {
-        return likelihood;
-    };
-    if !drawn[token as usize] {
-        return likelihood;
-    }
-    // A place that shows its word was not drawn.
-    let before = before
-        .iter()
-        .zip(observed)
-        .find_map(|(&t, seen)| match seen {
-            Observed::Output(y) if t == token => Some(*y),
-            _ => None,
-        });
-    match before {
-        None => likelihood,
-        Some(output) if output == own => 1.0,
-        Some(_) => 0.0,
-    }
-}
 
 /// Maximum bytes of messages.
 const MESSAGE_BYTES: usize = 1 << 30;

@@ -13,11 +13,12 @@
 use rayon::prelude::*;
 
 use super::Channel;
-use super::read::{Observed, TextOrTokens, ids_of_each};
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install};
 use crate::support::simd::vectorised;
 
+/// Maximum number of rounds.
+const ROUNDS: usize = 100;
 /// Number of rounds without a gain on the held-out outputs after which the search stops.
 const PATIENCE: usize = 3;
 /// Number of parts that rows are divided into, for any number of threads: sums of floats must not
@@ -37,103 +38,56 @@ pub struct Frequencies {
     pub rounds: usize,
 }
 
-/// The data and parameters of an estimate.
-#[derive(Clone, Copy, Debug)]
-pub struct Fit<'a> {
-    /// Counts of each output, in one half of the documents and in the other.
-    pub counts: [&'a [f64]; 2],
-    /// The initial frequencies. A word at 0 stays there.
-    pub start: &'a [f64],
-    /// The initial frequency of unknown words; 0 if outputs hide none.
-    pub unknown: f64,
-    /// Maximum number of rounds; all are made if `held_out` is false.
-    pub rounds: usize,
-    /// Whether the second half decides the number of rounds.
-    pub held_out: bool,
-    /// Bytes of the law that are kept between rounds. The rest is recomputed in each.
-    pub memory: usize,
-}
-
 impl Channel {
-    /// Returns each word of a release as the id of its output; the number of words in the vocabulary
-    /// stands for a word that is shown to be unknown.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] for a text that is no release of this mechanism.
-    pub fn outputs(&self, given: TextOrTokens) -> Result<Vec<u32>> {
-        self.check_one_law()?;
-        let unknown = self.words() as u32;
-        let observed = self.read(given)?.observed;
-        let id = |seen: Observed| match seen {
-            Observed::Output(id) => id,
-            Observed::Written(token) => token.min(unknown),
-        };
-        Ok(observed.into_iter().map(id).collect())
-    }
-
-    /// The outputs of many releases, in parallel, and the number of words of each.
-    ///
-    /// # Errors
-    /// The errors of [`outputs`](Self::outputs), with the number of the release;
-    /// [`Error::Interrupted`].
-    pub fn outputs_of(&self, texts: &[&str], control: &Control) -> Result<(Vec<u32>, Vec<u32>)> {
-        self.check_one_law()?;
-        ids_of_each(texts, control, |text| {
-            self.outputs(TextOrTokens::Text(text.to_owned()))
-        })
-    }
-
-    /// Words of the vocabulary that are released unchanged.
-    pub fn shown(&self) -> Vec<u32> {
-        let skip = &self.text().policy().skip;
-        let words = self.vocabulary();
-        let mut ids: Vec<u32> = skip.iter().filter_map(|word| words.id(word)).collect();
-        ids.sort_unstable();
-        ids
-    }
-
-    /// Estimates the frequencies of words from counts of outputs. `control` counts rounds.
+    /// Estimates the frequencies of words from counts of each output, in one half of the documents and in the
+    /// other. Begins at the frequencies `start`, where a word at 0 stays, and `unknown`, that of unknown words:
+    /// 0 if outputs hide none. `memory` bytes of the law are kept between rounds, the rest is recomputed in
+    /// each. `control` counts rounds.
     ///
     /// # Errors
     /// [`Error::Parameter`] for counts or a start that do not fit, no outputs, a law that fails;
     /// [`Error::Interrupted`].
-    pub fn frequencies(&self, fit: &Fit<'_>, control: &Control) -> Result<Frequencies> {
+    pub fn frequencies(
+        &self,
+        counts: [&[f64]; 2],
+        start: &[f64],
+        unknown: f64,
+        memory: usize,
+        control: &Control,
+    ) -> Result<Frequencies> {
         self.check_one_law()?;
-        let start = self.prior(Some(fit.start))?;
+        let start = self.prior(Some(start))?;
         let words = self.words();
         let whole = |counts: &&[f64]| {
             counts.len() == words && counts.iter().all(|c| *c >= 0.0 && c.is_finite())
         };
-        let all: Vec<f64> = fit.counts[0]
+        let all: Vec<f64> = counts[0]
             .iter()
-            .zip(fit.counts[1])
+            .zip(counts[1])
             .map(|(a, b)| a + b)
             .collect();
-        if !fit.counts.iter().all(whole) || all.iter().sum::<f64>() <= 0.0 {
+        if !counts.iter().all(whole) || all.iter().sum::<f64>() <= 0.0 {
             let expected = format!("two lists of {words} numbers, at least 0, and not all 0");
             return Err(Error::parameter("counts", expected, "others"));
         }
-        if !(0.0..1.0).contains(&fit.unknown) {
+        if !(0.0..1.0).contains(&unknown) {
             return Err(Error::parameter(
                 "unknown",
                 "at least 0 and below 1",
-                fit.unknown,
+                unknown,
             ));
         }
-        let matrix = Matrix::of(self, &start, fit.unknown > 0.0, &all, fit.memory, control)?;
+        let matrix = Matrix::of(self, &start, unknown > 0.0, &all, memory, control)?;
         let mut begin: Vec<f64> = matrix
             .inputs
             .iter()
-            .map(|&w| start[w as usize] * (1.0 - fit.unknown))
+            .map(|&w| start[w as usize] * (1.0 - unknown))
             .collect();
         if matrix.unknown.is_some() {
-            begin.push(fit.unknown);
+            begin.push(unknown);
         }
-        let mut rounds = fit.rounds;
-        if fit.held_out {
-            let halves = fit.counts.map(|counts| matrix.seen(counts));
-            rounds = matrix.rounds_for(&begin, &halves[0], &halves[1], rounds, control)?;
-        }
+        let [fitted, held_out] = counts.map(|counts| matrix.seen(counts));
+        let rounds = matrix.rounds_for(&begin, &fitted, &held_out, control)?;
         let x = matrix.fitted(begin, &matrix.seen(&all), rounds, control)?;
         let mut found = Frequencies {
             words: vec![0.0; words],
@@ -297,7 +251,6 @@ impl<'a> Matrix<'a> {
         begin: &[f64],
         fitted: &[f64],
         held_out: &[f64],
-        most: usize,
         control: &Control,
     ) -> Result<usize> {
         let mut x = begin.to_vec();
@@ -307,7 +260,7 @@ impl<'a> Matrix<'a> {
             each.map(|(h, p)| h * p.ln()).sum()
         };
         let (mut best, mut at) = (likelihood(&p), 0);
-        for round in 1..=most {
+        for round in 1..=ROUNDS {
             p = self.pass(&mut x, Some((fitted, &p)), control)?;
             control.advance(1);
             let now = likelihood(&p);

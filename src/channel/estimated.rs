@@ -15,65 +15,22 @@ use std::sync::Arc;
 use crate::guarantee::Bits;
 use crate::mechanism::Mechanism;
 use crate::support::error::{Error, Result};
+use crate::support::parallel::Control;
+use crate::support::random::Randomness;
 
-/// Counts of each output drawn for each word.
-#[derive(Clone, Debug)]
-pub struct Draws {
-    /// Number of draws per word.
-    pub each: usize,
-    /// Start of each word's outputs, and the end.
-    pub starts: Vec<usize>,
-    /// The outputs of each word, ascending.
-    pub outputs: Vec<u32>,
-    /// The count of each.
-    pub times: Vec<u32>,
-}
+/// Outputs that are drawn at a time.
+const AT_ONCE: usize = 1 << 20;
 
-/// Outputs by words, and words by outputs.
+/// A law that draws estimate.
 pub(super) struct Estimated {
     pub(super) mechanism: Arc<dyn Mechanism>,
-    draws: Draws,
+    /// Draws of every word.
+    each: usize,
+    /// The outputs of each word, ascending, and how often each was drawn.
+    rows: Vec<Vec<(u32, u32)>>,
     /// g/V of every word.
     rest: Vec<f64>,
     allowed: Vec<bool>,
-    /// Words by outputs.
-    column_starts: Vec<usize>,
-    column_words: Vec<u32>,
-    column_shares: Vec<f32>,
-}
-
-impl Draws {
-    fn row(&self, word: usize) -> impl Iterator<Item = (usize, f64)> + Clone + '_ {
-        let range = self.starts[word]..self.starts[word + 1];
-        let outputs = self.outputs[range.clone()].iter();
-        outputs
-            .zip(&self.times[range])
-            .map(|(&y, &n)| (y as usize, f64::from(n)))
-    }
-
-    fn check(&self, words: usize) -> Result<()> {
-        let whole = self.starts.len() == words + 1
-            && self.starts[0] == 0
-            && self.starts.is_sorted()
-            && self.starts[words] == self.outputs.len()
-            && self.outputs.len() == self.times.len()
-            && self.outputs.iter().all(|&y| (y as usize) < words);
-        let row = |word: usize| {
-            let range = self.starts[word]..self.starts[word + 1];
-            let sum: u64 = self.times[range.clone()]
-                .iter()
-                .map(|&n| u64::from(n))
-                .sum();
-            sum == self.each as u64 && self.outputs[range].windows(2).all(|w| w[0] < w[1])
-        };
-        match self.each >= 2 && whole && (0..words).all(row) {
-            true => Ok(()),
-            false => {
-                let expected = "at least 2 draws of every word";
-                Err(Error::parameter("estimate", expected, "others"))
-            }
-        }
-    }
 }
 
 /// The share of outputs that were not drawn, in n draws of which `once` outputs occur once.
@@ -82,52 +39,79 @@ fn unseen(once: f64, n: f64) -> f64 {
 }
 
 impl Estimated {
-    pub(super) fn new(mechanism: Arc<dyn Mechanism>, draws: Draws) -> Result<Self> {
+    /// Draws `each` outputs of every word. The seed is 0: a receiver makes the estimate that the sender has.
+    pub(super) fn new(
+        mechanism: Arc<dyn Mechanism>,
+        each: usize,
+        control: &Control,
+    ) -> Result<Self> {
         mechanism.check_one_law()?;
+        if mechanism.has_law() {
+            let expected = "None for a mechanism that has a law: it is exact";
+            return Err(Error::parameter("estimate", expected, each));
+        }
+        if !(2..=i32::MAX as usize).contains(&each) {
+            let expected = format!("from 2 to {}", i32::MAX);
+            return Err(Error::parameter("estimate", expected, each));
+        }
         let words = mechanism.vocabulary().len();
-        draws.check(words)?;
+        let randomness = Randomness::new(Some(0));
+        let mut rows = Vec::with_capacity(words);
+        let ids: Vec<u32> = (0..words as u32).collect();
+        for ids in ids.chunks((AT_ONCE / each).max(1)) {
+            let repeated: Vec<u32> = ids
+                .iter()
+                .flat_map(|&id| std::iter::repeat_n(id, each))
+                .collect();
+            let mut drawn = vec![0; repeated.len()];
+            mechanism.draw(&repeated, &randomness.next_key()?, &mut drawn, control)?;
+            rows.extend(drawn.chunks_exact_mut(each).map(|drawn| {
+                drawn.sort_unstable();
+                let equal = drawn.chunk_by(|a, b| a == b);
+                equal.map(|all| (all[0], all.len() as u32)).collect()
+            }));
+        }
         let mut allowed = vec![true; words];
         for id in mechanism.excluded() {
             allowed[id as usize] = false;
         }
-        let n = draws.each as f64;
-        let open = allowed.iter().filter(|&&a| a).count() as f64;
-        let once = |w| draws.row(w).filter(|(_, c)| *c == 1.0).count() as f64;
-        let rest: Vec<f64> = (0..words).map(|w| unseen(once(w), n) / open).collect();
-        let mut column_starts = vec![0usize; words + 1];
-        for &y in &draws.outputs {
-            column_starts[y as usize + 1] += 1;
-        }
-        for y in 0..words {
-            column_starts[y + 1] += column_starts[y];
-        }
-        let mut at = column_starts.clone();
-        let mut column_words = vec![0; draws.outputs.len()];
-        let mut column_shares = vec![0.0; draws.outputs.len()];
-        for (w, rest) in rest.iter().enumerate() {
-            for (y, c) in draws.row(w) {
-                column_words[at[y]] = w as u32;
-                column_shares[at[y]] = (c / n * (1.0 - rest * open)) as f32;
-                at[y] += 1;
-            }
-        }
-        Ok(Estimated {
+        let mut found = Estimated {
             mechanism,
-            draws,
-            rest,
+            each,
+            rows,
+            rest: Vec::new(),
             allowed,
-            column_starts,
-            column_words,
-            column_shares,
-        })
+        };
+        let (n, open) = (each as f64, found.open());
+        found.rest = (0..words)
+            .map(|w| unseen(found.once(w), n) / open)
+            .collect();
+        Ok(found)
+    }
+
+    /// The outputs of a word, and how often each was drawn.
+    fn row(&self, word: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
+        let row = self.rows[word].iter();
+        row.map(|&(y, n)| (y as usize, f64::from(n)))
+    }
+
+    /// How many outputs of a word were drawn once.
+    fn once(&self, word: usize) -> f64 {
+        self.row(word).filter(|(_, c)| *c == 1.0).count() as f64
     }
 
     pub(super) fn draws(&self) -> usize {
-        self.draws.each
+        self.each
     }
 
     fn open(&self) -> f64 {
         self.allowed.iter().filter(|&&a| a).count() as f64
+    }
+
+    /// The share of c of a word's draws, less what outputs that were not drawn have.
+    fn share(&self, word: usize, c: f64) -> f64 {
+        let kept = 1.0 - self.rest[word] * self.open();
+        c / self.each as f64 * kept
     }
 
     pub(super) fn law(&self, word: u32, law: &mut [f64]) {
@@ -135,36 +119,31 @@ impl Estimated {
         for (p, &allowed) in law.iter_mut().zip(&self.allowed) {
             *p = if allowed { rest } else { 0.0 };
         }
-        let (n, kept) = (self.draws.each as f64, 1.0 - rest * self.open());
-        for (y, c) in self.draws.row(word as usize) {
-            law[y] += f64::from((c / n * kept) as f32);
+        for (y, c) in self.row(word as usize) {
+            law[y] += self.share(word as usize, c);
         }
     }
 
-    pub(super) fn column(&self, y: u32) -> Arc<[f64]> {
-        let y = y as usize;
-        let mut column = match self.allowed[y] {
-            true => self.rest.clone(),
-            false => vec![0.0; self.rest.len()],
-        };
-        let range = self.column_starts[y]..self.column_starts[y + 1];
-        let words = self.column_words[range.clone()].iter();
-        for (&w, &p) in words.zip(&self.column_shares[range]) {
-            column[w as usize] += f64::from(p);
+    pub(super) fn column(&self, y: u32, column: &mut [f64]) {
+        let allowed = self.allowed[y as usize];
+        for (word, (p, rest)) in column.iter_mut().zip(&self.rest).enumerate() {
+            let row = &self.rows[word];
+            let drawn = row.binary_search_by_key(&y, |(y, _)| *y);
+            let c = drawn.map_or(0.0, |at| f64::from(row[at].1));
+            *p = self.share(word, c) + if allowed { *rest } else { 0.0 };
         }
-        column.into()
     }
 
     /// I(W;Y) with bounds in expectation; `own` is that of the estimated law.
     pub(super) fn bits(&self, prior: &[f64], own: f64) -> Bits {
-        let (n, words, open) = (self.draws.each as f64, prior.len(), self.open());
+        let (n, words, open) = (self.each as f64, prior.len(), self.open());
         let (mut plain, mut smooth) = (vec![0.0; words], vec![0.0; words]);
         let mut spread = 0.0;
         let mut even = 0.0;
         for (w, share) in prior.iter().enumerate() {
             let kept = 1.0 - self.rest[w] * open;
             even += share * self.rest[w];
-            for (y, c) in self.draws.row(w) {
+            for (y, c) in self.row(w) {
                 plain[y] += share * c / n;
                 smooth[y] += share * c / n * kept;
                 spread += share * c / n * (c / n).ln();
@@ -177,9 +156,9 @@ impl Estimated {
             .sum();
         let high = entropy + spread;
         let of_word = |(w, share): (usize, &f64)| {
-            let once = self.draws.row(w).filter(|(_, c)| *c == 1.0).count() as f64;
+            let once = self.once(w);
             let kept = 1.0 - self.rest[w] * open;
-            let each = self.draws.row(w).map(|(y, c)| {
+            let each = self.row(w).map(|(y, c)| {
                 let once = match c as u32 {
                     1 => once - 1.0,
                     2 => once + 1.0,
@@ -202,7 +181,7 @@ impl Estimated {
             low,
             high,
             sampled: 0,
-            draws: self.draws.each,
+            draws: self.each,
         }
     }
 
@@ -211,8 +190,8 @@ impl Estimated {
     pub(super) fn capacity(&self, least: f64) -> Bits {
         let mut most = vec![0.0f64; self.rest.len()];
         for w in 0..self.rest.len() {
-            for (y, c) in self.draws.row(w) {
-                most[y] = most[y].max(c / self.draws.each as f64);
+            for (y, c) in self.row(w) {
+                most[y] = most[y].max(c / self.each as f64);
             }
         }
         let value = most.iter().sum::<f64>().log2().max(0.0);
@@ -221,7 +200,7 @@ impl Estimated {
             low: least.min(value),
             high: value,
             sampled: 0,
-            draws: self.draws.each,
+            draws: self.each,
         }
     }
 }

@@ -19,14 +19,11 @@ mod chain;
 mod consistent;
 mod counts;
 mod estimated;
-mod features;
 mod lanes;
 mod posterior;
-mod probabilities;
 mod read;
 mod sampled;
 mod source;
-mod stored;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -34,9 +31,9 @@ mod viterbi;
 
 use std::sync::Arc;
 
-pub use counts::{Fit, Frequencies};
-pub use estimated::Draws;
-pub use features::row_means;
+use rayon::prelude::*;
+
+pub use counts::Frequencies;
 pub use posterior::{Posterior, WordPosterior};
 pub use read::{TextOrTokens, UNKNOWN};
 
@@ -45,14 +42,14 @@ use crate::guarantee::{Guarantee, WordBits};
 use crate::law::word_cache::{CacheBudget, WordCache};
 use crate::support::error::{Error, Result};
 use crate::support::fork::Once;
-use crate::support::parallel::Control;
+use crate::support::parallel::{Control, install};
 use crate::support::random::Randomness;
 use crate::text::TextPrivatizer;
 use crate::words::vocabulary::Vocabulary;
 use behind::Sums;
 use bits::{Survey, survey};
 use estimated::Estimated;
-use sampled::{sampled_bits, sampled_capacity};
+use sampled::sampled_bits;
 use source::{Column, Source};
 
 /// Probabilities that the bits of a guarantee take at most: those of an exact sum over 20,000 words.
@@ -96,7 +93,7 @@ pub fn word_bits(text: &TextPrivatizer, control: &Control) -> Result<WordBits> {
 /// let text = TextPrivatizer::new(Arc::new(tem), Policy::default())?;
 /// let channel = Channel::new(text, None)?;
 /// let bits = channel.bits(None, None, &Control::new())?;
-/// assert!(bits.value < channel.capacity(None, &Control::new())?.value);
+/// assert!(bits.value < channel.capacity(&Control::new())?.value);
 /// # Ok::<(), fastdx::Error>(())
 /// ```
 pub struct Channel {
@@ -111,6 +108,8 @@ pub struct Channel {
     sums: Sums,
 }
 
+/// Laws that are computed together.
+const LAWS_PER_BLOCK: usize = 32;
 /// Bytes of a cached column besides its numbers.
 const KEPT_BYTES: usize = 64;
 
@@ -145,16 +144,18 @@ impl Channel {
         Self::with(text, source, cache_bytes)
     }
 
-    /// The channel of a mechanism whose law is estimated from draws; every number says so.
+    /// The channel of a mechanism whose law is estimated from so many draws of every word; every number says so.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for draws that are not so many of every word, a wrong `FASTDX_CACHE_BYTES`.
+    /// [`Error::Parameter`] for fewer than two draws, a mechanism that has a law, a wrong
+    /// `FASTDX_CACHE_BYTES`; [`Error::Interrupted`].
     pub fn estimated(
         text: TextPrivatizer,
-        draws: Draws,
+        draws: usize,
         cache_bytes: Option<usize>,
+        control: &Control,
     ) -> Result<Self> {
-        let estimated = Estimated::new(text.mechanism().clone(), draws)?;
+        let estimated = Estimated::new(text.mechanism().clone(), draws, control)?;
         Self::with(text, Source::Estimated(Box::new(estimated)), cache_bytes)
     }
 
@@ -230,13 +231,10 @@ impl Channel {
     pub const MAX_EXACT_WORDS: usize = 50_000;
     /// Laws that [`bits`](Self::bits) takes by default where there are more words.
     pub const SAMPLED_LAWS: usize = 4096;
-    /// Laws that [`capacity`](Self::capacity) takes by default where there are more words.
-    pub const CAPACITY_LAWS: usize = 12_288;
 
     /// I(W;Y) in bits under a prior (by default 1/(rank + 2.7)). A sum over all words, or an estimate
     /// from `sample` laws, of common words and of others drawn by the prior: by default of [`SAMPLED_LAWS`](Self::SAMPLED_LAWS) where
-    /// there are more than [`MAX_EXACT_WORDS`](Self::MAX_EXACT_WORDS) and [`open`](Self::open) read no sum. `control` counts
-    /// laws.
+    /// there are more than [`MAX_EXACT_WORDS`](Self::MAX_EXACT_WORDS). `control` counts laws.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a prior that is none, a sample below 2, a law that fails, a mechanism that
@@ -288,31 +286,16 @@ impl Channel {
         }
     }
 
-    /// log₂ Σ_y max_w Pr\[y|w\]: no prior lets one guess gain more bits. A sum over all words, or (Tem with
-    /// or without a cover) an estimate from so many laws: by default from
-    /// [`CAPACITY_LAWS`](Self::CAPACITY_LAWS) where there are more than [`MAX_EXACT_WORDS`](Self::MAX_EXACT_WORDS) words and [`open`](Self::open) read no sum. Of a law that
-    /// is estimated from draws, an upper bound in expectation. `control` counts laws.
+    /// log₂ Σ_y max_w Pr\[y|w\], a sum over all words: no prior lets one guess gain more bits. Of a law that is
+    /// estimated from draws, an upper bound in expectation. `control` counts laws.
     ///
     /// # Errors
     /// The errors of [`bits`](Self::bits).
-    pub fn capacity(&self, sample: Option<usize>, control: &Control) -> Result<Bits> {
+    pub fn capacity(&self, control: &Control) -> Result<Bits> {
         self.check_one_law()?;
-        if sample.is_some_and(|sample| sample < 2) {
-            let got = sample.unwrap_or_default();
-            return Err(Error::parameter("sample", "at least 2 laws", got));
-        }
         if let Source::Estimated(estimated) = &self.source {
             let least = self.bits(None, None, control)?.low;
             return Ok(estimated.capacity(least));
-        }
-        let known = self.survey.get().is_some();
-        let many = (self.words() > Self::MAX_EXACT_WORDS && !known).then_some(Self::CAPACITY_LAWS);
-        if let Some(sample) = sample.or(many) {
-            let mut rng = Randomness::new(Some(0)).next_key()?.stream(1);
-            let words = self.words();
-            if let Some(found) = sampled_capacity(&self.source, words, sample, &mut rng, control) {
-                return found;
-            }
         }
         let prior = self.prior(None)?;
         Ok(Bits::exact(self.surveyed(&prior, control)?.0.capacity))
@@ -332,43 +315,69 @@ impl Channel {
         found.pop().ok_or(Error::Interrupted)
     }
 
-    /// Pr\[w|y\] of an output y and every word w; `None` where no word that is ever written has this output.
-    ///
-    /// # Errors
-    /// The errors of [`likelihood`](Self::likelihood); [`Error::Parameter`] for an invalid prior.
-    pub fn posterior(
-        &self,
-        output: u32,
-        prior: Option<&[f64]>,
-        control: &Control,
-    ) -> Result<Option<Vec<f64>>> {
-        let prior = self.prior(prior)?;
-        let column = self.likelihood(output, control)?;
-        let mut joint: Vec<f64> = prior.iter().zip(&*column).map(|(a, b)| a * b).collect();
-        let sum: f64 = joint.iter().sum();
-        if sum <= 0.0 {
-            return Ok(None);
-        }
-        joint.iter_mut().for_each(|p| *p /= sum);
-        Ok(Some(joint))
-    }
-
     /// The law of the output that replaces a word of which nothing is known.
     pub fn unknown_law(&self) -> Arc<[f64]> {
         let made = || self.source.unknown(self.words()).into();
         self.unknown.get_or_init(made).clone()
     }
 
-    /// Pr\[y|w\] of some outputs and every word w, in their order.
+    /// Pr\[y|w\] of some outputs y of a release and every word w, one output after the other. A skipped word
+    /// is its own output.
     ///
     /// # Errors
     /// The errors of [`likelihood`](Self::likelihood).
-    pub fn columns(&self, outputs: &[u32], control: &Control) -> Result<Vec<Arc<[f64]>>> {
+    pub fn columns(&self, outputs: &[u32], control: &Control) -> Result<Vec<f64>> {
         self.check_one_law()?;
-        self.columns_of_source(outputs, control)
+        let mut columns = self.columns_of_source(outputs, control)?.concat();
+        let shown = self.shown();
+        for (column, &y) in columns.chunks_exact_mut(self.words().max(1)).zip(outputs) {
+            for &id in &shown {
+                column[id as usize] = f64::from(u8::from(id == y));
+            }
+        }
+        Ok(columns)
     }
 
-    /// [`columns`](Self::columns), without any history of a mechanism that has one.
+    /// Words of the vocabulary that are released unchanged, ascending.
+    fn shown(&self) -> Vec<u32> {
+        let skip = &self.text.policy().skip;
+        let words = self.vocabulary();
+        let mut ids: Vec<u32> = skip.iter().filter_map(|word| words.id(word)).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// The laws of some words' outputs in a release, one law per row. A skipped word's law is the
+    /// word itself.
+    ///
+    /// # Errors
+    /// [`Error::WordId`], a law that fails, [`Error::Interrupted`].
+    pub fn laws(&self, ids: &[u32], control: &Control) -> Result<Vec<f64>> {
+        self.check_one_law()?;
+        self.vocabulary().check_ids(ids)?;
+        let words = self.words();
+        let mut laws = vec![0.0; ids.len() * words];
+        let shown = self.shown();
+        install(laws.len(), 0, || {
+            let parts = laws.par_chunks_mut(LAWS_PER_BLOCK * words.max(1));
+            parts
+                .zip(ids.par_chunks(LAWS_PER_BLOCK))
+                .try_for_each(|(rows, ids)| {
+                    control.check()?;
+                    let mut rows = rows.chunks_exact_mut(words);
+                    self.source.each_law(ids, words, |id, law, _, _| {
+                        let Some(row) = rows.next() else { return };
+                        match shown.binary_search(&id) {
+                            Ok(_) => row[id as usize] = 1.0,
+                            Err(_) => row.copy_from_slice(law),
+                        }
+                    })
+                })
+        })??;
+        Ok(laws)
+    }
+
+    /// Pr\[y|w\] of some outputs and every word w that is drawn, without any history of a mechanism that has one.
     fn columns_of_source(&self, outputs: &[u32], control: &Control) -> Result<Vec<Column>> {
         self.vocabulary().check_ids(outputs)?;
         let kept = |y: u32| self.kept.get(y).cloned();

@@ -40,34 +40,65 @@ pub(super) struct Reading {
     pub(super) sentences: Vec<Range<usize>>,
 }
 
-/// Applies `ids_of` to many texts in parallel. Returns the ids of all texts, one text after the other, and the
-/// number of ids of each text.
-///
-/// # Errors
-/// The errors of `ids_of`, with the position of the text; [`Error::Interrupted`].
-pub(super) fn ids_of_each(
-    texts: &[&str],
-    control: &Control,
-    ids_of: impl Fn(&str) -> Result<Vec<u32>> + Sync,
-) -> Result<(Vec<u32>, Vec<u32>)> {
-    let bytes: usize = texts.iter().map(|text| text.len()).sum();
-    let found: Vec<Vec<u32>> = install(bytes, 0, || {
-        let each = texts.par_iter().enumerate().map(|(at, text)| {
-            control.check()?;
-            ids_of(text).map_err(|error| match error {
-                Error::Parameter { expected, got, .. } => {
-                    Error::parameter("texts", expected, format!("at {at} {got}"))
-                }
-                other => other,
-            })
-        });
-        each.collect::<Result<_>>()
-    })??;
-    let lengths = found.iter().map(|ids| ids.len() as u32).collect();
-    Ok((found.concat(), lengths))
-}
-
 impl Channel {
+    /// What many releases show, a number for each word, one text after the other, and how many words each
+    /// has. The number is that of an output, or V more than the token of a word that stands there as it was
+    /// written: 2·V for one that the vocabulary lacks.
+    ///
+    /// With `partly`, a text that is no release is read as those of its words that the vocabulary has, if it
+    /// has any: outputs and punctuation that stand together may read as another word.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a text that is no release of this mechanism, with its number;
+    /// [`Error::Interrupted`].
+    pub fn observed(
+        &self,
+        texts: &[&str],
+        partly: bool,
+        control: &Control,
+    ) -> Result<(Vec<u32>, Vec<u32>)> {
+        self.check_one_law()?;
+        let bytes: usize = texts.iter().map(|text| text.len()).sum();
+        let found: Vec<Vec<u32>> = install(bytes, 0, || {
+            let each = texts.par_iter().enumerate().map(|(at, text)| {
+                control.check()?;
+                self.numbers(text, partly).map_err(|error| match error {
+                    Error::Parameter { expected, got, .. } => {
+                        Error::parameter("texts", expected, format!("at {at} {got}"))
+                    }
+                    other => other,
+                })
+            });
+            each.collect::<Result<_>>()
+        })??;
+        let lengths = found.iter().map(|ids| ids.len() as u32).collect();
+        Ok((found.concat(), lengths))
+    }
+
+    fn numbers(&self, text: &str, partly: bool) -> Result<Vec<u32>> {
+        let words = self.words() as u32;
+        match self.read(TextOrTokens::Text(text.to_owned())) {
+            Ok(read) => {
+                let number = |seen: &Observed| match *seen {
+                    Observed::Output(y) => y,
+                    Observed::Written(token) => words + token,
+                };
+                Ok(read.observed.iter().map(number).collect())
+            }
+            Err(error) => {
+                let written = self.text.units(text).map(|(range, _)| &text[range]);
+                let known: Vec<u32> = written
+                    .filter_map(|word| self.vocabulary().id(word))
+                    .collect();
+                if partly && !known.is_empty() {
+                    Ok(known)
+                } else {
+                    Err(error)
+                }
+            }
+        }
+    }
+
     pub(super) fn read(&self, given: TextOrTokens) -> Result<Reading> {
         let (mut ranges, mut observed, mut starts) = (Vec::new(), Vec::new(), vec![0]);
         match &given {

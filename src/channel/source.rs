@@ -178,7 +178,7 @@ impl Source {
                     }
                 }
             }
-            Source::Estimated(estimated) => out.copy_from_slice(&estimated.column(y)),
+            Source::Estimated(estimated) => estimated.column(y, out),
             Source::Rows(_) => out.fill(0.0),
         }
     }

@@ -12,17 +12,6 @@ pub(super) trait Likelihoods {
     fn fill(&self, sentence: usize, place: usize, out: &mut Vec<f64>) -> Result<()>;
 }
 
-/// The state of knowledge at a place of a sentence, which has a lane of its own.
-pub(super) struct View<'a, const L: usize> {
-    pub(super) before: &'a Forward<L>,
-    pub(super) likelihood: &'a [Lanes<L>],
-    pub(super) beta: &'a Backward<L>,
-    /// The posterior of the token, which sums to 1.
-    pub(super) marginal: &'a [f64],
-    /// The sum of the posterior before scaling, times the step's factor.
-    pub(super) sum: f64,
-}
-
 /// Places whose states are kept together, of sentences that are worked on together.
 pub(super) fn block_of(chain: &Chain<'_>, places: usize, together: usize) -> usize {
     match places * together * chain.bytes() <= STATE_BYTES {
@@ -72,12 +61,13 @@ impl<'a, const L: usize> Column<'a, L> {
     }
 }
 
-/// Calls a function with every sentence and place, the last places first. Lanes of length 0 are idle.
+/// Calls a function with every sentence, place, and the posterior of the token there, the last places
+/// first. Lanes of length 0 are idle.
 pub(super) fn sweep<const L: usize>(
     chain: &Chain<'_>,
     lengths: [usize; L],
     likelihoods: &dyn Likelihoods,
-    visit: &mut dyn FnMut(usize, usize, &View<'_, L>),
+    visit: &mut dyn FnMut(usize, usize, &[f64]),
 ) -> Result<[Evidence; L]> {
     let places = lengths.iter().copied().max().unwrap_or(0);
     let block = block_of(chain, places, L);
@@ -109,14 +99,12 @@ pub(super) fn sweep<const L: usize>(
     let mut marginals = std::array::from_fn(|_| Vec::new());
     let mut earlier = likelihood.clone();
     let mut states: Vec<Forward<L>> = Vec::new();
-    let mut factors: Vec<Lanes<L>> = Vec::new();
     let last = borders.len() - 1;
     while let Some(border) = borders.pop() {
         let first = borders.len() * block;
         let end = places.min(first + block);
         states.resize_with(end - first + 1, || chain.start());
         states[0] = border;
-        factors.clear();
         for place in first..end {
             column.fill(place, &mut likelihood)?;
             let (before, after) = states.split_at_mut(place - first + 1);
@@ -124,7 +112,6 @@ pub(super) fn sweep<const L: usize>(
             if borders.len() == last {
                 learn(place, &factor);
             }
-            factors.push(factor);
         }
         for place in (first..end).rev() {
             let at = place - first;
@@ -134,16 +121,9 @@ pub(super) fn sweep<const L: usize>(
             }
             let ended = (0..L).filter(|&lane| lengths[lane] == place + 1);
             ended.for_each(|lane| beta.end(lane));
-            let sums = chain.marginals(&states[at + 1], &beta, &mut marginals);
+            chain.marginals(&states[at + 1], &beta, &mut marginals);
             for lane in (0..L).filter(|&lane| place < lengths[lane]) {
-                let view = View {
-                    before: &states[at],
-                    likelihood: &likelihood,
-                    beta: &beta,
-                    marginal: &marginals[lane],
-                    sum: sums[lane] * factors[at][lane],
-                };
-                visit(lane, place, &view);
+                visit(lane, place, &marginals[lane]);
             }
             if place > 0 {
                 column.fill(place - 1, &mut earlier)?;
@@ -155,12 +135,12 @@ pub(super) fn sweep<const L: usize>(
     Ok(found)
 }
 
-/// Calls a function with every place of a sentence in order, with its likelihood and β after it.
+/// Calls a function with the likelihood and β after every place of a sentence, in order.
 pub(super) fn ahead(
     chain: &Chain<'_>,
     places: usize,
     likelihoods: &dyn Likelihoods,
-    visit: &mut dyn FnMut(usize, &[f64], &Backward<1>),
+    visit: &mut dyn FnMut(&[f64], &Backward<1>),
 ) -> Result<()> {
     let block = block_of(chain, places, 1);
     let lengths = [places];
@@ -199,7 +179,7 @@ pub(super) fn ahead(
         for place in first..end {
             likelihoods.fill(0, place, &mut one)?;
             if let Some(beta) = states.pop() {
-                visit(place, &one, &beta);
+                visit(&one, &beta);
             }
         }
     }

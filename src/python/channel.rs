@@ -15,9 +15,9 @@ use super::mechanism::PyMechanism;
 use super::run::{run, run_with};
 use super::space::Space;
 use super::text::TextArgument;
-use crate::channel::{self, Bits, Channel, Draws, Fit, Posterior, TextOrTokens};
+use crate::NgramPrior;
+use crate::channel::{Bits, Channel, Posterior, TextOrTokens};
 use crate::guarantee::measured::grouped;
-use crate::{Error, NgramPrior};
 
 /// An n-gram model of language over the words of a space, by interpolated Kneser-Ney.
 ///
@@ -293,24 +293,6 @@ fn interval(bits: Bits) -> Interval {
     (bits.value, bits.low, bits.high, bits.sampled, bits.draws)
 }
 
-/// The mean of some rows of a table for each text: shape (texts, columns).
-#[pyfunction]
-pub(super) fn row_means<'py>(
-    py: Python<'py>,
-    table: &Bound<'py, PyAny>,
-    ids: PyReadonlyArray1<'py, u32>,
-    lengths: PyReadonlyArray1<'py, u32>,
-) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-    let (ids, lengths) = (ids.as_slice()?, lengths.as_slice()?);
-    let (means, width) = matrix_with("table", table, |table: &[f64], _, width| {
-        let means = run(py, true, |control| {
-            channel::row_means(table, width, ids, lengths, control)
-        })?;
-        Ok((means, width))
-    })?;
-    shaped(py, means, &[lengths.len(), width])
-}
-
 /// The information that a release reveals: the core of `fastdx.channel.Channel`.
 #[pyclass(frozen, name = "ChannelCore", module = "fastdx._core")]
 pub(super) struct PyChannel {
@@ -319,58 +301,31 @@ pub(super) struct PyChannel {
 
 #[pymethods]
 impl PyChannel {
+    /// The channel of a mechanism, or of so many draws of every word.
     #[new]
-    #[pyo3(signature = (mechanism, cache_bytes = None))]
+    #[pyo3(signature = (mechanism, draws = None, cache_bytes = None))]
     fn new(
-        mechanism: PyRef<'_, PyMechanism>,
-        cache_bytes: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let cache_bytes = cache_bytes.map(|b| count("cache_bytes", b)).transpose()?;
-        let channel = Channel::new(mechanism.text().clone(), cache_bytes)?;
-        let inner = Arc::new(channel);
-        Ok(PyChannel { inner })
-    }
-
-    /// The channel of a law that is estimated from draws: where each word's outputs begin, these outputs,
-    /// and how often each was drawn.
-    #[staticmethod]
-    #[pyo3(signature = (mechanism, draws, starts, outputs, times, cache_bytes = None))]
-    fn estimated(
-        mechanism: PyRef<'_, PyMechanism>,
-        draws: usize,
-        starts: Vec<usize>,
-        outputs: PyReadonlyArray1<'_, u32>,
-        times: PyReadonlyArray1<'_, u32>,
-        cache_bytes: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let cache_bytes = cache_bytes.map(|b| count("cache_bytes", b)).transpose()?;
-        let draws = Draws {
-            each: draws,
-            starts,
-            outputs: outputs.as_array().to_vec(),
-            times: times.as_array().to_vec(),
-        };
-        let channel = Channel::estimated(mechanism.text().clone(), draws, cache_bytes)?;
-        let inner = Arc::new(channel);
-        Ok(PyChannel { inner })
-    }
-
-    /// Writes normalisers.
-    #[pyo3(signature = (path, progress = None))]
-    fn save(
-        &self,
         py: Python<'_>,
-        path: PathBuf,
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        run_with(py, true, progress, |control| {
-            self.inner.save(&path, control)
+        mechanism: PyRef<'_, PyMechanism>,
+        draws: Option<&Bound<'_, PyAny>>,
+        cache_bytes: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let cache_bytes = cache_bytes.map(|b| count("cache_bytes", b)).transpose()?;
+        let draws = draws.map(|draws| count("estimate", draws)).transpose()?;
+        let text = mechanism.text().clone();
+        let channel = run(py, true, |control| match draws {
+            None => Channel::new(text, cache_bytes),
+            Some(draws) => Channel::estimated(text, draws, cache_bytes, control),
+        })?;
+        Ok(PyChannel {
+            inner: Arc::new(channel),
         })
     }
 
-    /// Reads normalisers.
-    fn open(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        run(py, true, |_| self.inner.open(&path))
+    /// Draws of every word that the law is estimated from; 0 where it is exact.
+    #[getter]
+    fn draws(&self) -> usize {
+        self.inner.draws()
     }
 
     /// Bits, the ends of their interval, words drawn for it, draws of the law.
@@ -391,33 +346,21 @@ impl PyChannel {
     }
 
     /// Bits of whole texts, the ends of their interval, releases drawn for it, draws of the law.
-    #[pyo3(signature = (texts, prior, progress = None))]
     fn text_bits(
         &self,
         py: Python<'_>,
         texts: &Bound<'_, PyAny>,
         prior: PyRef<'_, PyNgramPrior>,
-        progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Interval> {
         let (texts, prior) = (strings("texts", texts)?, prior.inner.clone());
-        let bits = run_with(py, true, progress, |control| {
+        let bits = run(py, true, |control| {
             self.inner.text_bits(&as_strs(&texts), &prior, control)
         })?;
         Ok(interval(bits))
     }
 
-    #[pyo3(signature = (sample = None, progress = None))]
-    fn capacity(
-        &self,
-        py: Python<'_>,
-        sample: Option<&Bound<'_, PyAny>>,
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Interval> {
-        let sample = sample.map(|s| count("sample", s)).transpose()?;
-        let bits = run_with(py, true, progress, |control| {
-            self.inner.capacity(sample, control)
-        })?;
-        Ok(interval(bits))
+    fn capacity(&self, py: Python<'_>) -> PyResult<Interval> {
+        run(py, true, |control| self.inner.capacity(control)).map(interval)
     }
 
     fn likelihood<'py>(&self, py: Python<'py>, output: u32) -> PyResult<Bound<'py, PyArray1<f64>>> {
@@ -425,30 +368,9 @@ impl PyChannel {
         Ok(PyArray1::from_slice(py, &column))
     }
 
-    #[pyo3(signature = (output, prior = None))]
-    fn posterior<'py>(
-        &self,
-        py: Python<'py>,
-        output: u32,
-        prior: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let prior = prior_of(prior)?;
-        let found = run(py, true, |control| {
-            let found = self.inner.posterior(output, prior.as_deref(), control)?;
-            let expected = "one that some word of the prior has";
-            found.ok_or_else(|| Error::parameter("output", expected, "one that none has"))
-        })?;
-        Ok(PyArray1::from_vec(py, found))
-    }
-
     /// The law of the output of an unknown word.
     fn unknown_law<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_slice(py, &self.inner.unknown_law())
-    }
-
-    /// Ids of words that are released unchanged.
-    fn shown<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        PyArray1::from_vec(py, self.inner.shown())
     }
 
     /// The columns of some outputs, one a row.
@@ -460,18 +382,19 @@ impl PyChannel {
         let words = self.inner.vocabulary().len();
         let (outputs, _) = word_ids(outputs, words)?;
         let found = run(py, true, |control| self.inner.columns(&outputs, control))?;
-        shaped(py, found.concat(), &[outputs.len(), words])
+        shaped(py, found, &[outputs.len(), words])
     }
 
-    /// Ids of the outputs of releases, and how many each has.
-    fn outputs_of<'py>(
+    /// What releases show, a number for each word, and how many words each has.
+    fn observed<'py>(
         &self,
         py: Python<'py>,
         texts: &Bound<'py, PyAny>,
+        partly: bool,
     ) -> PyResult<Outputs<'py>> {
         let texts = strings("texts", texts)?;
         let (ids, lengths) = run(py, true, |control| {
-            self.inner.outputs_of(&as_strs(&texts), control)
+            self.inner.observed(&as_strs(&texts), partly, control)
         })?;
         Ok((PyArray1::from_vec(py, ids), PyArray1::from_vec(py, lengths)))
     }
@@ -488,64 +411,32 @@ impl PyChannel {
         shaped(py, laws, &[ids.len(), words])
     }
 
-    /// The words of releases as rows of a table, and how many each has.
-    fn rows_of<'py>(
-        &self,
-        py: Python<'py>,
-        texts: &Bound<'py, PyAny>,
-        unknown: bool,
-    ) -> PyResult<Outputs<'py>> {
-        let texts = strings("texts", texts)?;
-        let (ids, lengths) = run(py, true, |control| {
-            self.inner.rows_of(&as_strs(&texts), unknown, control)
-        })?;
-        Ok((PyArray1::from_vec(py, ids), PyArray1::from_vec(py, lengths)))
-    }
-
     /// Frequencies of words, that of an unknown one, rounds that were made.
-    #[pyo3(signature = (first, second, start, unknown, rounds, held_out, memory, progress = None))]
-    #[allow(clippy::too_many_arguments)]
     fn frequencies<'py>(
         &self,
         py: Python<'py>,
-        first: &Bound<'py, PyAny>,
-        second: &Bound<'py, PyAny>,
+        counts: [PyReadonlyArray1<'py, f64>; 2],
         start: &Bound<'py, PyAny>,
         unknown: f64,
-        rounds: &Bound<'py, PyAny>,
-        held_out: bool,
         memory: &Bound<'py, PyAny>,
-        progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyArray1<f64>>, f64, usize)> {
-        let (first, second) = (numbers("counts", first)?, numbers("counts", second)?);
-        let start = numbers("prior", start)?;
-        let (rounds, memory) = (count("rounds", rounds)?, count("memory", memory)?);
-        let found = run_with(py, true, progress, |control| {
-            let fit = Fit {
-                counts: [&first, &second],
-                start: &start,
-                unknown,
-                rounds,
-                held_out,
-                memory,
-            };
-            self.inner.frequencies(&fit, control)
+        let (start, memory) = (numbers("prior", start)?, count("memory", memory)?);
+        let counts = [counts[0].as_slice()?, counts[1].as_slice()?];
+        let found = run(py, true, |control| {
+            self.inner
+                .frequencies(counts, &start, unknown, memory, control)
         })?;
-        Ok((
-            PyArray1::from_vec(py, found.words),
-            found.unknown,
-            found.rounds,
-        ))
+        let words = PyArray1::from_vec(py, found.words);
+        Ok((words, found.unknown, found.rounds))
     }
 
-    #[pyo3(signature = (text, prior, among = None, progress = None))]
+    #[pyo3(signature = (text, prior, among = None))]
     fn decode(
         &self,
         py: Python<'_>,
         text: &Bound<'_, PyAny>,
         prior: PyRef<'_, PyNgramPrior>,
         among: Option<Vec<u32>>,
-        progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyPosterior> {
         let given = match TextArgument::of("text", text)? {
             TextArgument::Text(text) => TextOrTokens::Text(text.to_string()),
@@ -554,9 +445,8 @@ impl PyChannel {
             }
         };
         let prior = prior.inner.clone();
-        let inner = run_with(py, true, progress, |control| match &among {
-            None => self.inner.decode(given, &prior, control),
-            Some(among) => self.inner.decode_among(given, &prior, among, control),
+        let inner = run(py, true, |control| {
+            self.inner.decode(given, &prior, among.as_deref(), control)
         })?;
         Ok(PyPosterior { inner })
     }
@@ -631,10 +521,6 @@ impl PyPosterior {
     #[getter]
     fn expected_right(&self) -> f64 {
         self.inner.expected_right()
-    }
-
-    fn bits_left(&self, py: Python<'_>) -> PyResult<f64> {
-        run(py, true, |control| self.inner.bits_left(control))
     }
 
     fn expected_counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {

@@ -48,7 +48,7 @@ mod _core {
         near_losses, simulate, student_tail,
     };
     #[pymodule_export]
-    use super::channel::{PyChannel, PyNgramPrior, PyPosterior, row_means};
+    use super::channel::{PyChannel, PyNgramPrior, PyPosterior};
     #[pymodule_export]
     use super::cover::PyCover;
     #[pymodule_export]

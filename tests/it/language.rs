@@ -536,20 +536,14 @@ fn what_cannot_be_is_refused_by_name() {
     let behind = ContextualTem::new(&all, model()).unwrap();
     let text = TextPrivatizer::new(Arc::new(behind.clone()), Policy::default()).unwrap();
     let control = Control::new();
-    use fastdx::channel::{Channel, Draws};
+    use fastdx::channel::Channel;
     use fastdx::guarantee::measured::calibration;
-    let draws = Draws {
-        each: 2,
-        starts: (0..=5).collect(),
-        outputs: vec![0; 5],
-        times: vec![2; 5],
-    };
     let errors = [
         behind.sample("w1", 3).err(),
         calibration::unchanged(&behind, &control).err(),
         calibration::closed_forms(&behind, None, &[1], (0.1, 2, 10), &control).err(),
         calibration::simulate(&behind, &[1], 10, 0.1, &control).err(),
-        Channel::estimated(text.clone(), draws, None).err(),
+        Channel::estimated(text.clone(), 2, None, &control).err(),
         fastdx::guarantee::proved::audit::largest_loss(&behind, &*space, &control).err(),
     ];
     for error in errors {

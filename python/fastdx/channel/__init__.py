@@ -22,12 +22,11 @@ from __future__ import annotations
 from fastdx._core import NgramPrior
 from fastdx._types import Bits, LanguageModel
 from fastdx.channel.law import Channel
-from fastdx.channel.limit import RateDistortion, rate_distortion, vector_rate_distortion
+from fastdx.channel.limit import RateDistortion, vector_rate_distortion
 from fastdx.channel.linearization import Linearized, linearize
 from fastdx.channel.neural import NeuralPrior
 from fastdx.channel.posterior import Posterior
-from fastdx.channel.release import DecodedGuarantee
-from fastdx.channel.views import DecodedWord, View
+from fastdx.channel.views import DecodedGuarantee, DecodedWord, View
 
 __all__ = [
     "Bits",
@@ -42,6 +41,5 @@ __all__ = [
     "RateDistortion",
     "View",
     "linearize",
-    "rate_distortion",
     "vector_rate_distortion",
 ]

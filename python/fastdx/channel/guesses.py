@@ -12,7 +12,7 @@ from fastdx._core import NgramPrior, likeliest_inputs
 from fastdx._shared.intervals import Interval, over_texts
 from fastdx.bags import STOP_WORDS
 from fastdx.channel.law import Channel
-from fastdx.channel.receiver import Prior, by_rank, numbers_of
+from fastdx.channel.receiver import Prior, by_rank
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 
@@ -27,7 +27,7 @@ SEED = 0
 def prior_of(mechanism: Mechanism, prior: Prior) -> _Numbers:
     """Return π as numbers that sum to 1; by default all words are equally likely."""
     count = len(mechanism.space)
-    return by_rank(np.ones(count) if prior is None else numbers_of(prior), count)
+    return by_rank(np.ones(count) if prior is None else prior, count)
 
 
 class BestGuess(NamedTuple):
@@ -81,7 +81,7 @@ def best_among(
     ids = mechanism.space.ids(among).tolist()
 
     def best(out: str | list[str]) -> _Places:
-        return channel._decoded(out, model, ids, None).best
+        return channel._decoded(out, model, ids).best
 
     found: dict[int, _Places] = {}
     texts = {i: out for i, out in enumerate(outputs) if isinstance(out, str)}

@@ -26,11 +26,8 @@ from fastdx._shared.checks import check_type
 from fastdx._shared.laws import deniable
 from fastdx._types import Bits, LanguageModel
 from fastdx.bags import bag_tokens
-from fastdx.channel.draws import estimated_core
 from fastdx.channel.posterior import Posterior
-from fastdx.channel.prefixes import written_out
-from fastdx.channel.receiver import Prior, by_rank, matrix_of, numbers_of, posterior_sums
-from fastdx.channel.release import Release
+from fastdx.channel.receiver import Prior, by_rank, numbers_of, posterior_sums
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism, from_spec
 from fastdx.mechanisms.finite_law import LawLike
@@ -55,11 +52,10 @@ class Channel:
     [0.0, 0.0, 0.999]
     """
 
-    def __init__(self, mechanism: Mechanism, core: ChannelCore, draws: int = 0) -> None:
+    def __init__(self, mechanism: Mechanism, core: ChannelCore) -> None:
         """Wrap a core: use `of`."""
         self._mechanism = mechanism
         self._core = core
-        self._draws = draws
 
     @classmethod
     def of(
@@ -67,7 +63,6 @@ class Channel:
         mechanism: Mechanism,
         *,
         estimate: SupportsIndex | None = None,
-        normalizers: str | PathLike[str] | None = None,
         cache_bytes: SupportsIndex | None = None,
     ) -> Channel:
         """Make the channel of a mechanism.
@@ -86,9 +81,6 @@ class Channel:
             drawn once, divided by n), which all outputs share evenly. Every number says that it
             comes from draws. They are seeded by 0 whatever the mechanism's own seed, so a receiver
             makes the same estimate.
-        normalizers : str or os.PathLike, optional
-            A file that `save` wrote for this mechanism: columns and capacity then take no pass over
-            all laws.
         cache_bytes : int, optional
             Bytes of columns that are kept; by default ``FASTDX_CACHE_BYTES``, or 128 MiB. What
             comes first is kept, the rest is computed anew each time. A column of a FiniteLaw takes
@@ -99,43 +91,15 @@ class Channel:
         ParameterError
             Noise in more than two dimensions without ``estimate``: nobody can compute its law. In
             one and two, ``FiniteLaw(law=laws.of_noise(mechanism))`` has it. ``estimate``
-            for a mechanism that has a law. ``normalizers`` of another mechanism.
-        CorruptFileError
-            The file of normalisers is damaged.
+            for a mechanism that has a law.
         """
         check_type("mechanism", mechanism, Mechanism)
-        if estimate is not None:
-            return cls(mechanism, estimated_core(mechanism, estimate.__index__(), cache_bytes),
-                       estimate.__index__())  # fmt: skip
-        core = ChannelCore(mechanism, cache_bytes)
-        if normalizers is not None:
-            core.open(normalizers)
-        return cls(mechanism, core)
+        return cls(mechanism, ChannelCore(mechanism, estimate, cache_bytes))
 
     @property
     def draws(self) -> int:
         """Draws of every word that the law is estimated from; 0 where it is exact."""
-        return self._draws
-
-    def save(
-        self, path: str | PathLike[str], *, progress: Callable[[int], object] | None = None
-    ) -> None:
-        """Write the normalisers of all words to a file, for ``of(..., normalizers=path)``.
-
-        Only Tem has them: its columns are computed from them, and they take a pass over all laws
-        (seconds at 20,000 words, 400 times as long at 400,000). The file, of 16 to 24 bytes a word,
-        also holds the capacity and what bits by rank need. It is tied to the words, their
-        distances, ε, γ, the cover and the remap; reading it checks its checksums and computes some
-        normalisers again. It is written to a temporary sibling first, which then replaces `path`.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The file.
-        progress : callable, optional
-            Called now and then with the number of laws done.
-        """
-        self._core.save(path, progress)
+        return self._core.draws
 
     @property
     def mechanism(self) -> Mechanism:
@@ -165,8 +129,8 @@ class Channel:
         if self._mechanism.seed is not None:
             raise ParameterError("mechanism must have no seed: its releases protect nobody")
         card = self._mechanism._card()
-        if self._draws:
-            known = {**json.loads(card), "estimate": self._draws}
+        if self.draws:
+            known = {**json.loads(card), "estimate": self.draws}
             card = json.dumps(known, indent=2, ensure_ascii=False)
         return card
 
@@ -180,8 +144,6 @@ class Channel:
         remap: Cover | None = None,
         law: ArrayLike | Callable[[int], ArrayLike] | LawLike | None = None,
         language: str | PathLike[str] | ArrayLike | LanguageModel | NgramPrior | None = None,
-        normalizers: str | PathLike[str] | None = None,
-        cache_bytes: SupportsIndex | None = None,
     ) -> Channel:
         """Make the channel that a card describes.
 
@@ -195,8 +157,6 @@ class Channel:
             The words, where they are not built in; their fingerprint is checked.
         cover, remap, law, language : optional
             Parts that the card has only the fingerprints of; see `fastdx.from_spec`.
-        normalizers, cache_bytes : optional
-            As for `of`.
 
         Raises
         ------
@@ -220,7 +180,7 @@ class Channel:
         if not isinstance(estimate, int | None) or isinstance(estimate, bool):
             raise ParameterError(f"card must have a number as estimate, got {estimate!r}")
         made = from_spec(spec, space, cover=cover, remap=remap, law=law, language=language)
-        return cls.of(made, estimate=estimate, normalizers=normalizers, cache_bytes=cache_bytes)
+        return cls.of(made, estimate=estimate)
 
     def bits(
         self,
@@ -241,7 +201,7 @@ class Channel:
             space, which should be that of frequency.
         sample : int, optional
             Laws to estimate it from; by default those of all words, or 4,096 where there are more
-            than 50,000 and `of` read no sum. The commonest words are summed, the others drawn by
+            than 50,000. The commonest words are summed, the others drawn by
             the prior. The estimate has an interval: its lower and upper ends are bounds in
             expectation, with three standard errors.
         progress : callable, optional
@@ -258,13 +218,7 @@ class Channel:
         """
         return Bits(*self._core.bits(numbers_of(prior), sample, progress))
 
-    def text_bits(
-        self,
-        texts: Iterable[str],
-        prior: NgramPrior,
-        *,
-        progress: Callable[[int], object] | None = None,
-    ) -> Bits:
+    def text_bits(self, texts: Iterable[str], prior: NgramPrior) -> Bits:
         """Estimate the bits that a release tells of a whole text, from a release of each text.
 
         The mean of log2 Pr[release | text] / Pr[release], where the model gives Pr[release]. Of
@@ -277,8 +231,6 @@ class Channel:
             Public texts, at least two: of about the length, and of the kind, that is of interest.
         prior : NgramPrior
             What the reader knows of the language.
-        progress : callable, optional
-            Called now and then with the number of words done.
 
         Returns
         -------
@@ -296,44 +248,17 @@ class Channel:
         >>> found.low <= found <= found.high < 5
         True
         """
-        return Bits(*self._core.text_bits(texts, prior, progress))
+        return Bits(*self._core.text_bits(texts, prior))
 
     @cached_property
     def capacity(self) -> Bits:
         """The Bayes capacity log2 Σ_y max_w Pr[y|w], in bits.
 
         No prior lets one guess of the word gain more: the share that is named grows by a factor of
-        2^capacity at most. A sum over all words up to 50,000, or where `of` read it. Of Tem on more
-        words an estimate, see `sampled_capacity`; of all other mechanisms always a sum. Of a law
-        that is estimated from draws, that of relative frequencies: at least the true one in
-        expectation.
+        2^capacity at most. A sum over all words; of a law that is estimated from draws, that of
+        relative frequencies: at least the true one in expectation.
         """
-        return Bits(*self._core.capacity(None, None))
-
-    def sampled_capacity(
-        self,
-        sample: SupportsIndex = 12_288,
-        *,
-        progress: Callable[[int], object] | None = None,
-    ) -> Bits:
-        """Estimate the Bayes capacity of Tem, with or without a cover, from some laws.
-
-        Among all words, one of those that y stands for has the largest Pr[y|w] (of plain Tem y
-        itself): normalisers change by a factor e^(ε/2·d) over d at most. So the largest numbers of
-        uniformly drawn outputs take few laws, and their mean is an unbiased estimate. Its interval
-        holds the capacity at least as often as 99.7%, whatever the columns are: an exact bound for
-        the mean of bounded numbers, by betting (Waudby-Smith and Ramdas 2024). For other
-        mechanisms it is `capacity`.
-
-        Parameters
-        ----------
-        sample : int, optional
-            Laws that are computed: of so many outputs, or of a cover's so many divided by the
-            mean size of its sets, at least 64.
-        progress : callable, optional
-            As for `bits`.
-        """
-        return Bits(*self._core.capacity(sample, progress))
+        return Bits(*self._core.capacity())
 
     def deniable(
         self, factor: float, *, progress: Callable[[int], object] | None = None
@@ -389,108 +314,66 @@ class Channel:
         prior : optional
             As for `bits`.
         """
-        return self._core.posterior(self._id(output), numbers_of(prior))
+        joint = self._weights(prior) * self.likelihood(output)
+        if not (sum := joint.sum()) > 0:
+            raise ParameterError("output must be one that some word of the prior has")
+        posterior: _Numbers = joint / sum
+        return posterior
 
-    def posterior_means(
-        self,
-        vectors: ArrayLike | None = None,
-        prior: Prior = None,
-        *,
-        progress: Callable[[int], object] | None = None,
-    ) -> _Numbers:
+    def _weights(self, prior: Prior) -> _Numbers:
+        return by_rank(prior, len(self._mechanism.space))
+
+    def posterior_means(self, prior: Prior = None) -> _Numbers:
         """Return the mean of the written word's vector given each output, by itself.
 
-        Float64, shape (V, n). No other estimate from one output is nearer to the vector in the mean
-        square: use it in place of the replacement's own vector when you learn from private text.
-        An output that no word of the prior has gets the mean of all words.
-
-        Parameters
-        ----------
-        vectors : array_like of float, shape (V, n), optional
-            A vector of every word; by default those of the mechanism's embedding.
-        prior, progress : optional
-            As for `bits`.
-
+        Float64, shape (V, n), of the vectors of the mechanism's embedding. No other estimate from
+        one output is nearer to the vector in the mean square: use it in place of the replacement's
+        own vector when you learn from private text. An output that no word of the prior has gets
+        the mean of all words. `prior` is as for `bits`.
         """
-        likely, sums, weights, values = self._sums(vectors, prior, "vectors", progress)
-        mean = weights @ values
+        likely, sums, weights, vectors = self._sums(prior)
         with np.errstate(divide="ignore", invalid="ignore"):
-            means: _Numbers = np.where(likely[:, None] > 0, sums / likely[:, None], mean)
+            means: _Numbers = np.where(
+                likely[:, None] > 0, sums / likely[:, None], weights @ vectors
+            )
         return means
 
-    def distortion(
-        self,
-        vectors: ArrayLike | None = None,
-        prior: Prior = None,
-        *,
-        progress: Callable[[int], object] | None = None,
-    ) -> float:
+    def distortion(self, prior: Prior = None) -> float:
         """Return the best receiver's mean squared error of a word's vector.
 
         E abs(v(W) - E[v(W) | Y])², a sum over all words and outputs. Without any output it is the
         variance of the vectors. With `bits` it is the mechanism's place beside
-        `vector_rate_distortion`, which no mechanism comes below. All parameters are as for
-        `posterior_means`.
+        `vector_rate_distortion`, which no mechanism comes below. `prior` is as for `bits`.
         """
-        likely, sums, weights, whole = self._sums(vectors, prior, "vectors", progress)
+        likely, sums, weights, vectors = self._sums(prior)
         # About the mean: the difference of two large numbers would lose digits.
-        mean = weights @ whole
+        mean = weights @ vectors
         kept = likely > 0
         shifted = sums[kept] - likely[kept, None] * mean
-        variance = float(weights @ ((whole - mean) ** 2).sum(axis=1))
+        variance = float(weights @ ((vectors - mean) ** 2).sum(axis=1))
         explained = float(((shifted**2).sum(axis=1) / likely[kept]).sum())
         return max(variance - explained, 0.0)
 
-    def expected_loss(
-        self,
-        loss: ArrayLike,
-        prior: Prior = None,
-        *,
-        progress: Callable[[int], object] | None = None,
-    ) -> float:
-        """Return the least expected loss of a receiver who answers from one output.
-
-        Parameters
-        ----------
-        loss : array_like of float, shape (V, n)
-            loss[w, z]: the loss of the answer z where w was written.
-        prior, progress : optional
-            As for `bits`.
-        """
-        _, sums, _, _ = self._sums(loss, prior, "loss", progress)
-        return float(sums.min(axis=1).sum())
-
-    def _sums(
-        self,
-        values: ArrayLike | None,
-        prior: Prior,
-        name: str,
-        progress: Callable[[int], object] | None,
-    ) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers]:
+    def _sums(self, prior: Prior) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers]:
         space = self._mechanism.space
-        if values is None:
-            if not isinstance(space, Embedding):
-                raise ParameterError("vectors must be given: the words are those of a graph")
-            values = space.vectors
-        given = matrix_of(name, values, len(space))
-        weights = by_rank(numbers_of(prior), len(space))
-        values = given.astype(np.float64)
-        return (*posterior_sums(self._core, weights, values, progress), weights, values)
+        if not isinstance(space, Embedding):
+            raise ParameterError("mechanism must be of an Embedding: words of a graph have no "
+                                 "vectors")  # fmt: skip
+        weights, vectors = self._weights(prior), space.vectors.astype(np.float64)
+        return (*posterior_sums(self._core, weights, vectors), weights, vectors)
 
     def decode(
         self,
         text: str | Iterable[str] | Mapping[str, int],
-        prior: NgramPrior | LanguageModel,
-        *,
-        progress: Callable[[int], object] | None = None,
+        prior: NgramPrior,
     ) -> Posterior:
         """Return the posterior of the words behind a released text.
 
         It is a sum over all texts that could stand behind the release. The mechanism's treatment of
         text is in the model: unknown words are drawn as ``oov=`` says, skipped words show
-        themselves, with ``consistent=`` a repeated word was drawn once. Consistent texts are exact
-        if all texts can be written out (a million: few words, or a small space), else approximate,
-        and then `Posterior.exact` is False. Words that ``oov='drop'`` left out are not restored.
+        themselves, with ``consistent=`` a repeated word was drawn once. Posteriors of consistent
+        texts are approximate: `Posterior.exact` is False. Words that ``oov='drop'`` left out are
+        not restored.
 
         Parameters
         ----------
@@ -498,11 +381,9 @@ class Channel:
             What was released: a text, words that were found elsewhere (one sentence), or a bag:
             words and how often each is in it. A bag has no order, so only the frequencies of the
             model are used. `Posterior.expected_counts` are those of the bag that was written.
-        prior : NgramPrior or LanguageModel
-            What the reader knows of the language. Any model other than n-grams is summed over
-            prefix by prefix, which only texts of a word or two allow, and texts over small spaces.
-        progress : callable, optional
-            Called now and then with the number of words done.
+        prior : NgramPrior
+            What the reader knows of the language. Of another model, multiply the probabilities by
+            `Posterior.likelihood`.
 
         Raises
         ------
@@ -520,40 +401,27 @@ class Channel:
         >>> found.expected_counts().round(1).tolist()
         [2.7, 0.3, 1.0]
         """
+        if not isinstance(prior, NgramPrior):
+            raise InputTypeError(f"prior must be an NgramPrior, not {type(prior).__name__}")
         if isinstance(text, Mapping):
             self._mechanism._check_one_law()
-            if not isinstance(prior, NgramPrior):
-                raise InputTypeError("prior must be an NgramPrior for a bag, which has no order")
             prior = NgramPrior.of_frequencies(prior.space, prior.frequencies, unknown=prior.unknown)
             text = bag_tokens(text)
-        given = text if isinstance(text, str) else list(text)
-        if isinstance(prior, NgramPrior):
-            return self._decoded(given, prior, None, progress)
-        if not isinstance(prior, LanguageModel):
-            kind = type(prior).__name__
-            raise InputTypeError(f"prior must be an NgramPrior or have log_next, not {kind}")
-        found = written_out(self._core, self._mechanism, given, prior)
-        of = Release(self._mechanism, prior, given)
-        return Posterior(found, self._mechanism.space, of, self._draws)
+        return self._decoded(text if isinstance(text, str) else list(text), prior, None)
 
     def _decoded(
-        self,
-        given: str | list[str],
-        prior: NgramPrior,
-        among: list[int] | None,
-        progress: Callable[[int], object] | None,
+        self, given: str | list[str], prior: NgramPrior, among: list[int] | None
     ) -> Posterior:
-        core = self._core.decode(given, prior, among, progress)
-        of = Release(self._mechanism, prior, given)
-        return Posterior(core, self._mechanism.space, of, self._draws)
+        core = self._core.decode(given, prior, among)
+        return Posterior(core, self._mechanism, prior, given, self.draws)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the mechanism; columns are made anew."""
-        return partial(Channel.of, estimate=self._draws or None), (self._mechanism,)
+        return partial(Channel.of, estimate=self.draws or None), (self._mechanism,)
 
     def __deepcopy__(self, memo: Any) -> Channel:
         return self
 
     def __repr__(self) -> str:
-        how = f", estimate={self._draws}" if self._draws else ""
+        how = f", estimate={self.draws}" if self.draws else ""
         return f"Channel.of({self._mechanism!r}{how})"

@@ -8,21 +8,22 @@ Blahut's and Arimoto's algorithm (R. Blahut, IEEE Trans. Inf. Theory 18(4), 1972
 - numbers λ_w of the words with Σ_w π_w·λ_w·e^(-s·d(w,z)) ≤ 1 for every answer z: then no mechanism
   has I + s·D below Σ_w π_w·ln λ_w (Csiszár, Studia Sci. Math. Hungar. 9, 1974).
 
-For squared errors of vectors the answers are all of R^n: the same problem as the likeliest mixture
-of Gaussians, solved as that is, by EM over weights and centres from one centre a word.
+Distortions are squared errors of vectors, and the answers all of R^n: the same problem as the
+likeliest mixture of Gaussians, solved as that is, by EM over weights and centres from one centre a
+word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, SupportsIndex, TypeAlias
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._shared.checks import at_least, positive
-from fastdx.channel.receiver import by_rank, entropy, matrix_of
+from fastdx.channel.receiver import by_rank, entropy
 from fastdx.exceptions import ParameterError
 
 _Numbers = NDArray[np.float64]
@@ -42,7 +43,7 @@ CLIMBED_ANSWERS = 300
 class RateDistortion:
     """Points of a rate-distortion function, each between two bounds.
 
-    Made by `rate_distortion` and `vector_rate_distortion`.
+    Made by `vector_rate_distortion`.
     """
 
     slopes: _Numbers
@@ -55,11 +56,8 @@ class RateDistortion:
     """A lower bound on bits + slope·distortion of any mechanism, shape (n,)."""
     most: float
     """The distortion without any output."""
-    least_possible: tuple[float, float]
-    """The least possible distortion, and a number of bits that is enough for it."""
-    log_weights: _Numbers = field(repr=False)
-    """ln λ of every word at each slope, shape (n, V), before they are made feasible."""
-    _source: _Source = field(repr=False)
+    entropy: float
+    """The bits of a word, which are enough for no distortion."""
 
     @property
     def gap(self) -> _Numbers:
@@ -71,8 +69,8 @@ class RateDistortion:
 
         The lower hull of the points: two channels in turn have all that lies between them.
         """
-        x = np.concatenate([[self.most, self.least_possible[0]], self.distortion])
-        y = np.concatenate([[0.0, self.least_possible[1]], self.bits])
+        x = np.concatenate([[self.most, 0.0], self.distortion])
+        y = np.concatenate([[0.0, self.entropy], self.bits])
         hull: list[tuple[float, float]] = []
         for point in sorted(zip(x.tolist(), y.tolist(), strict=True)):
             while len(hull) > 1 and _above(hull[-2], hull[-1], point):
@@ -82,26 +80,14 @@ class RateDistortion:
         d = np.asarray(distortion, dtype=np.float64)
         return np.interp(d, xs, np.minimum.accumulate(ys), left=np.inf)
 
-    def least(self, distortion: ArrayLike, reconstructions: ArrayLike | None = None) -> Any:
+    def least(self, distortion: ArrayLike) -> Any:
         """Return a lower bound on the bits of any mechanism with this expected distortion.
 
-        Parameters
-        ----------
-        distortion : array_like of float
-            Any numbers.
-        reconstructions : array_like of float, shape (m, n), optional
-            For vectors: the receiver's answers, such as `Channel.posterior_means`. The bound is
-            then proved for them. Without them it is proved for answers that are words; for other
-            answers it holds if climbing from the words finds all maxima of the constraint.
+        It is proved for answers that are words; for other answers it holds if climbing from the
+        words finds all maxima of the constraint.
         """
-        lower = self.lower
-        if reconstructions is not None:
-            lower = np.array([
-                self._source.lower(slope * np.log(2), logs, reconstructions) / np.log(2)
-                for slope, logs in zip(self.slopes, self.log_weights, strict=True)
-            ])  # fmt: skip
         d = np.asarray(distortion, dtype=np.float64)
-        lines = lower - self.slopes * d[..., None]
+        lines = self.lower - self.slopes * d[..., None]
         return np.maximum(lines.max(axis=-1), 0.0)
 
 
@@ -114,7 +100,7 @@ def _above(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float
 class _State:
     """Answers in use, and their weights."""
 
-    answers: Any
+    answers: _Floats
     weights: _Numbers
 
 
@@ -129,7 +115,7 @@ class _Pass:
     """ln λ of every word."""
     bits: float
     distortion: float
-    moved: Any
+    moved: _Floats
     """The answers, each put where it is best."""
 
 
@@ -137,61 +123,13 @@ def _blocks(count: int) -> Iterator[slice]:
     return (slice(first, first + ROWS) for first in range(0, count, ROWS))
 
 
-class _Matrix:
-    """Distortions from a matrix: the answers are its columns."""
-
-    def __init__(self, loss: _Floats, prior: _Numbers) -> None:
-        self.prior, self.loss = prior, loss
-
-    def start(self) -> _State:
-        count = self.loss.shape[1]
-        return _State(np.arange(count), np.full(count, 1 / count))
-
-    def trivial(self) -> tuple[_State, float]:
-        """Return the best single answer, and its distortion."""
-        means = self.prior @ self.loss
-        best = int(means.argmin())
-        return _State(np.array([best]), np.ones(1)), float(means[best])
-
-    def closest(self) -> float:
-        """Return the least distortion there is."""
-        return float(self.prior @ self.loss.min(axis=1))
-
-    def sweep(self, state: _State, slope: float) -> _Pass:
-        q, z = state.weights, state.answers
-        ratios, logs, distortion = np.zeros(len(q)), np.empty(len(self.prior)), 0.0
-        for part in _blocks(len(self.prior)):
-            d = self.loss[part][:, z].astype(np.float64)
-            low = d.min(axis=1)
-            kernel = np.exp(-slope * (d - low[:, None]))
-            sums = kernel @ q
-            share = self.prior[part] / sums
-            ratios += share @ kernel
-            distortion += float(share @ ((kernel * d) @ q))
-            logs[part] = slope * low - np.log(sums)
-        nats = _nats(float(self.prior @ logs), slope * distortion, q * ratios, ratios)
-        return _Pass(state, ratios, logs, nats, distortion, z)
-
-    def largest(self, slope: float, logs: _Numbers, ratios: _Numbers, climb: bool) -> float:
-        """Return the largest constraint of all answers, not only of those in use."""
-        found = np.zeros(self.loss.shape[1])
-        for part in _blocks(len(self.prior)):
-            exponents = logs[part, None] - slope * self.loss[part].astype(np.float64)
-            found += self.prior[part] @ np.exp(np.minimum(exponents, 700.0))
-        return float(found.max())
-
-    def lower(self, slope: float, logs: _Numbers, answers: ArrayLike) -> float:
-        raise ParameterError("reconstructions must be left out: all answers are in the loss")
-
-
 class _Vectors:
     """Squared errors of vectors: the answers are all of R^n."""
 
     def __init__(self, vectors: _Floats, prior: _Numbers) -> None:
         self.prior = prior
-        self.mean = prior @ vectors.astype(np.float64)
         # About their mean: kernels are made of squares, which lose digits far from 0.
-        self.vectors = (vectors - self.mean).astype(np.float32)
+        self.vectors = (vectors - prior @ vectors.astype(np.float64)).astype(np.float32)
         self.squares = (self.vectors.astype(np.float64) ** 2).sum(axis=1)
         self.variance = float(prior @ self.squares)
         with np.errstate(divide="ignore"):
@@ -200,12 +138,6 @@ class _Vectors:
     def start(self) -> _State:
         used = self.prior > 0
         return _State(self.vectors[used], self.prior[used])
-
-    def trivial(self) -> tuple[_State, float]:
-        return _State(np.zeros((1, self.vectors.shape[1]), np.float32), np.ones(1)), self.variance
-
-    def closest(self) -> float:
-        return 0.0
 
     def sweep(self, state: _State, slope: float) -> _Pass:
         q, z = state.weights, state.answers
@@ -253,20 +185,6 @@ class _Vectors:
             moved[part] = kernel @ self.vectors / np.maximum(found[part], 1e-30)[:, None]
         return found, moved
 
-    def lower(self, slope: float, logs: _Numbers, answers: ArrayLike) -> float:
-        points = np.asarray(answers, dtype=np.float64)
-        if points.ndim != 2 or points.shape[1] != self.vectors.shape[1]:
-            raise ParameterError(
-                f"reconstructions must have the shape (m, {self.vectors.shape[1]}), "
-                f"got {points.shape}"
-            )
-        found, _ = self._constraint((points - self.mean).astype(np.float32), slope, logs)
-        return float(self.prior @ logs - np.log(max(float(found.max()), 1e-300)))
-
-
-_Source: TypeAlias = _Matrix | _Vectors
-"""Words with a prior, and answers at which they have a distortion."""
-
 
 def _left(a: _Floats, slope: float) -> _Floats:
     """With `_right`, factors of the matrix -slope·(squared distances)."""
@@ -287,7 +205,7 @@ def _nats(value: float, cost: float, outputs: _Numbers, ratios: _Numbers) -> flo
 
 
 def _solve(
-    source: _Source, state: _State, slope: float, tolerance: float, rounds: int
+    source: _Vectors, state: _State, slope: float, tolerance: float, rounds: int
 ) -> tuple[_Pass, float]:
     """Iterate at a slope until the gap is small; return the last pass and the lower bound."""
     found = source.sweep(state, slope)
@@ -307,17 +225,17 @@ def _solve(
     return found, float(source.prior @ found.logs - np.log(most))
 
 
-def _range(source: _Source, most: float, closest: float) -> tuple[float, float]:
+def _range(source: _Vectors) -> tuple[float, float]:
     """Slopes between which the function falls from nearly all bits to none."""
-    span = most - closest
-    high, start = 1 / span, source.start()
+    high, start = 1 / source.variance, source.start()
     for _ in range(40):
         found = source.sweep(start, high)
-        close = found.distortion - closest <= 0.01 * span
-        if close or found.bits >= 0.95 * entropy(source.prior) * np.log(2):
+        if found.distortion <= 0.01 * source.variance or (
+            found.bits >= 0.95 * entropy(source.prior) * np.log(2)
+        ):
             break
         high *= 2
-    single, _ = source.trivial()
+    single = _State(np.zeros((1, source.vectors.shape[1]), np.float32), np.ones(1))
     low = high
     for _ in range(60):
         low /= 1.4
@@ -327,86 +245,6 @@ def _range(source: _Source, most: float, closest: float) -> tuple[float, float]:
     return high, low
 
 
-def _points(
-    source: _Source,
-    slopes: SupportsIndex | ArrayLike,
-    tolerance: float,
-    rounds: SupportsIndex,
-    progress: Callable[[int], object] | None,
-) -> RateDistortion:
-    positive("tolerance", tolerance)
-    at_least("rounds", rounds.__index__(), 1)
-    most, closest = source.trivial()[1], source.closest()
-    if not most - closest > 1e-9 * max(abs(most), 1e-30):
-        raise ParameterError("distortions must differ: no output helps here")
-    if np.ndim(slopes) == 0:  # type: ignore[arg-type]
-        count = slopes.__index__()  # type: ignore[union-attr]
-        at_least("slopes", count, 1)
-        wanted = np.geomspace(*_range(source, most, closest), count + 1)[:-1]
-    else:
-        given = np.unique(np.asarray(slopes, dtype=np.float64))[::-1]
-        if given.ndim != 1 or not len(given) or not (np.isfinite(given) & (given > 0)).all():
-            raise ParameterError("slopes must be positive numbers, or how many there shall be")
-        wanted = given * np.log(2)
-    state, found = source.start(), []
-    for i, slope in enumerate(wanted):
-        at, lower = _solve(source, state, float(slope), tolerance * np.log(2), rounds.__index__())
-        # The next slope is lower: its answers are fewer.
-        state = at.state
-        found.append((at.bits, at.distortion, lower, at.logs))
-        if progress:
-            progress(i + 1)
-    bits, distortion, bounds, logs = (np.array(part) for part in zip(*found, strict=True))
-    return RateDistortion(
-        wanted / np.log(2), bits / np.log(2), distortion, bounds / np.log(2), most,
-        (closest, entropy(source.prior)), logs, source)  # fmt: skip
-
-
-def rate_distortion(
-    loss: ArrayLike,
-    prior: ArrayLike | None = None,
-    *,
-    slopes: SupportsIndex | ArrayLike = 12,
-    tolerance: float = 0.01,
-    rounds: SupportsIndex = 1000,
-    progress: Callable[[int], object] | None = None,
-) -> RateDistortion:
-    """Return the least bits that a mechanism must tell for each expected loss.
-
-    Parameters
-    ----------
-    loss : array_like of float, shape (V, n)
-        loss[w, z]: the loss of the answer z where w was written; of a label, say.
-    prior : array_like of float, shape (V,), optional
-        How often each word is written; by default 1/(rank + 2.7).
-    slopes : int or array_like of float, optional
-        The number of points, or -dR/dD at each, in bits per unit of loss.
-    tolerance : float, optional
-        The accuracy of each point, in bits.
-    rounds : int, optional
-        The most passes at a slope; `RateDistortion.gap` says how exact a point then is.
-    progress : callable, optional
-        Called with the number of points done.
-
-    Raises
-    ------
-    ParameterError
-        A parameter outside its domain, or a loss that no output makes less.
-
-    Examples
-    --------
-    A fair coin that may be told wrongly one time in ten: 1 - h(0.1) bits.
-
-    >>> from fastdx.channel import rate_distortion
-    >>> curve = rate_distortion([[0, 1], [1, 0]], [1, 1], slopes=[3.1699])
-    >>> round(float(curve.distortion[0]), 3), round(float(curve.bits[0]), 3)
-    (0.1, 0.531)
-    """
-    rows = np.shape(loss)[0] if np.ndim(loss) == 2 else 0
-    given = matrix_of("loss", loss, rows)
-    return _points(_Matrix(given, by_rank(prior, rows)), slopes, tolerance, rounds, progress)
-
-
 def vector_rate_distortion(
     vectors: ArrayLike,
     prior: ArrayLike | None = None,
@@ -414,7 +252,6 @@ def vector_rate_distortion(
     slopes: SupportsIndex | ArrayLike = 12,
     tolerance: float = 0.02,
     rounds: SupportsIndex = 60,
-    progress: Callable[[int], object] | None = None,
 ) -> RateDistortion:
     """Return the least bits that a mechanism must tell for each mean squared error of vectors.
 
@@ -425,8 +262,19 @@ def vector_rate_distortion(
     ----------
     vectors : array_like of float, shape (V, n)
         A vector of every word; they must not be all alike.
-    prior, slopes, tolerance, rounds, progress : optional
-        As for `rate_distortion`.
+    prior : array_like of float, shape (V,), optional
+        How often each word is written; by default 1/(rank + 2.7).
+    slopes : int or array_like of float, optional
+        The number of points, or -dR/dD at each, in bits per unit of distortion.
+    tolerance : float, optional
+        The accuracy of each point, in bits.
+    rounds : int, optional
+        The most passes at a slope; `RateDistortion.gap` says how exact a point then is.
+
+    Raises
+    ------
+    ParameterError
+        A parameter outside its domain, or vectors that are all alike.
 
     Examples
     --------
@@ -438,6 +286,33 @@ def vector_rate_distortion(
     >>> bool(curve.least(channel.distortion()) <= channel.bits())
     True
     """
-    rows = np.shape(vectors)[0] if np.ndim(vectors) == 2 else 0
-    given = matrix_of("vectors", vectors, rows)
-    return _points(_Vectors(given, by_rank(prior, rows)), slopes, tolerance, rounds, progress)
+    try:
+        given = np.asarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise ParameterError("vectors must be numbers") from None
+    if given.ndim != 2 or not given.size or not np.isfinite(given).all():
+        raise ParameterError(f"vectors must be finite, of shape (V, n), got {given.shape}")
+    positive("tolerance", tolerance)
+    at_least("rounds", rounds.__index__(), 1)
+    source = _Vectors(given, by_rank(prior, len(given)))
+    if not source.variance > 1e-30:
+        raise ParameterError("vectors must differ: no output helps here")
+    if np.ndim(slopes) == 0:  # type: ignore[arg-type]
+        count = slopes.__index__()  # type: ignore[union-attr]
+        at_least("slopes", count, 1)
+        wanted = np.geomspace(*_range(source), count + 1)[:-1]
+    else:
+        asked = np.unique(np.asarray(slopes, dtype=np.float64))[::-1]
+        if asked.ndim != 1 or not len(asked) or not (np.isfinite(asked) & (asked > 0)).all():
+            raise ParameterError("slopes must be positive numbers, or how many there shall be")
+        wanted = asked * np.log(2)
+    state, found = source.start(), []
+    for slope in wanted:
+        at, lower = _solve(source, state, float(slope), tolerance * np.log(2), rounds.__index__())
+        # The next slope is lower: its answers are fewer.
+        state = at.state
+        found.append((at.bits, at.distortion, lower))
+    bits, distortion, bounds = (np.array(part) for part in zip(*found, strict=True))
+    return RateDistortion(
+        wanted / np.log(2), bits / np.log(2), distortion, bounds / np.log(2), source.variance,
+        entropy(source.prior))  # fmt: skip

@@ -41,7 +41,7 @@ class Linearized:
 
 def _pairs(bag: Posterior, most: int) -> tuple[list[tuple[str, str, float]], bool]:
     """Return (released word, written one, ln of its likelihood), and whether these are all."""
-    released, words, complete = bag._of().given, bag._space.words, True
+    released, words, complete = bag._given, bag._space.words, True
     pairs: list[tuple[str, str, float]] = []
     for name in dict.fromkeys(released):
         place = released.index(name)
@@ -107,7 +107,7 @@ def linearize(
     """
     check_type("prior", prior, NgramPrior)
     beam, candidates = counted("beam", beam, 1, STEPS), counted("candidates", candidates, 1, STEPS)
-    tokens = bag_tokens(bag._of().given if isinstance(bag, Posterior) else bag)
+    tokens = bag_tokens(bag._given if isinstance(bag, Posterior) else bag)
     pairs, exact = [(word, word, 0.0) for word in dict.fromkeys(tokens)], True
     if isinstance(bag, Posterior):
         pairs, exact = _pairs(bag, candidates)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import cached_property
 from typing import SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from fastdx._core import Embedding, PosteriorCore, WordGraph
-from fastdx._shared.checks import share
+from fastdx._core import Embedding, NgramPrior, PosteriorCore
+from fastdx._shared.checks import one_of, share
 from fastdx.bags import STOP_WORDS
-from fastdx.channel.prefixes import Prefixes
-from fastdx.channel.release import DecodedGuarantee, Release
-from fastdx.channel.views import View
+from fastdx.channel.views import NOTHING, UNKNOWN, DecodedGuarantee, DecodedWord, View, certain
 from fastdx.exceptions import ParameterError
+from fastdx.mechanisms import Mechanism
 
 _Numbers = NDArray[np.float64]
 
@@ -34,24 +34,23 @@ class Posterior:
     >>> posterior = Channel.of(Tem(e, 2.0)).decode("Tea: of tea.".lower(), prior)
     >>> [word for word, _ in (posterior.top(i, 1)[0] for i in range(len(posterior)))]
     ['cup', 'of', 'tea']
-    >>> bool(posterior.bits_left < posterior.word_bits.sum())
-    True
     """
 
     def __init__(
         self,
-        core: PosteriorCore | Prefixes,
-        space: Embedding | WordGraph,
-        release: Release | None = None,
-        draws: int = 0,
+        core: PosteriorCore,
+        mechanism: Mechanism,
+        prior: NgramPrior,
+        given: str | list[str],
+        draws: int,
     ) -> None:
         """Wrap a core: use `Channel.decode`."""
         self.draws = draws
         """Draws of every word that the mechanism's law is estimated from; 0 where it is exact. All
         numbers are those of the estimated law."""
         self._core = core
-        self._space = space
-        self._release = release
+        self._mechanism, self._prior, self._given = mechanism, prior, given
+        self._space = space = mechanism.space
         best, certainty, bits, unknown, written = core.words()
         self.best: NDArray[np.int64] = np.where(best < len(space), best.astype(np.int64), -1)
         """The likeliest word of each place, as its id; -1 where it is one that the space does not
@@ -72,8 +71,7 @@ class Posterior:
     def exact(self) -> bool:
         """Whether all numbers are exact sums over the mechanism's law.
 
-        They are, but for consistent texts of more than a few words, and where the law itself is an
-        estimate (`draws`).
+        They are, but for consistent texts, and where the law itself is an estimate (`draws`).
         """
         return self._core.exact and not self.draws
 
@@ -86,14 +84,6 @@ class Posterior:
     def expected_right(self) -> float:
         """The expected share of the replaced words that are `best`; NaN where there are none."""
         return self._core.expected_right
-
-    @cached_property
-    def bits_left(self) -> float:
-        """H(text | release): what the release leaves open of the whole text, in bits.
-
-        At most ``word_bits.sum()``; NaN where it is not exact.
-        """
-        return self._core.bits_left()
 
     def _place(self, i: SupportsIndex) -> int:
         place = i.__index__()
@@ -124,23 +114,16 @@ class Posterior:
         words = self._space.words
         return [(words[id], float(marginal[id])) for id in ids]
 
-    def means_of(self, vectors: ArrayLike) -> _Numbers:
-        """Return the posterior mean of each word's vector: float64, shape (n, dim).
-
-        `vectors`, shape (V, dim), are those of the space's words. An unknown word counts as their
-        mean by the prior's frequencies.
-        """
-        return self._core.means(vectors)
-
     @cached_property
     def means(self) -> _Numbers:
         """The posterior mean of each word's vector in the mechanism's embedding: shape (n, dim).
 
         Of all that can be made of the release, nothing is nearer to the vector in the mean square.
+        An unknown word counts as the mean of all vectors by the prior's frequencies.
         """
         if not isinstance(self._space, Embedding):
-            raise ParameterError("means needs an Embedding; means_of(vectors) takes any vectors")
-        return self.means_of(self._space.vectors)
+            raise ParameterError("means needs an Embedding: words of a graph have no vectors")
+        return self._core.means(self._space.vectors)
 
     def expected_counts(self) -> _Numbers:
         """Return how often each word stands in the text, in expectation: float64, shape (V,)."""
@@ -161,34 +144,21 @@ class Posterior:
         found: str | list[str] = self._core.viterbi()
         return found
 
-    def _of(self) -> Release:
-        if self._release is None:
-            raise ParameterError("a Posterior must come from Channel.decode")
-        return self._release
-
-    def text(
-        self,
-        view: str = "likely",
-        *,
-        at_least: float = 0.5,
-        seed: SupportsIndex | None = None,
-    ) -> View:
+    def text(self, view: str = "likely", *, at_least: float = 0.5) -> View:
         """Return the text as people read it; printed, it says that it is reconstructed.
 
         Parameters
         ----------
-        view : {'likely', 'certain', 'marginals', 'sample'}, optional
+        view : {'likely', 'certain', 'marginals'}, optional
             'likely': the likeliest text as a whole (`viterbi`), which is fluent as far as the prior
             is, and mostly fiction. If fewer of its words are expected to be right than of the most
             frequent word everywhere, the release says too little for a text, and each place is
             "…". 'marginals': the likeliest word of each place, of which more are
-            right. 'sample': a text drawn from the posterior. 'certain': at each place the most
-            specific thing that is probable enough: the word, else in brackets a category of the
-            probable words by WordNet's hierarchy of nouns, else "…"; adjacent ones merge.
+            right. 'certain': at each place the most specific thing that is probable enough: the
+            word, else in brackets a category of the probable words by WordNet's hierarchy of nouns,
+            else "…"; adjacent ones merge.
         at_least : float, optional
             For 'certain': the least probability of each word or category that it says.
-        seed : int, optional
-            The seed of the sample.
 
         Examples
         --------
@@ -200,18 +170,35 @@ class Posterior:
         >>> posterior.text("certain", at_least=0.7).text
         '[disease] in london'
         """
-        of = self._of()
-        if view == "sample":
-            return of.sampled(self, seed)
-        if view == "certain":
-            return of.certain(self, share("at_least", at_least))
-        if view == "marginals":
-            return of.words(self, self.best)
-        if view == "likely":
-            return of.likely(self, self._core.likeliest().astype(np.int64))
-        raise ParameterError(
-            f"view must be 'likely', 'certain', 'marginals' or 'sample', got {view!r}"
-        )
+        one_of("view", view, ("likely", "certain", "marginals"))
+        at_least, frequencies = share("at_least", at_least), self._prior.frequencies
+        ids = self._core.likeliest().astype(np.int64) if view == "likely" else self.best
+        released, gaps = self._laid_out()
+        words = []
+        for i, id in enumerate(ids.tolist()):
+            if self.written[i]:
+                words.append(DecodedWord(released[i], "shown", 1.0))
+            elif view == "certain":
+                words.append(certain(self.marginals(i), self._space.words, frequencies, at_least))
+            elif 0 <= id < len(self._space):
+                words.append(DecodedWord(self._space.words[id], "word", self.marginals(i)[id]))
+            else:
+                words.append(DecodedWord(UNKNOWN, "word", float(self.unknown[i])))
+        found = View.of(words, gaps)
+        if view != "likely" or not found.expected_right < frequencies.max():
+            return found
+        return View.of([word if word.kind == "shown" else NOTHING for word in words], gaps)
+
+    def _laid_out(self) -> tuple[list[str], list[str]]:
+        """Return the words as released, and what stands before each and behind the last."""
+        text = self._given
+        if not isinstance(text, str):
+            return text, ["", *[" "] * (len(text) - 1), ""]
+        spans = self._mechanism._word_spans(text)
+        ends = [0, *(end for _, end in spans)]
+        starts = [*(start for start, _ in spans), len(text)]
+        gaps = [text[end:start] for end, start in zip(ends, starts, strict=True)]
+        return [text[start:end] for start, end in spans], gaps
 
     @cached_property
     def expected_right_content(self) -> float:
@@ -227,8 +214,9 @@ class Posterior:
     @property
     def guarantee(self) -> DecodedGuarantee:
         """The guarantee of a decoded text. Printed, it is the mechanism's guarantee and more."""
-        of = self._of()
-        return DecodedGuarantee(of.mechanism.guarantee, of.model, self.expected_right_content)
+        mark = hashlib.sha256(self._prior._to_bytes()).hexdigest()[:16]
+        model = f"NgramPrior of order {self._prior.order} (fingerprint {mark})"
+        return DecodedGuarantee(self._mechanism.guarantee, model, self.expected_right_content)
 
     def __repr__(self) -> str:
         how = "" if self._core.exact else ", approximate"

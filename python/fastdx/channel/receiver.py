@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import ChannelCore
+from fastdx._core import ChannelCore, NgramPrior
 from fastdx._shared.laws import laws
 from fastdx.exceptions import ParameterError
 
 _Numbers = NDArray[np.float64]
 
 
-class Frequencies(Protocol):
-    """A model of language that knows how often each word is written: an `NgramPrior`."""
-
-    @property
-    def frequencies(self) -> _Numbers:
-        """Probability of every word: shape (V,)."""
-
-
-Prior: TypeAlias = ArrayLike | str | Frequencies | None
+Prior: TypeAlias = ArrayLike | str | NgramPrior | None
 """How often each word is written: numbers, 'rank', or a model that knows it."""
 
 
@@ -33,15 +24,14 @@ def numbers_of(prior: Prior) -> ArrayLike | None:
         if prior != "rank":
             raise ParameterError(f"prior must be numbers, a model or 'rank', got {prior!r}")
         return None
-    found: Any = prior
-    frequencies: ArrayLike | None = getattr(found, "frequencies", found)
-    return frequencies
+    return prior.frequencies if isinstance(prior, NgramPrior) else prior
 
 
-def by_rank(prior: Any, count: int) -> _Numbers:
+def by_rank(prior: Prior, count: int) -> _Numbers:
     """Return a prior as numbers that sum to 1; without one 1/(rank + 2.7)."""
+    numbers = numbers_of(prior)
     ranks: _Numbers = 1 / (np.arange(count) + 3.7)
-    given = ranks if prior is None else np.asarray(prior, dtype=np.float64)
+    given = ranks if numbers is None else np.asarray(numbers, dtype=np.float64)
     if given.shape != (count,) or not (given >= 0).all() or not 0 < given.sum() < np.inf:
         raise ParameterError(f"prior must be {count} numbers, at least 0 and of a positive sum")
     normal: _Numbers = given / given.sum()
@@ -54,29 +44,13 @@ def entropy(probabilities: _Numbers) -> float:
     return float(-(kept * np.log2(kept)).sum())
 
 
-def matrix_of(name: str, values: ArrayLike, rows: int) -> NDArray[np.float32]:
-    """Return finite numbers of so many rows, in 32 bits."""
-    try:
-        given = np.asarray(values, dtype=np.float32)
-    except (TypeError, ValueError):
-        raise ParameterError(f"{name} must be numbers") from None
-    if given.ndim != 2 or len(given) != rows or not given.shape[1]:
-        raise ParameterError(f"{name} must have the shape ({rows}, n), got {given.shape}")
-    if not np.isfinite(given).all():
-        raise ParameterError(f"{name} must be finite")
-    return given
-
-
 def posterior_sums(
-    core: ChannelCore,
-    prior: _Numbers,
-    values: _Numbers,
-    progress: Callable[[int], object] | None = None,
+    core: ChannelCore, prior: _Numbers, values: _Numbers
 ) -> tuple[_Numbers, _Numbers]:
     """Return p(y) and Σ_w π_w·Pr[y|w]·values_w of every output y: shapes (V,) and (V, n)."""
     likely = np.zeros(len(prior))
     sums = np.zeros((len(prior), values.shape[1]))
-    for part, law in laws(core, len(prior), progress):
+    for part, law in laws(core, len(prior)):
         likely += prior[part] @ law
         sums += law.T @ (prior[part, None] * values[part])
     return likely, sums

@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from fastdx.channel import Channel
 from fastdx.cli.drawing import texts_of
 from fastdx.cli.formats import FORMATS, Opener
 from fastdx.cli.messages import CommandError, step, tell
-from fastdx.cli.options import Commands, lines_of, load, show_text, words_options
+from fastdx.cli.options import Commands, channel_of, lines_of, show_text, words_options
 from fastdx.counts import Estimator, Share
 from fastdx.exceptions import ParameterError
 
@@ -50,7 +48,7 @@ def add(commands: Commands) -> None:
 
 
 def _counts(args: argparse.Namespace) -> None:
-    channel = _channel(args)
+    channel = channel_of(args)
     lexicons = {name: _lexicon(name, channel.mechanism.space) for name in args.lexicon}
     estimator = Estimator(channel)
     opener = Opener()
@@ -68,18 +66,6 @@ def _counts(args: argparse.Namespace) -> None:
             if args.each:
                 found += [(word, estimator.share(word, args.confidence)) for word in known]
     _show(args, estimator, found)
-
-
-def _channel(args: argparse.Namespace) -> Channel:
-    """Make the channel from the card that is named, or from that of the first file."""
-    card = args.card or args.files[0]
-    if card == "-":
-        raise CommandError("standard input needs --card FILE")
-    space = None
-    if args.embedding:
-        with step("loading the words"):
-            space = load(args, args.embedding)
-    return Channel.load(Path(card), space)
 
 
 def _lexicon(name: str, space: Any) -> list[str]:

@@ -8,36 +8,33 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastdx._core import open_space
 from fastdx._shared.replace import open_output
 from fastdx.cli.drawing import texts_of
 from fastdx.cli.formats import Opener, format_named
 from fastdx.cli.messages import CommandError, step, tell
 from fastdx.cli.options import (
     Commands,
-    MechanismOptions,
-    mechanism_options,
+    channel_of,
     quiet_option,
-    refuse_beside,
     show_text,
+    words_options,
 )
 from fastdx.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from fastdx.channel import Channel, NgramPrior, Posterior
 
-OUTPUTS = ("text", "jsonl", "html")
-VIEWS = ("likely", "certain", "marginals", "sample")
+OUTPUTS = ("text", "jsonl")
+VIEWS = ("likely", "certain", "marginals")
 
 EXAMPLES = """
   fastdx decode private.txt
-  fastdx decode private.txt --channel private.txt --prior english.ngrams --view certain
-  fastdx decode private.jsonl --column text --channel card.json --to html -o read.html
+  fastdx decode private.txt --prior english.ngrams --view certain
+  fastdx decode private.jsonl --column text --card card.json --to jsonl -o read.jsonl
 """
 
 
@@ -49,40 +46,36 @@ def add(commands: Commands) -> None:
         "The output is marked as reconstructed: it looks like the written text, but most of it may "
         "be invented. The command also prints a statement about the reconstruction.",
         examples=EXAMPLES,
-        short="channel prior view column output epsilon",
+        short="card prior view column output",
     )
     p.add_argument("files", nargs="*", metavar="FILE", help="released texts: one text per file, or "
                    "records with --column; by default standard input")  # fmt: skip
-    p.add_argument("--channel", metavar="CARD", help="a channel card, or a release beside it; "
-                   "it replaces all options of the mechanism except --embedding")  # fmt: skip
+    p.add_argument("--card", metavar="FILE", help="the channel card, whose fingerprint of the "
+                   "words is checked; by default that in the first file, or beside it")  # fmt: skip
     p.add_argument("--prior", metavar="FILE", help="a model that NgramPrior.save wrote; by default "
                    "bigrams of English if they are built in, else frequencies by rank")  # fmt: skip
     p.add_argument("--view", choices=VIEWS, default="likely", help="likely: the likeliest text; "
                    "certain: words and [categories] that are certain, … for the rest; marginals: "
-                   "the likeliest word of each place; sample: a text drawn from the posterior "
-                   "(default %(default)s)")  # fmt: skip
+                   "the likeliest word of each place (default %(default)s)")  # fmt: skip
     p.add_argument("--at-least", type=float, default=0.5, metavar="P", help="with --view certain: "
                    "the least probability of each shown word or category (default "
                    "%(default)s)")  # fmt: skip
     group = p.add_argument_group("input and output")
     group.add_argument("--column", metavar="NAME", help="decode this column or field of each "
                        "record; a name without a known ending means JSON lines")  # fmt: skip
-    group.add_argument("--to", choices=OUTPUTS, default="text", help="the format of the output; "
-                       "html shows the likeliest words of a place on hover (default "
-                       "%(default)s)")  # fmt: skip
+    group.add_argument("--to", choices=OUTPUTS, default="text", help="the format of the output "
+                       "(default %(default)s)")  # fmt: skip
     group.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
     quiet_option(group)
     show_text(group)
-    mechanism_options(p)
+    words_options(p, "embedding")
     p.set_defaults(run=_decode)
 
 
 def _decode(args: argparse.Namespace) -> None:
-    from fastdx.channel.views import page
-
     if not 0 < args.at_least <= 1:
         raise CommandError(f"--at-least must be above 0 and at most 1, got {args.at_least}")
-    channel = _channel(args)
+    channel = channel_of(args)
     prior = _prior(args, channel)
     parts, guarantee = [], ""
     total = right = 0.0
@@ -98,19 +91,15 @@ def _decode(args: argparse.Namespace) -> None:
         # The statement of the last text, with the mean over all texts.
         mean = right / total if total else float("nan")
         guarantee = str(replace(posterior.guarantee, right=mean))
-    html = args.to == "html"
-    out = page(parts, guarantee) if html else "".join(f"{part}\n" for part in parts)
     with open_output(args.output, args.files) as file:
-        file.write(out.encode())
-    if guarantee and not html:
+        file.write("".join(f"{part}\n" for part in parts).encode())
+    if guarantee:
         print(guarantee, file=sys.stderr)
 
 
 def _part(args: argparse.Namespace, posterior: Posterior) -> str:
     """Return one text in the output format."""
     view = posterior.text(args.view, at_least=args.at_least)
-    if args.to == "html":
-        return view.to_html()
     if args.to == "text":
         return str(view)
     right = None if np.isnan(view.expected_right) else round(view.expected_right, 4)
@@ -120,17 +109,6 @@ def _part(args: argparse.Namespace, posterior: Posterior) -> str:
                   for p in view.words],
     }  # fmt: skip
     return json.dumps(record, ensure_ascii=False)
-
-
-def _channel(args: argparse.Namespace) -> Channel:
-    from fastdx.channel import Channel
-
-    if args.channel is None:
-        mechanism = MechanismOptions.of(args).make()
-        return Channel.of(mechanism)
-    refuse_beside(args, "--channel", "--embedding")
-    space = None if args.embedding is None else open_space(args.embedding, True, False)
-    return Channel.load(Path(args.channel), space)
 
 
 def _prior(args: argparse.Namespace, channel: Channel) -> NgramPrior:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from fastdx import Embedding, Tem, from_spec
 from fastdx._core import RECOMMENDED_EPSILON, spec_keys
@@ -16,6 +16,9 @@ from fastdx.cli import policies
 from fastdx.cli.messages import CommandError, step, tell, width
 from fastdx.exceptions import FormatError, ParameterError
 from fastdx.mechanisms import MECHANISMS, Mechanism
+
+if TYPE_CHECKING:
+    from fastdx.channel import Channel
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
@@ -362,6 +365,20 @@ def refuse_unchanged(mechanism: Mechanism, *, allowed: bool) -> None:
         without = "without a history, " if mechanism._has_history else ""
         raise CommandError(f"{without}{found.warning}; take a smaller --epsilon or a --cover, or "
                            "give --allow-unchanged")  # fmt: skip
+
+
+def channel_of(args: argparse.Namespace) -> Channel:
+    """Make the channel from the card that ``--card`` names, or from that of the first file."""
+    from fastdx.channel import Channel
+
+    card = args.card or (args.files or ["-"])[0]
+    if card == "-":
+        raise CommandError("standard input needs --card FILE")
+    space = None
+    if args.embedding:
+        with step("loading the words"):
+            space = load(args, args.embedding)
+    return Channel.load(Path(card), space)
 
 
 def load(args: argparse.Namespace, path: str) -> Embedding:

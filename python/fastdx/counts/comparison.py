@@ -36,7 +36,7 @@ class Difference:
 
 
 def differences(
-    found: Sequence[tuple[str, Sequence[Mean], float]], rate: float, method: str, confidence: float
+    found: Sequence[tuple[str, Sequence[Mean], float]], rate: float, confidence: float
 ) -> list[Difference]:
     """Turn means of two groups into differences, smallest p-values first."""
     rows = []
@@ -46,24 +46,24 @@ def differences(
         p = min(2 * tail(beyond / error, degrees), 1.0) if error > 0 else float(beyond == 0)
         half = bias + quantile(confidence, degrees) * error
         rows.append((word, value, value - half, value + half, bias, p))
-    marked = discovered(np.array([row[-1] for row in rows]), rate, method)
+    marked = discovered(np.array([row[-1] for row in rows]), rate)
     made = [Difference(*row, bool(mark)) for row, mark in zip(rows, marked, strict=True)]
     return sorted(made, key=lambda d: (d.p_value, -abs(d.value), d.word))
 
 
-def discovered(p_values: NDArray[np.float64], rate: float, method: str) -> NDArray[np.bool_]:
+def discovered(p_values: NDArray[np.float64], rate: float) -> NDArray[np.bool_]:
     """Mark discoveries of which at most the share `rate` is false, in expectation.
 
-    Benjamini and Hochberg ('bh'), or Benjamini and Yekutieli ('by').
+    Benjamini and Yekutieli 2001, which holds however tests depend on each other.
 
     >>> import numpy as np
-    >>> discovered(np.array([0.001, 0.5, 0.02]), 0.05, "bh").tolist()
+    >>> discovered(np.array([0.001, 0.5, 0.02]), 0.06).tolist()
     [True, False, True]
     """
     count = len(p_values)
     if not count:
         return np.zeros(0, dtype=np.bool_)
-    divided = sum(1 / i for i in range(1, count + 1)) if method == "by" else 1.0
+    divided = sum(1 / i for i in range(1, count + 1))
     order = np.argsort(p_values, kind="stable")
     below = p_values[order] <= rate * np.arange(1, count + 1) / (count * divided)
     last = int(np.flatnonzero(below).max()) + 1 if below.any() else 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, SupportsIndex
@@ -12,10 +13,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._shared.checks import at_least, check_type, inside, one_of, share
+from fastdx._shared.checks import check_type, inside, share
 from fastdx._shared.student import quantile
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.receiver import Prior, by_rank, numbers_of
+from fastdx.channel.receiver import Prior, by_rank
 from fastdx.counts.comparison import Difference, differences
 from fastdx.counts.documents import texts_and_sizes, words_of
 from fastdx.counts.linear import Rule, rule_for
@@ -23,8 +24,6 @@ from fastdx.exceptions import ParameterError
 
 _Numbers = NDArray[np.float64]
 
-ROUNDS = 100
-"""Rounds of `Estimator.distribution` at most."""
 MEMORY_BYTES = 2 << 30
 """Bytes of the law that `Estimator.distribution` keeps."""
 UNKNOWN = 0.02
@@ -114,18 +113,10 @@ class Estimator:
                 "no interval could be had"
             )
         self._channel = channel
-        self._prior = by_rank(numbers_of(prior), len(channel.mechanism.space))
-        hidden = channel.mechanism.oov == "random"
-        given = prior.unknown if isinstance(prior, NgramPrior) else UNKNOWN
-        self._unknown = min(max(given, 1e-4), 0.9) if hidden else 0.0
+        self._prior = by_rank(prior, len(channel.mechanism.space))
+        self._unknown = unknown_of(channel, prior)
         self._ids: list[NDArray[np.uint32]] = []
         self._lengths: list[NDArray[np.uint32]] = []
-        self._fitted: dict[Any, Distribution] = {}
-
-    @property
-    def channel(self) -> Channel:
-        """The channel."""
-        return self._channel
 
     @property
     def documents(self) -> int:
@@ -137,25 +128,22 @@ class Estimator:
         """How many words they have."""
         return sum(map(len, self._ids))
 
-    def add(self, texts: Any, column: str | None = None) -> Estimator:
+    def add(self, texts: Any) -> Estimator:
         """Count the outputs of released documents; returns itself.
 
         Parameters
         ----------
-        texts : str, iterable of str or of lists of str, column or frame
-            One document, or many: a list, an array, a column of pandas, polars or Arrow; or a frame
-            of these, or a DuckDB relation. What is missing is left out. A list within is one
-            document: the texts of one person, or a text's released tokens, each of which the
-            mechanism must read as one word.
-        column : str, optional
-            Of a frame the column of text.
+        texts : str, iterable of str or of lists of str, or column
+            One document, or many: a list, an array, a column of pandas, polars or Arrow. What is
+            missing is left out. A list within is one document: the texts of one person, or a text's
+            released tokens, each of which the mechanism must read as one word.
 
         Raises
         ------
         ParameterError
             A text is no release of this mechanism.
         InputTypeError
-            A frame of Spark is given: its parts are counted where they are.
+            A frame is given, or what is no text.
 
         Examples
         --------
@@ -167,32 +155,19 @@ class Estimator:
         >>> Estimator(channel).add(["tea, coffee", "tea"]).add([["tea", "coffee"], ["tea"]])
         Estimator(4 documents, 6 words)
         """
-        flat, sizes = texts_and_sizes(texts, column)
-        ids, lengths = self._channel._core.outputs_of(flat)
-        self._ids.append(ids)
+        flat, sizes = texts_and_sizes(texts)
+        ids, lengths = self._channel._core.observed(flat, False)
+        # A word that shows itself is as good as its output; V stands for an unknown one.
+        count = np.uint32(len(self._prior))
+        self._ids.append(np.where(ids < count, ids, ids - count))
         self._lengths.append(words_of(lengths, sizes))
-        self._fitted.clear()
         return self
 
-    def merge(self, other: Estimator) -> Estimator:
-        """Add the documents of another estimator of the same channel; returns itself."""
+    def __add__(self, other: Estimator) -> Estimator:
+        """Return an estimator with the documents of both, which are of the same channel."""
         self._check_same(other)
-        self._ids += other._ids
-        self._lengths += other._lengths
-        self._fitted.clear()
-        return self
-
-    def __add__(self, other: object) -> Estimator:
-        if not isinstance(other, Estimator):
-            return NotImplemented
-        return self._empty().merge(self).merge(other)
-
-    def __radd__(self, other: object) -> Estimator:
-        return self._empty().merge(self) if other == 0 else NotImplemented
-
-    def _empty(self) -> Estimator:
-        made = Estimator(self._channel, self._prior)
-        made._unknown = self._unknown
+        made = copy(self)
+        made._ids, made._lengths = self._ids + other._ids, self._lengths + other._lengths
         return made
 
     def _check_same(self, other: Estimator) -> None:
@@ -230,7 +205,7 @@ class Estimator:
                                   cost=cost)  # fmt: skip
         return rules[key]
 
-    def _mean(self, rule: Rule, kept: NDArray[np.bool_] | None = None) -> tuple[float, float, int]:
+    def _mean(self, rule: Rule) -> tuple[float, float, int]:
         """Return a rule's mean score, its standard error by documents, and how many these are."""
         ids, starts = self._collected()
         # A word that shows to be unknown counts nothing, with certainty.
@@ -238,8 +213,6 @@ class Estimator:
         sums = np.concatenate([[0.0], np.cumsum(scores[ids])])
         totals, sizes = np.diff(sums[starts]), np.diff(starts).astype(np.float64)
         used = sizes > 0
-        if kept is not None:
-            used &= kept
         totals, sizes = totals[used], sizes[used]
         documents = len(sizes)
         if documents < 2:
@@ -274,53 +247,33 @@ class Estimator:
         low, high = (min(max(end, 0.0), 1.0) for end in (value - half, value + half))
         return Share(value, low, high, rule.bias, error, documents, confidence)
 
-    def distribution(
-        self,
-        rounds: SupportsIndex | None = None,
-        *,
-        memory: SupportsIndex = MEMORY_BYTES,
-        progress: Callable[[int], object] | None = None,
-    ) -> Distribution:
-        """Estimate how often every word is written.
+    def distribution(self, *, memory: SupportsIndex = MEMORY_BYTES) -> Distribution:
+        """Estimate how often every word is written, from at least two documents.
 
         By the iterative Bayesian update, x ← x∘K(o/Kᵀx), from the prior. The likeliest frequencies
         fit the noise, too, so it stops early: one half of the documents is fitted, the round is
-        found at which the other half is likeliest, and so many rounds are made with all of them. A
-        document's words decide which half it is in. No interval: see `share`.
+        found at which the other half is likeliest, at most the 100th, and so many rounds are made
+        with all of them. A document's words decide which half it is in. No interval: see `share`.
 
         Parameters
         ----------
-        rounds : int, optional
-            The number of rounds; by default as above, at most 100, from at least two documents.
         memory : int, optional
             Bytes of the law that are kept between rounds; the rest is computed anew in each round.
             20,000 words need 1.6 GB.
-        progress : callable, optional
-            Called now and then with the number of rounds done.
         """
-        asked = None if rounds is None else rounds.__index__()
-        if asked is not None:
-            at_least("rounds", asked, 0)
-        if asked in self._fitted:
-            return self._fitted[asked]
         ids, starts = self._collected()
         size = len(self._prior)
         of_half = np.repeat(self._halves(), np.diff(starts))
-        halves = [np.bincount(ids[of_half == half], minlength=size + 1)[: size + 1]
-                  for half in (0, 1)]  # fmt: skip
+        halves = [np.bincount(ids[of_half == half], minlength=size + 1) for half in (0, 1)]
         shown = sum(int(half[size]) for half in halves)
         counts = [half[:size].astype(np.float64) for half in halves]
-        if asked is None and not all(half.sum() for half in counts):
-            raise ParameterError("documents must be at least 2 with words, in both halves, or "
-                                 "rounds be given")  # fmt: skip
-        found, hidden, done = self._channel._core.frequencies(
-            counts[0], counts[1], self._prior, self._unknown,
-            ROUNDS if asked is None else asked, asked is None, memory, progress,
-        )  # fmt: skip
+        if not all(half.sum() for half in counts):
+            raise ParameterError("documents must be at least 2 with words, in both halves")
+        core = self._channel._core
+        found, hidden, done = core.frequencies(counts, self._prior, self._unknown, memory)
         drawn = sum(half.sum() for half in counts)
         unknown = float((shown + hidden * drawn) / (shown + drawn))
-        self._fitted[asked] = Distribution(found, unknown, done)
-        return self._fitted[asked]
+        return Distribution(found, unknown, done)
 
     def top(self, k: SupportsIndex = 20) -> list[tuple[str, float]]:
         """Return the k words that are written most, with their estimated frequencies."""
@@ -332,38 +285,30 @@ class Estimator:
     def compare(
         self,
         other: Estimator,
-        words: Iterable[str] | None = None,
+        words: Iterable[str],
         *,
         rate: float = 0.05,
-        method: str = "by",
         apart: float = 1.0,
-        at_most: SupportsIndex = 50,
         confidence: float = 0.95,
     ) -> list[Difference]:
         """Find words that two groups write differently often, smallest p-values first.
 
         Each word's difference has an interval as in `share`, and a p-value that includes the bias:
         that of Student's t for the difference less its bias. Of the words marked as `differs` at
-        most the share `rate` is expected to be false.
+        most the share `rate` is expected to be false, however words depend on each other (Benjamini
+        and Yekutieli 2001).
 
         Parameters
         ----------
         other : Estimator
             The other group, under the same channel.
-        words : iterable of str, optional
-            Words to be tested. By default those whose outputs differ most in one half of the
-            documents, tested by the other half alone, so that the choice does not count as a test.
+        words : iterable of str
+            Words to be tested. They must not be chosen by these documents.
         rate : float, optional
             Share of false discoveries that is allowed.
-        method : 'by' or 'bh', optional
-            Benjamini and Yekutieli (2001, default): holds however words depend on each other.
-            Benjamini and Hochberg (1995): finds more, and holds for independent or positively
-            dependent tests only.
         apart : float, optional
             The largest total variation between the frequencies of the groups, which bounds the bias
             of differences: 2·apart·bias. 1 (default) assumes nothing.
-        at_most : int, optional
-            The number of words that are chosen if none are given.
         confidence : float, optional
             The confidence of each interval by itself.
         """
@@ -371,54 +316,29 @@ class Estimator:
         share("apart", apart)
         inside("rate", rate)
         inside("confidence", confidence)
-        one_of("method", method, ("by", "bh"))
-        groups = (self, other)
-        kept: list[NDArray[np.bool_] | None] = [None, None]
-        names = self._channel.mechanism.space.words
-        if words is None:
-            halves = [group._halves() for group in groups]
-            counts = [group.outputs(half == 0) for group, half in zip(groups, halves, strict=True)]
-            asked = [names[i] for i in _unlike(counts, at_most.__index__())]
-            kept = [half == 1 for half in halves]
-        else:
-            asked = list(dict.fromkeys(words))
         found = []
-        for word in asked:
+        for word in dict.fromkeys(words):
             wanted = indicator(self._channel, word)
             rule = self._rule(wanted, min(self.words, other.words), 2**0.5 * apart)
-            means = [group._mean(rule, half) for group, half in zip(groups, kept, strict=True)]
+            means = [group._mean(rule) for group in (self, other)]
             found.append((word, means, 2 * apart * rule.bias))
-        return differences(found, rate, method, confidence)
+        return differences(found, rate, confidence)
 
-    def outputs(self, kept: NDArray[np.bool_] | None = None) -> _Numbers:
-        """Return how often each output was seen: float64, shape (V,). These mislead: see `share`.
-
-        `kept`, of bool and shape (documents,), says which documents are counted; by default all.
-        """
-        ids, starts = self._collected()
-        if kept is not None:
-            ids = ids[np.repeat(kept, np.diff(starts))]
+    def outputs(self) -> _Numbers:
+        """Return how often each output was seen, which misleads: float64, shape (V,)."""
         size = len(self._prior)
-        return np.bincount(ids, minlength=size + 1)[:size].astype(np.float64)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: outputs, the mechanism, the prior."""
-        self._collected()
-        return {**self.__dict__, "_fitted": {}}
+        return np.bincount(self._collected()[0], minlength=size)[:size].astype(np.float64)
 
     def __repr__(self) -> str:
         return f"Estimator({self.documents:,} documents, {self.words:,} words)"
 
 
-def _unlike(counts: list[_Numbers], most: int) -> NDArray[np.intp]:
-    """Return the outputs whose counts differ most for their size."""
-    totals = [max(c.sum(), 1.0) for c in counts]
-    shares = [c / total for c, total in zip(counts, totals, strict=True)]
-    noise = np.sqrt(shares[0] / totals[0] + shares[1] / totals[1])
-    ratio = np.abs(shares[0] - shares[1]) / np.where(noise > 0, noise, np.inf)
-    order = np.argsort(-ratio, kind="stable")[: max(most, 0)]
-    found: NDArray[np.intp] = order[ratio[order] > 0]
-    return found
+def unknown_of(channel: Channel, prior: Prior) -> float:
+    """Return how often an unknown word is taken to hide behind an output at the start."""
+    if channel.mechanism.oov != "random":
+        return 0.0
+    given = prior.unknown if isinstance(prior, NgramPrior) else UNKNOWN
+    return min(max(given, 1e-4), 0.9)
 
 
 def indicator(channel: Channel, words: str | Iterable[str]) -> _Numbers:

@@ -51,11 +51,10 @@ class Rule:
 
 
 class _Law:
-    """Columns of the law as releases have it: with shown words, with the row of unknown ones."""
+    """Columns of the law as releases have it: with the row of unknown words."""
 
     def __init__(self, channel: Channel, prior: _Numbers, unknown: float) -> None:
         self.core = channel._core
-        self.shown = self.core.shown().astype(np.int64)
         hidden = channel.mechanism.oov == "random"
         self.unknown = self.core.unknown_law() if hidden else None
         self.rows = len(prior) + hidden
@@ -67,8 +66,6 @@ class _Law:
         table = np.empty((self.rows, len(outputs)))
         words = len(self.written) - (self.unknown is not None)
         table[:words] = self.core.columns(outputs.astype(np.uint32)).T
-        if len(self.shown):
-            table[self.shown] = self.shown[:, None] == outputs
         if self.unknown is not None:
             table[words] = self.unknown[outputs]
         return table

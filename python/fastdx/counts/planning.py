@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from fastdx._shared.checks import inside, positive
 from fastdx._shared.student import bisected
-from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.receiver import Prior, by_rank, numbers_of
-from fastdx.counts.estimator import UNKNOWN, indicator
+from fastdx.channel import Channel
+from fastdx.channel.receiver import Prior, by_rank
+from fastdx.counts.estimator import indicator, unknown_of
 from fastdx.counts.linear import Rule, rule_for
 from fastdx.exceptions import ParameterError
 
@@ -118,18 +118,16 @@ def plan(
     if share >= 1:
         raise ParameterError(f"share must be below 1, got {share}")
     wanted = indicator(channel, words)
-    public = by_rank(numbers_of(prior), len(channel.mechanism.space))
+    public = by_rank(prior, len(channel.mechanism.space))
     half = within * share
     width = NormalDist().inv_cdf((1 + inside("confidence", confidence)) / 2)
-    given = prior.unknown if isinstance(prior, NgramPrior) else UNKNOWN
-    unknown = given if channel.mechanism.oov == "random" else 0.0
 
     def takes(rule: Rule) -> float:
         left = half - rule.bias
         return (width * rule.deviation / left) ** 2 if left > 0 else math.inf
 
     tilted = _tilted(public, wanted, share)
-    best = rule_for(channel, wanted, prior=tilted, unknown=unknown, cost=takes)
+    best = rule_for(channel, wanted, prior=tilted, unknown=unknown_of(channel, prior), cost=takes)
     bits = float(channel.bits(public))
     epsilon = bisected(lambda e: _response_bits(public, e) < bits, 0.0, 60.0)
     response = _response_words(len(public), int(wanted.sum()), epsilon, share, half / width)

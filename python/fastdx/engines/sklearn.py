@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastdx._core import Guarantee
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.features import TextFeatures, columns_of, laws, shares_behind
+from fastdx.channel.features import columns_of, counted, laws, prior_of, shares_behind
 from fastdx.engines._recipe import Recipe, no_text, privatize_values
 from fastdx.exceptions import InputTypeError, ParameterError
 
@@ -171,13 +171,12 @@ class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
         if len(texts) != len(labels):
             raise ParameterError(f"y must be {len(texts)} labels, got {len(labels)}")
         words = len(self.channel.mechanism.space)
-        self._counts = TextFeatures(self.channel, self.prior, vectors=np.empty((words, 0)))
-        counts = self._counts.counted(texts)
+        counts = counted(self.channel, texts)
         self.classes_, of = np.unique(labels, return_inverse=True)
         sums = np.array([counts[of == c].sum(axis=0).A1 for c in range(len(self.classes_))])
         outputs = np.flatnonzero(sums.any(axis=0))
         columns = columns_of(self.channel, outputs)
-        smooth = words * self._counts.frequencies
+        smooth = words * prior_of(self.channel, self.prior).frequencies
         self.shares_ = shares_behind(columns, sums[:, outputs], smooth, ROUNDS)
         self.released_ = np.zeros_like(self.shares_)
         for ids, law in laws(self.channel):
@@ -189,7 +188,7 @@ class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
     def _likeliest(self, X: Any, shares: Any) -> Any:
         # An output that no class can release says nothing of the class.
         logs = np.log(np.maximum(shares, 1e-300))
-        scores = self._counts.counted(X) @ logs.T + self._log_prior
+        scores = counted(self.channel, X) @ logs.T + self._log_prior
         return self.classes_[scores.argmax(axis=1)]
 
     def predict(self, X: Any) -> Any:

@@ -1,12 +1,8 @@
-//! Expectations over a posterior's words: marginals, counts, means of vectors, and the remaining
-//! entropy.
+//! Expectations over a posterior's words: marginals, counts, means of vectors.
 
 use std::ops::Range;
 
 use super::Posterior;
-use crate::channel::probabilities::Logs;
-use crate::channel::sweep::sweep;
-use crate::guarantee::measured::calibration::sums::sums;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install};
 
@@ -31,9 +27,6 @@ impl Posterior {
     /// [`Error::Parameter`] for a place that there is not, [`Error::Interrupted`].
     pub fn marginal(&self, place: usize, control: &Control) -> Result<Vec<f64>> {
         self.check_place(place)?;
-        if let Some(found) = &self.enumerated {
-            return Ok(self.written_out(found, place));
-        }
         let tokens = self.tokens();
         let of = |window: &(Range<usize>, Vec<f64>)| {
             let at = window.0.contains(&place).then(|| place - window.0.start)?;
@@ -65,41 +58,23 @@ impl Posterior {
         Ok(found)
     }
 
-    /// Adds up what `add` makes of the posteriors of all places.
-    fn fold(
-        &self,
-        size: usize,
-        control: &Control,
-        add: impl Fn(&mut [f64], usize, &[f64]) + Sync,
-    ) -> Result<Vec<f64>> {
-        let mut sum = vec![0.0; size];
-        if let Some(found) = &self.enumerated {
-            for place in 0..self.words.len() {
-                add(&mut sum, place, &self.written_out(found, place));
-            }
-            return Ok(sum);
-        }
+    /// The expected count of each word in the text; the unknown one last.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn expected_counts(&self, control: &Control) -> Result<Vec<f64>> {
+        let mut sum = vec![0.0; self.tokens()];
         self.together(
             |sentences| {
-                let mut part = vec![0.0; size];
-                self.pass(sentences, control, &mut |place, marginal| {
-                    add(&mut part, place, marginal);
+                let mut part = vec![0.0; self.tokens()];
+                self.pass(sentences, control, &mut |_, marginal| {
+                    part.iter_mut().zip(marginal).for_each(|(a, b)| *a += b);
                 })?;
                 Ok(part)
             },
             |part| sum.iter_mut().zip(part).for_each(|(a, b)| *a += b),
         )?;
         Ok(sum)
-    }
-
-    /// The expected count of each word in the text; the unknown one last.
-    ///
-    /// # Errors
-    /// [`Error::Interrupted`].
-    pub fn expected_counts(&self, control: &Control) -> Result<Vec<f64>> {
-        self.fold(self.tokens(), control, |sum, _, marginal| {
-            sum.iter_mut().zip(marginal).for_each(|(a, b)| *a += b);
-        })
     }
 
     /// The posterior mean of each word's vector, row by row, of vectors of `dim` numbers; an unknown word
@@ -135,12 +110,6 @@ impl Posterior {
                 .for_each(|(m, x)| *m += unknown * x);
             out
         };
-        if let Some(found) = &self.enumerated {
-            let places = 0..self.words.len();
-            return Ok(places
-                .flat_map(|place| one(&self.written_out(found, place)))
-                .collect());
-        }
         let mut means = vec![0.0; self.words.len() * dim];
         self.together(
             |sentences| {
@@ -157,38 +126,5 @@ impl Posterior {
             },
         )?;
         Ok(means)
-    }
-
-    /// H(text | release) in bits: the uncertainty about the whole text after the release. It is at
-    /// most the sum of the words' own entropies; NaN if it is not exact.
-    ///
-    /// # Errors
-    /// [`Error::Interrupted`].
-    pub fn bits_left(&self, control: &Control) -> Result<f64> {
-        if let Some(found) = &self.enumerated {
-            return Ok(-sums(&found.weights, 0).p_ln_p / std::f64::consts::LN_2);
-        }
-        if !self.is_exact() {
-            return Ok(f64::NAN);
-        }
-        let logs = self.logs.get_or_init(|| Logs::of(&self.prior));
-        let chain = self.chain();
-        let mut mean = 0.0;
-        self.sentences(
-            |places| {
-                let mut sum = 0.0;
-                let sentence = std::slice::from_ref(places);
-                let likelihoods = self.likelihoods(sentence, control)?;
-                sweep(&chain, [places.len()], &likelihoods, &mut |_, _, view| {
-                    let (l, beta) = (view.likelihood, view.beta);
-                    sum += chain.mean_log(view.before, l, beta, view.sum, logs);
-                    let each = view.marginal.iter().zip(l).filter(|(p, _)| **p > 0.0);
-                    sum += each.map(|(p, [l])| p * l.ln()).sum::<f64>();
-                })?;
-                Ok(sum)
-            },
-            |sum| mean += sum,
-        )?;
-        Ok(((self.log_evidence - mean) / std::f64::consts::LN_2).max(0.0))
     }
 }

@@ -3,7 +3,7 @@
 mod expectations;
 mod texts;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
@@ -12,15 +12,13 @@ use rayon::prelude::*;
 use super::Channel;
 use super::behind::Histories;
 use super::chain::Chain;
-use super::consistent::{Enumerated, MAX_ENUMERATED, Messages, Problem, fits};
-use super::probabilities::Logs;
+use super::consistent::Messages;
 use super::read::{Observed, Reading, TextOrTokens};
 use super::source::Column;
 use super::sweep::{Evidence, Likelihoods, sweep};
 use crate::guarantee::measured::calibration::sums::sums;
 use crate::language::{NgramPrior, words_fingerprint};
 use crate::support::error::{Error, Result};
-use crate::support::fork::Once;
 use crate::support::parallel::{Control, install};
 use crate::text::{Consistent, Oov};
 
@@ -68,11 +66,9 @@ pub struct Posterior {
     skipped: Vec<u32>,
     /// Which tokens may be named as the likeliest; all without it.
     among: Option<Vec<bool>>,
-    enumerated: Option<Enumerated>,
     messages: Option<Messages>,
     /// Posteriors of places that stand side by side.
     window: Mutex<(Range<usize>, Vec<f64>)>,
-    logs: Once<Logs>,
 }
 
 impl std::fmt::Debug for Posterior {
@@ -88,47 +84,18 @@ impl Channel {
     /// The posterior of the words behind a release. Unknown words, skipped words and consistent
     /// replacement are what the mechanism's policy makes of them. `control` counts words.
     ///
+    /// With `among`, for a reader who names none but these words: the `best` of each place is the
+    /// likeliest of these. So nobody names more words of a kind than one who names no others.
+    ///
     /// # Errors
-    /// [`Error::Parameter`] for a text that is no release of this mechanism, a model of other words;
-    /// [`Error::TooLarge`] for a long consistent text; a law that fails; [`Error::Interrupted`].
+    /// [`Error::Parameter`] for a text that is no release of this mechanism, a model of other words, no
+    /// ids in `among` or one beyond the vocabulary; [`Error::TooLarge`] for a long consistent text; a law
+    /// that fails; [`Error::Interrupted`].
     pub fn decode(
         self: &Arc<Self>,
         given: TextOrTokens,
         prior: &Arc<NgramPrior>,
-        control: &Control,
-    ) -> Result<Posterior> {
-        self.decode_within(given, prior, MAX_ENUMERATED, None, control)
-    }
-
-    /// [`decode`](Self::decode) for a reader who names none but the words `among`: the `best` of each
-    /// place is the likeliest of these. So nobody names more words of a kind than one who names no
-    /// others.
-    ///
-    /// # Errors
-    /// As [`decode`](Self::decode); [`Error::Parameter`] for an id beyond the vocabulary or no ids.
-    pub fn decode_among(
-        self: &Arc<Self>,
-        given: TextOrTokens,
-        prior: &Arc<NgramPrior>,
-        among: &[u32],
-        control: &Control,
-    ) -> Result<Posterior> {
-        self.vocabulary().check_ids(among)?;
-        if among.is_empty() {
-            return Err(Error::parameter("among", "at least one word", "none"));
-        }
-        let mut named = vec![false; self.words() + 1];
-        among.iter().for_each(|&id| named[id as usize] = true);
-        self.decode_within(given, prior, MAX_ENUMERATED, Some(named), control)
-    }
-
-    /// [`decode`](Self::decode) that enumerates at most `most` sentences of a consistent text.
-    pub(super) fn decode_within(
-        self: &Arc<Self>,
-        given: TextOrTokens,
-        prior: &Arc<NgramPrior>,
-        most: usize,
-        among: Option<Vec<bool>>,
+        among: Option<&[u32]>,
         control: &Control,
     ) -> Result<Posterior> {
         let (own, other) = (self.vocabulary(), prior.space().vocabulary());
@@ -136,17 +103,9 @@ impl Channel {
             let expected = "a model of the mechanism's words";
             return Err(Error::parameter("prior", expected, "one of others"));
         }
+        let among = among.map(|ids| self.named(ids)).transpose()?;
         let reading = self.read(given)?;
-        let mut outputs: Vec<u32> = reading
-            .observed
-            .iter()
-            .filter_map(|seen| match seen {
-                Observed::Output(y) => Some(*y),
-                Observed::Written(_) => None,
-            })
-            .collect();
-        outputs.sort_unstable();
-        outputs.dedup();
+        let mut outputs = outputs(&reading.observed);
         let hidden = outputs.len();
         let pinned = match self.source.columns_by_rows() {
             true => outputs
@@ -168,7 +127,6 @@ impl Channel {
             Oov::Random => self.unknown_law(),
             _ => vec![0.0; self.words()].into(),
         };
-        let skip = policy.skip.iter().filter_map(|word| own.id(word));
         let mut posterior = Posterior {
             channel: self.clone(),
             prior: prior.clone(),
@@ -177,20 +135,39 @@ impl Channel {
             pinned,
             histories,
             unknown,
-            skipped: skip.collect(),
+            skipped: self.shown(),
             among,
-            enumerated: None,
             messages: None,
             window: Mutex::default(),
-            logs: Once::new(),
             reading,
         };
         if policy.consistent != Consistent::Never && hidden > 0 {
-            posterior.tie(most, control)?;
+            posterior.tie(control)?;
         }
         posterior.summarise(control)?;
         Ok(posterior)
     }
+
+    /// Whether each token is one of these words.
+    fn named(&self, ids: &[u32]) -> Result<Vec<bool>> {
+        self.vocabulary().check_ids(ids)?;
+        if ids.is_empty() {
+            return Err(Error::parameter("among", "at least one word", "none"));
+        }
+        let mut named = vec![false; self.words() + 1];
+        ids.iter().for_each(|&id| named[id as usize] = true);
+        Ok(named)
+    }
+}
+
+/// The outputs among some observations, ascending.
+fn outputs<'a>(seen: impl IntoIterator<Item = &'a Observed>) -> Vec<u32> {
+    let outputs = seen.into_iter().filter_map(|seen| match seen {
+        Observed::Output(y) => Some(*y),
+        Observed::Written(_) => None,
+    });
+    let outputs: BTreeSet<u32> = outputs.collect();
+    outputs.into_iter().collect()
 }
 
 /// Columns that are held for some places; others are made when they are needed.
@@ -303,17 +280,8 @@ impl Posterior {
         let mut held = None;
         let count: usize = places.iter().map(Range::len).sum();
         if count <= HELD && self.pinned.is_empty() {
-            let observed = places
-                .iter()
-                .flat_map(|places| &self.reading.observed[places.clone()]);
-            let mut outputs: Vec<u32> = observed
-                .filter_map(|seen| match seen {
-                    Observed::Output(y) => Some(*y),
-                    Observed::Written(_) => None,
-                })
-                .collect();
-            outputs.sort_unstable();
-            outputs.dedup();
+            let seen = |places: &Range<usize>| &self.reading.observed[places.clone()];
+            let outputs = outputs(places.iter().flat_map(seen));
             let columns = self.channel.columns_of_source(&outputs, control)?;
             let sums = self.histories.as_ref().map(|histories| {
                 let places = places.iter().cloned().flatten();
@@ -345,14 +313,19 @@ impl Posterior {
         let place = |lane: usize, at: usize| sentences[lane].start + at;
         let chain = self.chain();
         let found = match sentences.len() {
-            1 => sweep(&chain, [length(0)], &likelihoods, &mut |lane, at, view| {
-                visit(place(lane, at), view.marginal);
-            })?
+            1 => sweep(
+                &chain,
+                [length(0)],
+                &likelihoods,
+                &mut |lane, at, marginal| {
+                    visit(place(lane, at), marginal);
+                },
+            )?
             .to_vec(),
             _ => {
                 let lengths: [usize; LANES] = std::array::from_fn(length);
-                sweep(&chain, lengths, &likelihoods, &mut |lane, at, view| {
-                    visit(place(lane, at), view.marginal);
+                sweep(&chain, lengths, &likelihoods, &mut |lane, at, marginal| {
+                    visit(place(lane, at), marginal);
                 })?
                 .to_vec()
             }
@@ -430,7 +403,7 @@ impl Posterior {
     }
 
     /// Makes what consistent replacement needs.
-    fn tie(&mut self, most: usize, control: &Control) -> Result<()> {
+    fn tie(&mut self, control: &Control) -> Result<()> {
         let observed = self.reading.observed.clone();
         let hidden = observed
             .iter()
@@ -438,29 +411,6 @@ impl Posterior {
             .count();
         let drawn = self.drawn_once();
         if hidden < 2 {
-            return Ok(());
-        }
-        if fits(self.tokens(), hidden, most) {
-            let likelihoods = (0..observed.len())
-                .map(|place| self.likelihood(place, control))
-                .collect::<Result<Vec<_>>>()?;
-            let mut first = vec![false; observed.len()];
-            self.reading
-                .sentences
-                .iter()
-                .for_each(|s| first[s.start] = true);
-            let problem = Problem {
-                prior: &self.prior,
-                observed: &observed,
-                first: &first,
-                likelihoods: &likelihoods,
-                drawn: &drawn,
-            };
-            let found = problem.enumerate();
-            if found.weights.is_empty() {
-                return Err(self.unexplained(None));
-            }
-            self.enumerated = Some(found);
             return Ok(());
         }
         self.messages = Some(Messages::new(&observed, self.tokens())?);
@@ -521,13 +471,6 @@ impl Posterior {
     }
 
     fn summarise(&mut self, control: &Control) -> Result<()> {
-        if let Some(found) = &self.enumerated {
-            self.log_evidence = found.log_evidence;
-            let words = 0..self.reading.observed.len();
-            let words = words.map(|place| self.word(place, &self.written_out(found, place)));
-            self.words = words.collect();
-            return Ok(());
-        }
         let (mut words, mut log, mut wrong) = (Vec::new(), 0.0, None::<usize>);
         self.together(
             |sentences| {
@@ -556,18 +499,7 @@ impl Posterior {
         Ok(())
     }
 
-    /// The posterior of a place, of sentences that were written out.
-    fn written_out(&self, found: &Enumerated, place: usize) -> Vec<f64> {
-        let mut marginal = vec![0.0; self.tokens()];
-        let rows = found.tokens.chunks_exact(self.reading.observed.len());
-        for (row, weight) in rows.zip(&found.weights) {
-            marginal[row[place] as usize] += weight;
-        }
-        marginal
-    }
-
-    /// Whether all numbers are exact sums. They are, except for consistent texts of more than a few
-    /// words.
+    /// Whether all numbers are exact sums. They are, except for consistent texts of two replaced words or more.
     pub fn is_exact(&self) -> bool {
         self.messages.is_none()
     }
@@ -575,11 +507,6 @@ impl Posterior {
     /// The knowledge about every word.
     pub fn words(&self) -> &[WordPosterior] {
         &self.words
-    }
-
-    /// The channel.
-    pub fn channel(&self) -> &Arc<Channel> {
-        &self.channel
     }
 
     /// ln of the probability of the release; NaN if it is not exact.

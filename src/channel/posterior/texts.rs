@@ -3,7 +3,6 @@
 use rand::rngs::ChaCha12Rng;
 
 use super::Posterior;
-use crate::channel::consistent::factor;
 use crate::channel::read::TextOrTokens;
 use crate::channel::sweep::ahead;
 use crate::channel::viterbi::viterbi;
@@ -25,14 +24,7 @@ impl Posterior {
         let key = Randomness::new(seed).next_key()?;
         let places = self.words.len();
         let mut drawn = vec![0u32; count * places];
-        if let Some(found) = &self.enumerated {
-            let sums = running(found.weights.iter().copied());
-            let mut rng = key.stream(0);
-            for row in drawn.chunks_exact_mut(places.max(1)) {
-                let at = pick(&sums, &mut rng);
-                row.copy_from_slice(&found.tokens[at * places..][..places]);
-            }
-        } else if places > 0 {
+        if places > 0 {
             let chain = self.chain();
             self.sentences(
                 |range| {
@@ -40,18 +32,13 @@ impl Posterior {
                     let mut rng = key.stream(range.start as u64);
                     let mut found = vec![Vec::with_capacity(range.len()); count];
                     let mut weights = Vec::new();
-                    ahead(
-                        &chain,
-                        range.len(),
-                        &sentence,
-                        &mut |_, likelihood, beta| {
-                            for path in &mut found {
-                                chain.conditional(path, likelihood, beta, &mut weights);
-                                let sums = running(weights.iter().copied());
-                                path.push(pick(&sums, &mut rng) as u32);
-                            }
-                        },
-                    )?;
+                    ahead(&chain, range.len(), &sentence, &mut |likelihood, beta| {
+                        for path in &mut found {
+                            chain.conditional(path, likelihood, beta, &mut weights);
+                            let sums = running(weights.iter().copied());
+                            path.push(pick(&sums, &mut rng) as u32);
+                        }
+                    })?;
                     Ok((range.start, found))
                 },
                 |(first, found)| {
@@ -73,12 +60,6 @@ impl Posterior {
     /// # Errors
     /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn likeliest(&self, control: &Control) -> Result<Vec<u32>> {
-        if let Some(found) = &self.enumerated {
-            let weights = found.weights.iter().zip(0usize..);
-            let best = weights.fold((0.0, 0), |a, (&p, i)| if p > a.0 { (p, i) } else { a });
-            let places = self.words.len();
-            return Ok(found.tokens[best.1 * places..][..places].to_vec());
-        }
         let mut tokens = Vec::with_capacity(self.words.len());
         self.sentences(
             |places| {
@@ -93,7 +74,7 @@ impl Posterior {
         Ok(tokens)
     }
 
-    /// ln of the probability of the release if these were the tokens of the text.
+    /// ln of the probability of the release if these were the tokens of the text, and each was drawn by itself.
     ///
     /// # Errors
     /// [`Error::Parameter`] for other tokens than one per word, [`Error::Interrupted`].
@@ -103,13 +84,11 @@ impl Posterior {
             let expected = format!("{places} tokens below {most}");
             return Err(Error::parameter("tokens", expected, "others"));
         }
-        let drawn = self.drawn_once();
         let all = self.likelihoods(&self.reading.sentences, control)?;
         let (mut sum, mut likelihood) = (0.0, Vec::new());
         for (place, &token) in tokens.iter().enumerate() {
             self.fill(place, all.held.as_ref(), control, &mut likelihood)?;
-            let own = likelihood[token as usize];
-            sum += factor(&self.reading.observed, &tokens[..=place], own, &drawn).ln();
+            sum += likelihood[token as usize].ln();
         }
         Ok(sum)
     }

@@ -36,11 +36,11 @@ impl Channel {
         let mut each = Vec::with_capacity(texts.len());
         for (text, released) in texts.iter().zip(released) {
             let (words, tokens): (Vec<&str>, Vec<u32>) = self.written(text).into_iter().unzip();
-            let mut found = self.decode(TextOrTokens::Text(released), prior, control)?;
+            let mut found = self.decode(TextOrTokens::Text(released), prior, None, control)?;
             if found.words().len() != words.len() {
                 // Adjacent replacements can form another word of the vocabulary.
                 let (released, _) = self.text.privatize_tokens(&words, &Control::new())?;
-                found = self.decode(TextOrTokens::Tokens(released), prior, control)?;
+                found = self.decode(TextOrTokens::Tokens(released), prior, None, control)?;
             }
             if !found.is_exact() {
                 let expected = "False for the bits of texts of so many words";

@@ -57,10 +57,6 @@ pub(crate) enum Kind {
     PriorTripleStarts = 56,
     PriorTripleWords = 57,
     PriorTripleWeights = 58,
-    ChannelMeta = 64,
-    ChannelTotals = 65,
-    ChannelSpreads = 66,
-    ChannelOutputs = 67,
 }
 
 /// The checks when a file is opened.

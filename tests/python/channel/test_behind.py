@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,23 +56,6 @@ def test_posteriors_are_those_of_all_texts(released: str) -> None:
     # Words of the reader are independent.
     best = [E.words[i] for i in sums.argmax(axis=1)]
     assert tem.tokenize(str(found.viterbi())) == best
-
-
-class Asked:
-    """The same reader, as a model that is asked prefix by prefix."""
-
-    def log_next(self, prefix: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return np.log(READER.frequencies)
-
-
-def test_models_of_ones_own_read_by_place() -> None:
-    channel = Channel.of(tem_of())
-    for released in RELEASES:
-        own, asked = (channel.decode(released, prior) for prior in (READER, Asked()))
-        assert own.log_evidence == pytest.approx(asked.log_evidence)
-        for i in range(len(own)):
-            np.testing.assert_allclose(own.marginals(i), asked.marginals(i), atol=1e-12)
-            np.testing.assert_allclose(own.likelihood(i), asked.likelihood(i), rtol=1e-12)
 
 
 def test_attackers_and_bits_of_texts() -> None:

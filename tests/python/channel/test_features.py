@@ -14,7 +14,8 @@ from sklearn.preprocessing import FunctionTransformer
 import fastdx
 from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.features import TextFeatures, directions, shares_behind
+from fastdx.channel import features as of_texts
+from fastdx.channel.features import TextFeatures, counted, shares_behind
 from fastdx.engines.sklearn import ROUNDS, ChannelNB
 from helpers.laws import behind, law_of
 
@@ -39,6 +40,12 @@ def words_of(text: str) -> list[int]:
     return [WORDS.index(w.strip(";!")) for w in text.split()]
 
 
+@pytest.fixture(autouse=True)
+def every_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small probabilities are kept."""
+    monkeypatch.setattr(of_texts, "LEAST", 0.0)
+
+
 @pytest.mark.parametrize("kind", ["plain", "cover", "response", "remapped"])
 def test_the_table_is_bayes(space: Embedding, kind: str) -> None:
     cover = Cover.nearest(space, 2)
@@ -51,14 +58,12 @@ def test_the_table_is_bayes(space: Embedding, kind: str) -> None:
     posterior = bayes(m)
     vectors = np.asarray(space.vectors, dtype=float)
     means = TextFeatures(Channel.of(m), PI)
-    both = TextFeatures(Channel.of(m), PI, "both", least=0.0)
-    got, beside = means(TEXTS), both(TEXTS).toarray()
-    for text, row, wide in zip(TEXTS, got, beside, strict=True):
+    got, counts = means(TEXTS), TextFeatures(Channel.of(m), PI, "counts")(TEXTS).toarray()
+    for text, row, wide in zip(TEXTS, got, counts, strict=True):
         rows = posterior[words_of(text)]
         want = (rows @ vectors).mean(axis=0) if len(rows) else np.zeros(2)
         np.testing.assert_allclose(row, want, atol=1e-6)
-        np.testing.assert_allclose(wide[:2], want, atol=1e-6)
-        np.testing.assert_allclose(wide[2:], rows.sum(axis=0), atol=1e-9)
+        np.testing.assert_allclose(wide, rows.sum(axis=0), atol=1e-9)
     prior = NgramPrior.of_frequencies(space, PI)
     decoded = Channel.of(m).decode(TEXTS[0], prior)
     np.testing.assert_allclose(got[0], decoded.means.mean(axis=0), atol=1e-9)
@@ -70,8 +75,8 @@ def test_a_model_with_history_is_summed_over_all_texts(space: Embedding) -> None
     want = behind(prior, law_of(m)[:, words_of("law cup of")].T)
     want /= want[0].sum()
     one = Channel.of(m).decode("law cup of", prior)
-    features = TextFeatures(Channel.of(m), prior, "both")(["law cup of"]).toarray()[0]
-    np.testing.assert_allclose(features[2:], want.sum(axis=0), atol=1e-9)
+    features = TextFeatures(Channel.of(m), prior, "counts")(["law cup of"]).toarray()[0]
+    np.testing.assert_allclose(features, want.sum(axis=0), atol=1e-9)
     got = TextFeatures(Channel.of(m), prior)(["law cup of", "tea"])
     np.testing.assert_allclose(got[0], one.means.mean(axis=0), atol=1e-9)
     # It differs from what one word at a time gives.
@@ -89,47 +94,28 @@ def test_many_texts_at_once_are_what_each_is(space: Embedding, policy: dict[str,
     prior = NgramPrior.of_frequencies(space, PI, unknown=0.3)
     pool = [*WORDS, *["[MASK]"] * ("oov" in policy), *["Of,"] * ("skip" in policy)]
     texts = [" ".join(rng.choice(pool, rng.integers(0, 9))) for _ in range(80)]
-    both = TextFeatures(channel, prior, "both", least=0.0)([*texts, None]).toarray()
-    assert "" in texts and not both[-1].any()
-    for text, row in zip(texts, both, strict=False):
+    means = TextFeatures(channel, prior)([*texts, None])
+    counts = TextFeatures(channel, prior, "counts")([*texts, None]).toarray()
+    assert "" in texts and not means[-1].any() and not counts[-1].any()
+    for text, mean, count in zip(texts, means, counts, strict=False):
         if not text:
-            assert not row.any()
+            assert not mean.any() and not count.any()
             continue
         want = channel.decode(text, prior)
-        np.testing.assert_allclose(row[:2], want.means.mean(axis=0), atol=1e-9)
-        np.testing.assert_allclose(row[2:], want.expected_counts(), atol=1e-9)
+        np.testing.assert_allclose(mean, want.means.mean(axis=0), atol=1e-9)
+        np.testing.assert_allclose(count, want.expected_counts(), atol=1e-9)
 
 
-def test_a_skipped_word_stands_for_itself_and_no_other_output_does(space: Embedding) -> None:
-    skipped = Channel.of(Tem(space, 1.0, skip=["of"]))
-    counts = TextFeatures(skipped, PI, "counts", least=0.0)(["tea"]).toarray()[0]
-    assert counts[WORDS.index("of")] == 0 and counts.min() == 0 and counts.sum() == pytest.approx(1)
-
-
-def test_small_probabilities_leave_the_sparse_counts(space: Embedding) -> None:
+def test_small_probabilities_leave_the_sparse_counts(
+    space: Embedding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of_texts, "LEAST", 0.2)
     m = Tem(space, 1.0)
     posterior = bayes(m)
-    got = TextFeatures(Channel.of(m), PI, "counts", least=0.2)(["tea tea"]).toarray()[0]
+    got = TextFeatures(Channel.of(m), PI, "counts")(["tea tea"]).toarray()[0]
     row = posterior[WORDS.index("tea")]
     np.testing.assert_allclose(got, 2 * np.where(row >= 0.2, row, 0), atol=1e-9)
     assert 0 < np.count_nonzero(got) < len(WORDS)
-
-
-def test_directions_are_the_singular_vectors(space: Embedding) -> None:
-    m = Tem(space, 1.0)
-    k = law_of(m)
-    out = PI @ k
-    matrix = (np.sqrt(PI)[:, None] * k / np.sqrt(out)).T
-    left = np.linalg.svd(matrix)[2][1:4]
-    got = directions(Channel.of(m), 3, PI)
-    np.testing.assert_allclose(got.T @ (PI[:, None] * got), np.eye(3), atol=1e-6)
-    np.testing.assert_allclose(PI @ got, 0, atol=1e-9)
-    agree = np.abs((got * np.sqrt(PI)[:, None]).T @ left.T)
-    np.testing.assert_allclose(np.diag(agree), 1, atol=1e-3)
-    along = TextFeatures(Channel.of(m), PI, "counts", directions=3)
-    np.testing.assert_allclose(along(["tea cup"])[0], (bayes(m)[[2, 3]] @ got).mean(axis=0),
-                               atol=1e-9)  # fmt: skip
-    assert along.names == ["direction 0", "direction 1", "direction 2"]
 
 
 def test_em_reaches_the_maximum(space: Embedding) -> None:
@@ -163,23 +149,6 @@ def test_clear_texts_and_words_that_are_no_outputs(space: Embedding) -> None:
     assert "xyzzy" not in str(caught.value)
 
 
-def test_blocks_of_laws_are_what_a_release_makes_of_words(space: Embedding) -> None:
-    cover = Cover.nearest(space, 2)
-    for m in (
-        Tem(space, 1.3),
-        Tem(space, 1.3, cover=cover, exclude=["law"]),
-        Tem(space, 1.3, remap=cover),
-        NeighborResponse(space, 2.0, cover=cover),
-        fastdx.FiniteLaw(space, law_of(Tem(space, 0.7))),
-    ):
-        got = Channel.of(m)._core.laws(np.array([4, 0, 4]))
-        np.testing.assert_allclose(got, law_of(m)[[4, 0, 4]], rtol=1e-12)
-    shown = Channel.of(Tem(space, 1.3, skip=["of", "tea"]))._core.laws(np.arange(6))
-    want = law_of(Tem(space, 1.3))
-    want[[2, 5]] = np.eye(6)[[2, 5]]
-    np.testing.assert_allclose(shown, want, rtol=1e-12)
-
-
 def test_posterior_means_are_those_of_the_table_and_of_bayes(space: Embedding) -> None:
     vectors = np.asarray(space.vectors, dtype=np.float64)
     for m in (Tem(space, 1.3), Tem(space, 1.3, cover=2, exclude=["a"]), Tem(space, 2, skip=["of"])):
@@ -190,7 +159,7 @@ def test_posterior_means_are_those_of_the_table_and_of_bayes(space: Embedding) -
             (PI * k[:, y]) @ vectors / evidence[y] if evidence[y] else PI @ vectors
             for y in range(6)
         ])  # fmt: skip
-        means = channel.posterior_means(prior=PI)
+        means = channel.posterior_means(PI)
         np.testing.assert_allclose(means, want, rtol=1e-12)
         features = TextFeatures(channel, PI)
         outputs = [w for w, p in zip(WORDS, evidence, strict=True) if p]
@@ -209,9 +178,6 @@ def test_what_is_refused(space: Embedding) -> None:
     channel = Channel.of(Tem(space, 1.0))
     for wrong, about in (
         ({"kind": "mean"}, "kind"),
-        ({"least": 1.0}, "least"),
-        ({"vectors": np.zeros((2, 2))}, "vectors"),
-        ({"kind": "counts", "directions": 6}, "directions"),
         ({"prior": [1.0]}, "prior|frequencies"),
     ):
         with pytest.raises(fastdx.FastdxError, match=about):
@@ -247,7 +213,7 @@ def test_naive_bayes_through_the_law(space: Embedding) -> None:
     private = m.privatize(texts)
     judge = clone(ChannelNB(Channel.of(m), PI)).fit(private, labels)
     # The same by dense matrices; both classes have as many texts.
-    counts, law = TextFeatures(Channel.of(m), PI).counted(private).toarray(), law_of(m)
+    counts, law = counted(Channel.of(m), private).toarray(), law_of(m)
     sums, shares = np.array([counts[1::2].sum(axis=0), counts[::2].sum(axis=0)]), PI
     for _ in range(ROUNDS):
         shares = shares * ((sums / (shares @ law)) @ law.T) + len(PI) * PI

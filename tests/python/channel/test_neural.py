@@ -17,7 +17,7 @@ import pytest
 
 import fastdx
 from fastdx import Embedding, Tem
-from fastdx.channel import Channel, NeuralPrior, NgramPrior, neural
+from fastdx.channel import NeuralPrior, neural
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastdx.UnchangedWarning")
 
@@ -250,12 +250,3 @@ def test_a_file_that_is_no_model(english: NeuralPrior, tmp_path: Path) -> None:
     path.write_bytes(b"GGUF?")
     with pytest.raises(fastdx.FileError, match=r"some\.gguf"):
         NeuralPrior.llama(E, path)
-
-
-def test_readers_may_have_it() -> None:
-    tem = Tem(E, 4.0, language="uniform")
-    posterior = Channel.of(tem).decode("ab", prior_of(Letters()))
-    expected = by_hand(()) * [tem.probabilities(word)[1] for word in WORDS]
-    np.testing.assert_allclose(posterior.marginals(0), expected / expected.sum(), rtol=1e-6)
-    assert isinstance(prior_of(Letters()), fastdx.channel.LanguageModel)
-    assert not isinstance(prior_of(Letters()), NgramPrior)

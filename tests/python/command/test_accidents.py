@@ -11,6 +11,7 @@ import pytest
 import fastdx
 from fastdx import Cover, Embedding, MultivariateLaplace, Tem
 from fastdx.budget import Ledger
+from fastdx.channel import Channel
 from fastdx.cli import main
 from helpers.command import Command
 
@@ -99,8 +100,11 @@ def test_texts_of_another_language_warn_once() -> None:
     [
         (["privatise"], "did you mean privatize?"),
         (["xyz"], "there are try, privatize, serve"),
-        (["decode", "{csv}"], "f.csv: csv needs --column NAME"),
-        (["decode", "{text}", "--column", "text"], "f.txt: text takes no --column NAME"),
+        (["decode", "{csv}", "--card", "{card}"], "f.csv: csv needs --column NAME"),
+        (
+            ["decode", "{text}", "--card", "{card}", "--column", "text"],
+            "f.txt: text takes no --column NAME",
+        ),
         (
             ["evaluate", "{csv}", "--text-column", "text", "-o", "{page}"],
             "at least 40 texts, got 2",
@@ -114,7 +118,8 @@ def test_messages_of_the_command(
     line: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = {"csv": tmp_path / "f.csv", "text": tmp_path / "f.txt", "page": tmp_path / "p.html",
-             "pointer": tmp_path / "v.txt"}  # fmt: skip
+             "pointer": tmp_path / "v.txt", "card": tmp_path / "c.json"}  # fmt: skip
+    names["card"].write_text(Channel.of(Tem.recommended()).card())
     names["csv"].write_text(CSV)
     names["text"].write_text("a nice tea\n")
     names["pointer"].write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n")

@@ -254,8 +254,6 @@ def test_the_corrected_utility_bound_holds_and_the_printed_one_does_not() -> Non
         fastdx.utility_bound(0, epsilon, size, 1.0)
 
 
-
-
 def test_stop_words_are_words() -> None:
     assert all(fastdx.tokenize(word) == [word] for word in STOP_WORDS)
 
