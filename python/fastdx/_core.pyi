@@ -410,7 +410,6 @@ def save_space(core: MechanismCore, path: _Path) -> None: ...
 def tem_build_lists(
     core: MechanismCore,
     k: SupportsIndex | None,
-    lists: str,
     memory: SupportsIndex | None,
     progress: _Progress = None,
 ) -> MechanismCore: ...

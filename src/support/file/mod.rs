@@ -35,7 +35,6 @@ pub(crate) enum Kind {
     RowScales = 7,
     ListMeta = 8,
     Lists = 9,
-    ListStarts = 10,
     GraphMeta = 14,
     GraphPairs = 15,
     GraphLengths = 16,

@@ -113,16 +113,6 @@ impl Embedding {
         Ok(self.clone().with_lists(Some(lists)))
     }
 
-    /// Returns the same embedding with the lists of all words within `radius` of every word, as
-    /// [`NeighborLists::build_within`] computes them.
-    ///
-    /// # Errors
-    /// The errors of [`NeighborLists::build_within`].
-    pub fn build_lists_within(&self, radius: f64, memory: u64, control: &Control) -> Result<Self> {
-        let lists = NeighborLists::build_within(self, radius, memory, control)?;
-        Ok(self.clone().with_lists(Some(lists)))
-    }
-
     /// Returns the same embedding with an HNSW graph, for approximate search.
     ///
     /// Words are inserted one after the other, so the same seed gives the same graph. In a large
