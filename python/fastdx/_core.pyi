@@ -83,7 +83,6 @@ class WordGraph:
     def from_distances(
         words: Iterable[str],
         distances: ArrayLike | Callable[[str, str], float],
-        triples: int | None = None,
     ) -> WordGraph: ...
     @staticmethod
     def load(path: _Path, *, verify: bool = True) -> WordGraph: ...
@@ -91,8 +90,6 @@ class WordGraph:
     words: Final[tuple[str, ...]]
     metric: Final[str]
     edges: Final[int]
-    components: Final[int]
-    is_forest: Final[bool]
     unreachable_distance: Final[float | None]
     def __len__(self) -> int: ...
     def __contains__(self, word: object, /) -> bool: ...

@@ -581,7 +581,6 @@ impl WordMechanism for Tem {
             // An unknown word has the law of F = 1 for all; that of a known one is at least of its
             // farthest word.
             unknown_bound: self.epsilon / 2.0 * self.gamma.min(self.diameter()),
-            exceptions: self.space.unproved().into_iter().collect(),
             ..Guarantee::of("Tem", metric, epsilon, theorem, arithmetic)
         };
         match self.sampler {

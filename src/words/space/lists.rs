@@ -70,5 +70,4 @@ impl NeighborLists {
             entries: entries.into(),
         })
     }
-
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::distance::neighbors::{Grid, NeighborLists, smallest};
 use crate::guarantee::Certificate;
 use crate::support::error::Result;
+use crate::words::graph::Shells;
 use crate::words::vocabulary::Vocabulary;
 
 /// Words and a metric on them: the required methods.
@@ -150,17 +151,6 @@ pub trait MetricSpace: WordMetric {
         row.into_iter().fold(0.0, f64::max)
     }
 
-    /// The distance of two words in guarantees: no difference of their distances to a third word is
-    /// larger. In a metric it is [`distance`](WordMetric::distance).
-    fn separation(&self, a: u32, b: u32) -> f64 {
-        self.distance(a, b)
-    }
-
-    /// The exception from guarantees, if not all triples of words were checked to be a metric.
-    fn unproved(&self) -> Option<String> {
-        None
-    }
-
     /// Whether one distance costs about as much as all distances of a word.
     fn distances_by_row(&self) -> bool {
         false
@@ -215,7 +205,7 @@ pub trait MetricSpace: WordMetric {
     }
 
     /// The words grouped by their distance from `word`, if few distances occur.
-    fn shells(&self, word: u32) -> Option<Box<dyn Shells + '_>> {
+    fn shells(&self, word: u32) -> Option<Shells<'_>> {
         let _ = word;
         None
     }
@@ -245,18 +235,6 @@ pub trait MetricSpace: WordMetric {
         let _ = certificate;
         None
     }
-}
-
-/// All words grouped by their distance from one word.
-pub trait Shells {
-    /// Lists the distances that occur, each once, with the number of words at each. A distance may
-    /// be listed with no word.
-    fn fill(&self, shells: &mut Vec<(f64, u32)>);
-
-    /// The word with number `index` in the shell at `distance`. `shell` is its position in the
-    /// output of [`fill`](Self::fill), and `index` is below its number of words. The same arguments
-    /// always give the same word.
-    fn pick(&self, shell: usize, distance: f64, index: u32) -> u32;
 }
 
 /// Words whose rows are computed together: as many as fit the cache, at most 64.
