@@ -41,12 +41,9 @@ class Embedding:
         metric: str | None = None,
         vocabulary: _Path | None = None,
         verify: bool = True,
-        duplicates: str = "first",
     ) -> Embedding: ...
     @staticmethod
     def default(name: str = "english") -> Embedding: ...
-    @staticmethod
-    def common(a: Embedding, b: Embedding) -> tuple[Embedding, Embedding]: ...
     words: Final[tuple[str, ...]]
     vectors: Final[NDArray[np.float32]]
     dim: Final[int]
@@ -116,17 +113,6 @@ class Cover:
         *,
         frequencies: ArrayLike | None = None,
         weight: float | None = None,
-        least: SupportsIndex | None = None,
-        exclude: _Words = None,
-        progress: _Progress = None,
-    ) -> Cover: ...
-    @staticmethod
-    def within(
-        graph: WordGraph,
-        steps: float,
-        *,
-        order: _Space | None = None,
-        k: SupportsIndex | None = None,
         least: SupportsIndex | None = None,
         exclude: _Words = None,
         progress: _Progress = None,

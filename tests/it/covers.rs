@@ -396,13 +396,8 @@ fn unknown_words_become_what_is_released() {
 #[test]
 fn graphs_have_covers_and_base_measures() {
     let path = graph(5, &[(0, 1), (1, 2), (2, 3), (3, 4)], None);
-    let build = with::<Build>(|b| b.least = 0);
-    let near = Cover::within(&*path, &path, 1.0, None, &build, &Control::new()).unwrap();
-    let sets: Vec<&[u32]> = (0..5).map(|rank| near.set(rank)).collect();
-    assert_eq!(
-        sets,
-        [&[0, 1][..], &[0, 1, 2], &[1, 2, 3], &[2, 3, 4], &[3, 4]]
-    );
+    let step = |y: u32| (0..5).filter(|&w| path.distance(w, y) <= 1.0).collect();
+    let near = Cover::from_members(&*path, (0..5).map(step).collect()).unwrap();
     check(
         &on(&tem(path, 2.0, Truncation::default(), 3), near),
         None,

@@ -32,7 +32,10 @@ fn a_saved_embedding_is_read_back_and_mapped() {
         e.save(&path).unwrap();
         same(&e, &native::open(&path, true).unwrap());
         same(&e, &native::open(&path, false).unwrap());
-        same(&e, &load(&path, &Options::default()).unwrap());
+        same(
+            &e,
+            &load(&path, &Options::default(), &Control::new()).unwrap().0,
+        );
         same(&e, &native::from_bytes(&native::to_bytes(&e)).unwrap());
     }
     let names: Vec<_> = fs::read_dir(folder.path())

@@ -18,7 +18,6 @@ mod hypernyms;
 mod paths;
 mod table;
 mod tree;
-mod within;
 
 pub use edges::{Edges, ThirdColumn};
 pub use table::MAX_TABLE_WORDS;

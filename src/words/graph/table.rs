@@ -128,15 +128,11 @@ impl Table {
         &self.steps[i * self.words..][..self.words]
     }
 
-    /// A pair whose distance is another one the other way, by blocks that fit the cache.
+    /// A pair whose distance is another one the other way.
     fn asymmetry(&self) -> Option<Pair> {
-        const BLOCK: usize = 64;
-        let starts = || (0..self.words).step_by(BLOCK);
-        let blocks =
-            starts().flat_map(|a| starts().take_while(move |&b| b <= a).map(move |b| (a, b)));
-        let upto = |start: usize| start..(start + BLOCK).min(self.words);
-        blocks
-            .flat_map(|(a, b)| upto(a).flat_map(move |i| upto(b).map(move |j| (i, j))))
+        let pairs = (0..self.words).flat_map(|i| (0..i).map(move |j| (i, j)));
+        pairs
+            .into_iter()
             .find(|&(i, j)| self.steps(i, j) != self.steps(j, i))
     }
 

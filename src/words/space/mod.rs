@@ -74,7 +74,7 @@ pub trait WordMetric: Send + Sync {
 ///
 /// | to | one may implement |
 /// |---|---|
-/// | compute many distances at a time | [`distances`](Self::distances), [`distances_to`](Self::distances_to), [`pairs`](Self::pairs), [`block`](Self::block), [`rows`](Self::rows), [`farthest`](Self::farthest) |
+/// | compute many distances at a time | [`distances`](Self::distances), [`distances_to`](Self::distances_to), [`block`](Self::block), [`rows`](Self::rows), [`farthest`](Self::farthest) |
 /// | tell what distances cost, and how exact they are | [`distances_by_row`](Self::distances_by_row), [`distance_error`](Self::distance_error) |
 /// | bound distances sooner than compute them | [`bounded_distances`](Self::bounded_distances) |
 /// | find near words | [`neighbors`](Self::neighbors), [`approximate_neighbors`](Self::approximate_neighbors), [`shells`](Self::shells), [`lists`](Self::lists) |
@@ -96,14 +96,6 @@ pub trait MetricSpace: WordMetric {
     /// Distances from word `a` to the words `b`, bit for bit those of `distance`.
     fn distances_to(&self, a: u32, b: &[u32], out: &mut [f64]) {
         for (&b, out) in b.iter().zip(out) {
-            *out = self.distance(a, b);
-        }
-    }
-
-    /// Distances of pairs of words: `a[i]` and `b[i]` are pair i. They equal those of `distance`
-    /// bit for bit; the three slices have one length.
-    fn pairs(&self, a: &[u32], b: &[u32], out: &mut [f64]) {
-        for ((&a, &b), out) in a.iter().zip(b).zip(out) {
             *out = self.distance(a, b);
         }
     }

@@ -84,11 +84,9 @@ def test_tem_on_a_cover(certified: bool, tmp_path: Path) -> None:
 def test_covers_of_a_graph() -> None:
     edges = [("pet", "dog"), ("pet", "cat"), ("dog", "pug"), ("food", "tea"), ("pet", "food")]
     graph = WordGraph(edges)
-    assert sorted(Cover.within(graph, 1, least=1).sets("dog")) == ["dog", "pet", "pug"]
-    e = Embedding(["dog", "pug", "pet", "mars"], [[0.0], [1.0], [3.0], [9.0]])
-    cover = Cover.within(graph, 1, order=e, k=2, least=1)
-    assert cover.outputs("dog") == ["dog", "pug"] and cover.outputs("mars") == ["mars"]
-    tem = Tem(graph, 2.0, cover=Cover.within(graph, 2, least=1))
+    assert sorted(Cover.nearest(graph, 3, least=1).outputs("dog")) == ["dog", "pet", "pug"]
+    near = {w: np.array(graph.words)[graph.distances(w) <= 2] for w in graph.words}
+    tem = Tem(graph, 2.0, cover=Cover.from_sets(graph, near))
     assert tem.probabilities("pug").max() < 0.5
 
 

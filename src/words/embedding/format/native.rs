@@ -21,7 +21,7 @@
 //! | 5 | vectors, f32 × V × n, or |
 //! | 6 and 7 | vectors as i16 × V × n and f32 scales × V: number = i16 · scale |
 //! | 8 and 9 | neighbour lists, where there are any: k u64, bits of an id u64, step f64 (a power of two); entries u64 × V × k, distance/step in the high bits, id in the low ones, ascending |
-//! | 17 | certificates of Tem: nominal ε f64, γ f64, certified ε f64, two words and an output u64, XXH3-64 of the vocabulary u64, each |
+//! | 17 | certificates of Tem: nominal ε f64, γ f64, certified ε f64, two words and an output u64, XXH3-64 of the vocabulary u64, that of the cover or 0 u64, each |
 //!
 //! A word graph has sections 2 to 4, and
 //!
@@ -37,9 +37,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 
-use crate::cover::Cover;
 use crate::distance::metric::Metric;
 use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::support::buffer::{Backing, Buffer};
@@ -47,7 +45,7 @@ use crate::support::error::{Error, Result};
 use crate::support::file::{Checks, Kind, Sections, map, write_atomically, write_sections};
 use crate::words::embedding::Embedding;
 use crate::words::space::MetricSpace;
-use crate::words::stored_certificates::{certificate_sections, certificate_words, certificates};
+use crate::words::stored_certificates::{certificate_words, certificates, cover};
 use crate::words::vocabulary::Vocabulary;
 
 /// The storage of vectors.
@@ -144,7 +142,7 @@ fn write(embedding: &Embedding, storage: Storage, out: &mut impl Write) -> std::
     let certificates = certificate_words(MetricSpace::certificates(embedding));
     let cover_meta;
     if storage == Storage::F32 {
-        sections.extend(certificate_sections(&certificates));
+        sections.push((Kind::Certificates, bytemuck::cast_slice(&certificates)));
         if let Some(cover) = embedding.cover() {
             cover_meta = cover.meta();
             sections.extend(cover.sections(&cover_meta));
@@ -228,13 +226,8 @@ fn parse(backing: &Backing, checks: Checks) -> std::result::Result<Embedding, St
         embedding.check_vectors().map_err(|e| e.to_string())?;
     }
     let claimed = certificates(&sections, &embedding, checks)?;
-    let embedding = embedding.with_certificates(claimed);
-    match Cover::of_sections(&sections)? {
-        None => Ok(embedding),
-        Some(cover) => embedding
-            .with_cover(Some(Arc::new(cover)))
-            .map_err(|_| "the cover is one of other words".into()),
-    }
+    let cover = cover(&sections, &embedding)?;
+    Ok(embedding.claiming(claimed, cover))
 }
 
 /// Reads the neighbour lists, if the file has them. Their order and ids are checked only together

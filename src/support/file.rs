@@ -44,7 +44,6 @@ pub(crate) enum Kind {
     CoverStarts = 20,
     CoverWords = 21,
     CoverWeights = 22,
-    CoverCertificates = 23,
     PriorMeta = 48,
     PriorFrequencies = 49,
     PriorUnigram = 50,
