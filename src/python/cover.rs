@@ -322,14 +322,6 @@ impl PyCover {
         run(py, true, |_| self.inner.save(&path))
     }
 
-    /// Returns the cover without some outputs: words, a file of words or 'offensive'. Words that
-    /// had k outputs at distance 0 may have fewer; ``exclude=`` at construction keeps k.
-    fn excluding(&self, py: Python<'_>, words: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let ids = exclusion(self.space.space().vocabulary(), Some(words))?;
-        let cover = Arc::new(self.inner.excluding(&ids)?);
-        Ok(PyCover::new(cover, self.space.clone_ref(py)))
-    }
-
     /// Returns the same sets with weights q_y > 0: outputs are released in proportion to their
     /// weights.
     ///

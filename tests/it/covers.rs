@@ -450,7 +450,7 @@ fn files_hold_covers() {
         .clone()
         .with_cover(Some(Arc::new(cover.clone())))
         .unwrap();
-    native::save(&with, &path).unwrap();
+    with.save(&path).unwrap();
     for verify in [true, false] {
         let back = native::open(&path, verify).unwrap();
         assert_eq!(back.cover().unwrap().fingerprint(), cover.fingerprint());
@@ -459,7 +459,7 @@ fn files_hold_covers() {
         Cover::open(&path).unwrap().fingerprint(),
         cover.fingerprint()
     );
-    native::save(&e, &path).unwrap();
+    e.save(&path).unwrap();
     assert!(matches!(Cover::open(&path), Err(Error::Corrupt { .. })));
     let other = embedding(80, 3, 1.0, Metric::Euclidean, 3);
     assert!(

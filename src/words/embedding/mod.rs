@@ -280,7 +280,7 @@ impl Embedding {
     /// # Errors
     /// [`Error::Io`].
     pub fn save(&self, path: &Path) -> Result<()> {
-        format::native::save(self, path)
+        format::native::save_as(self, path, format::native::Storage::F32)
     }
 
     /// The exact search structure over the vectors, built on first use and shared by clones.

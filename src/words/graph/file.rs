@@ -63,9 +63,6 @@ impl WordGraph {
     }
 
     fn write(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
-        if self.is_table() {
-            return Err(std::io::ErrorKind::Unsupported.into());
-        }
         let nodes = self.components.len() as u64;
         let meta = [self.len() as u64, nodes, self.step.to_bits()];
         let pairs: Vec<u32> = self.edges.iter().flat_map(|e| [e.0, e.1]).collect();

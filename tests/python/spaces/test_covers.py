@@ -179,7 +179,6 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         lambda: NeighborResponse(other, 1.0, cover=cover.weighted(np.arange(1.0, 201.0))),
         lambda: cover.weighted(np.ones(3)),
         lambda: cover.weighted(-np.ones(200)),
-        lambda: cover.excluding(E.words),
         lambda: Cover.balanced(E, 3, weight=-1),
         lambda: Cover.balanced(E, 3, frequencies=np.ones(3)),
         lambda: Cover.from_sets(E, {"w0": []}),
@@ -231,7 +230,7 @@ def test_liars_with_covers_are_convicted() -> None:
     honest = Tem(e, 1.0, cover=cover)
     verdict = audit.likelihood_ratio(honest.sample, pairs, e, 1.0, 200_000, events=8)
     assert not verdict.violated, verdict
-    other = Tem(e, 1.0, cover=cover.excluding(["w1"]))
+    other = Tem(e, 1.0, cover=cover, exclude=["w1"])
 
     def by_the_text(word: str, size: int) -> np.ndarray:
         return (honest if word == "w1" else other).sample(word, size)

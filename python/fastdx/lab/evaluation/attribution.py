@@ -328,7 +328,7 @@ def classify_nearest(
     Parameters
     ----------
     query_bags, bags : iterable of bags
-        Bags, as for `fastdx.earth_movers_distance`; without (ids, counts) for Euclidean distances.
+        Bags, as for `fastdx.earth_movers_distance`.
     labels : sequence
         The label of each of `bags`.
     embedding : Embedding or WordGraph

@@ -61,14 +61,6 @@ pub enum Storage {
 /// Writes `embedding` to `path`: first to a temporary file beside it, which is then renamed.
 ///
 /// # Errors
-/// [`Error::Io`].
-pub fn save(embedding: &Embedding, path: &Path) -> Result<()> {
-    save_as(embedding, path, Storage::F32)
-}
-
-/// [`save`] with a choice of storage.
-///
-/// # Errors
 /// [`Error::Io`]; [`Error::Vector`] for a vector that 16-bit rounding would move out of the
 /// metric's space.
 pub fn save_as(embedding: &Embedding, path: &Path, storage: Storage) -> Result<()> {
@@ -88,7 +80,7 @@ pub fn save_as(embedding: &Embedding, path: &Path, storage: Storage) -> Result<(
     write_atomically(path, |out| write(embedding, storage, out))
 }
 
-/// The bytes that [`save`] would write.
+/// The bytes that [`Embedding::save`] would write.
 pub fn to_bytes(embedding: &Embedding) -> Vec<u8> {
     let mut bytes = Vec::new();
     // Writing to a Vec cannot fail.
