@@ -80,7 +80,6 @@ impl Rows {
 /// A graph of an embedding's words.
 #[derive(Debug)]
 pub struct Hnsw {
-    parameters: HnswParameters,
     rows: Rows,
     graph: Graph,
 }
@@ -100,16 +99,7 @@ impl Hnsw {
     pub(crate) fn build(rows: Rows, parameters: HnswParameters, control: &Control) -> Result<Self> {
         parameters.check()?;
         let graph = Graph::build(&rows, parameters, control)?;
-        Ok(Hnsw {
-            parameters,
-            rows,
-            graph,
-        })
-    }
-
-    /// The parameters that the graph was built with.
-    pub fn parameters(&self) -> HnswParameters {
-        self.parameters
+        Ok(Hnsw { rows, graph })
     }
 
     /// The words to which no links lead from the others, such as copies of one another, ascending.
