@@ -40,7 +40,7 @@ fn core(c: &mut Criterion) {
         points.extend(vector.iter().zip(&z).map(|(&x, z)| f64::from(x) + z));
     }
     group.bench_function("nearest words of 1000 noisy points", |b| {
-        b.iter(|| embedding.nearest(&points, 1))
+        b.iter(|| embedding.nearest(&points, 1, &Control::new()))
     });
     group.finish();
 

@@ -58,10 +58,10 @@ class _Spaces:
 
 @cache
 def _spaces(source: Source, count: int) -> _Spaces:
-    both = Embedding.common(source.minilm(50), source.hierarchy(DIMENSIONS, EPOCHS))
-    of = [i for i, word in enumerate(both[0].words) if word.isalpha()][:count]
-    return _Spaces(*(Embedding([e.words[i] for i in of], e.vectors[of], metric=e.metric)
-                     for e in both))  # fmt: skip
+    plain, nouns = source.minilm(50), source.hierarchy(DIMENSIONS, EPOCHS)
+    words = [word for word in plain.words if word.isalpha() and word in nouns][:count]
+    return _Spaces(*(Embedding(words, e.vectors[e.ids(words)], metric=e.metric)
+                     for e in (plain, nouns)))  # fmt: skip
 
 
 def _family(spaces: _Spaces, name: str) -> Family:

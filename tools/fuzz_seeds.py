@@ -19,7 +19,6 @@ def main() -> None:
         embedding.save(corpus / "index" / f"{metric}16", storage="int16")
         embedding.build_hnsw(2).save(corpus / "index" / f"{metric}-hnsw")
         tem.build_lists(5).save(corpus / "index" / f"{metric}-nearest")
-        tem.build_lists(lists="gamma").save(corpus / "index" / f"{metric}-gamma")
     edges = [(f"w{i}", f"w{i // 2}") for i in range(1, 12)]
     for name, graph in (
         ("tree", WordGraph(edges)),

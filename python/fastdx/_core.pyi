@@ -8,7 +8,7 @@ from typing_extensions import Self, disjoint_base
 
 from fastdx._types import LedgerLike
 
-_Bag = Mapping[str, int] | Iterable[str] | tuple[ArrayLike, ArrayLike]
+_Bag = Mapping[str, int] | Iterable[str]
 _Edges = str | PathLike[str] | Iterable[tuple[str, str]] | NDArray[np.str_]
 _Floats = NDArray[np.float64]
 _Ids = NDArray[np.uint32]
@@ -41,12 +41,9 @@ class Embedding:
         metric: str | None = None,
         vocabulary: _Path | None = None,
         verify: bool = True,
-        duplicates: str = "first",
     ) -> Embedding: ...
     @staticmethod
     def default(name: str = "english") -> Embedding: ...
-    @staticmethod
-    def common(a: Embedding, b: Embedding) -> tuple[Embedding, Embedding]: ...
     words: Final[tuple[str, ...]]
     vectors: Final[NDArray[np.float32]]
     dim: Final[int]
@@ -83,7 +80,6 @@ class WordGraph:
     def from_distances(
         words: Iterable[str],
         distances: ArrayLike | Callable[[str, str], float],
-        triples: int | None = None,
     ) -> WordGraph: ...
     @staticmethod
     def load(path: _Path, *, verify: bool = True) -> WordGraph: ...
@@ -91,8 +87,6 @@ class WordGraph:
     words: Final[tuple[str, ...]]
     metric: Final[str]
     edges: Final[int]
-    components: Final[int]
-    is_forest: Final[bool]
     unreachable_distance: Final[float | None]
     def __len__(self) -> int: ...
     def __contains__(self, word: object, /) -> bool: ...
@@ -123,17 +117,6 @@ class Cover:
         progress: _Progress = None,
     ) -> Cover: ...
     @staticmethod
-    def within(
-        graph: WordGraph,
-        steps: float,
-        *,
-        order: _Space | None = None,
-        k: SupportsIndex | None = None,
-        least: SupportsIndex | None = None,
-        exclude: _Words = None,
-        progress: _Progress = None,
-    ) -> Cover: ...
-    @staticmethod
     def hypernyms(
         edges: _Edges | None = None,
         *,
@@ -149,7 +132,6 @@ class Cover:
     @staticmethod
     def load(space: _Space, path: _Path) -> Cover: ...
     def save(self, path: _Path) -> None: ...
-    def excluding(self, words: Iterable[str] | PathLike[str] | str) -> Cover: ...
     def weighted(self, weights: ArrayLike) -> Cover: ...
     def sets(self, output: str) -> list[str]: ...
     def outputs(self, word: str) -> list[str]: ...
@@ -374,7 +356,6 @@ def save_space(core: MechanismCore, path: _Path) -> None: ...
 def tem_build_lists(
     core: MechanismCore,
     k: SupportsIndex | None,
-    lists: str,
     memory: SupportsIndex | None,
     progress: _Progress = None,
 ) -> MechanismCore: ...

@@ -23,7 +23,6 @@ use crate::support::prefetch::prefetch;
 use crate::support::simd::vectorised;
 use crate::words::space::MetricSpace;
 
-pub(crate) use build::{Allowed, each_block, finish};
 pub use build::{Balance, Build};
 
 /// One set of words and one weight per output. Outputs are numbered by *rank*: the released words

@@ -16,14 +16,17 @@
 //!
 //! Frequencies are scaled to sum to 1 as they are read. `tools/english_prior.py` writes the file.
 
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+
+use flate2::bufread::MultiGzDecoder;
 
 use super::stored::{Parsed, checked_rows, checked_shares};
 use super::{NgramPrior, Rows, Triples, words_fingerprint};
 use crate::support::error::{Error, Result};
-use crate::support::gzip::Gunzip;
 use crate::words::embedding::Embedding;
+use crate::words::embedding::format::DAMAGED;
 use crate::words::space::MetricSpace;
 use crate::words::vocabulary::Vocabulary;
 
@@ -132,27 +135,10 @@ impl NgramPrior {
 
 /// Unpacks the file, or its beginning up to `enough` bytes.
 fn unpack(packed: &[u8], enough: usize) -> Parsed<Vec<u8>> {
-    let (mut gunzip, mut done, mut bytes) = (Gunzip::default(), 0, Vec::new());
-    let mut room = vec![0; 1 << 16];
-    loop {
-        let step = gunzip.unpack(&packed[done..], &mut room);
-        let (taken, written) = step.map_err(|e| e.to_string())?;
-        done += taken;
-        bytes.extend_from_slice(&room[..written]);
-        if bytes.len() > MAX_BYTES {
-            return Err("the language model is too long".into());
-        }
-        if bytes.len() >= enough {
-            return Ok(bytes);
-        }
-        if written == 0 && done == packed.len() {
-            break;
-        }
-    }
-    match gunzip.is_complete() {
-        true => Ok(bytes),
-        false => Err("damaged or truncated gzip data".into()),
-    }
+    let mut bytes = Vec::new();
+    let mut beginning = MultiGzDecoder::new(packed).take(enough as u64);
+    beginning.read_to_end(&mut bytes).map_err(|_| DAMAGED)?;
+    Ok(bytes)
 }
 
 /// The remaining bytes.

@@ -145,7 +145,7 @@ pub trait Mechanism: Any + Send + Sync {
 
     /// The guarantee's distance between two words of the vocabulary.
     fn distance(&self, a: u32, b: u32) -> f64 {
-        self.space().separation(a, b)
+        self.space().distance(a, b)
     }
 
     /// Refuses what needs one law of a word, wherever it stands.

@@ -32,7 +32,6 @@ use crate::words::embedding::Embedding;
 use crate::words::embedding::format::{Options, matrix};
 use crate::words::graph::{Edges, WordGraph};
 use crate::words::index::Index;
-use crate::words::space::MetricSpace;
 use crate::words::vocabulary::Vocabulary;
 
 /// Number of candidates of the graph search, if the description does not give it.
@@ -131,10 +130,8 @@ impl Spaces {
             metric: source.metric,
             vocabulary: source.vocabulary.clone(),
             verify,
-            refuse_repeated: false,
         };
-        let (embedding, repeated) =
-            crate::words::embedding::format::load_with(path, &options, control)?;
+        let (embedding, repeated) = crate::words::embedding::format::load(path, &options, control)?;
         self.repeated += repeated;
         Ok(Index::Embedding(Arc::new(embedding)))
     }
@@ -520,11 +517,7 @@ impl Maker<'_> {
 /// Returns the index with one more certificate.
 fn with_certificate(index: &Index, certificate: Certificate) -> Index {
     match index {
-        Index::Embedding(embedding) => {
-            let mut all = MetricSpace::certificates(&**embedding).to_vec();
-            all.push(certificate);
-            Index::Embedding(Arc::new((**embedding).clone().with_certificates(all)))
-        }
+        Index::Embedding(e) => Index::Embedding(Arc::new(e.certified(certificate))),
         Index::Graph(graph) => Index::Graph(Arc::new(graph.certified(certificate))),
     }
 }

@@ -25,7 +25,7 @@ const LEAST_OF_A_KIND: usize = 10;
 /// holds for any sets. With k outputs at distance 0 from every word, no output is likelier than
 /// 1/k. See docs/research/covers.md.
 ///
-/// Created by `nearest`, `balanced`, `within`, `hypernyms`, `from_sets` or `identity`; immutable, can be
+/// Created by `nearest`, `balanced`, `hypernyms`, `from_sets` or `identity`; immutable, can be
 /// pickled.
 ///
 /// All these take ``exclude``, words that are never released: an iterable of str, a file with one
@@ -172,48 +172,6 @@ impl PyCover {
         Ok(PyCover::new(Arc::new(cover), space))
     }
 
-    /// A cover in which every word is at distance 0 from the outputs within a number of steps in a
-    /// graph.
-    ///
-    /// Parameters
-    /// ----------
-    /// graph : WordGraph
-    ///     Where steps are counted (path lengths, with weights).
-    /// steps : float
-    ///     How far.
-    /// order : Embedding or WordGraph, optional
-    ///     The words and metric of the cover, by default the graph itself. Words that the graph does
-    ///     not have stand for themselves.
-    /// k : int, optional
-    ///     Of the outputs within reach only the k nearest in `order`.
-    /// least, exclude, progress : optional
-    ///     As for `nearest`.
-    #[staticmethod]
-    #[pyo3(signature = (graph, steps, *, order = None, k = None, least = None, exclude = None, progress = None))]
-    #[allow(clippy::too_many_arguments)]
-    fn within(
-        py: Python<'_>,
-        graph: &Bound<'_, PyAny>,
-        steps: &Bound<'_, PyAny>,
-        order: Option<&Bound<'_, PyAny>>,
-        k: Option<&Bound<'_, PyAny>>,
-        least: Option<&Bound<'_, PyAny>>,
-        exclude: Option<&Bound<'_, PyAny>>,
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let space = Space::of(order.unwrap_or(graph))?;
-        let Ok(graph) = graph.cast::<PyWordGraph>() else {
-            return Err(wrong_type("graph must be a fastdx.WordGraph".into()));
-        };
-        let (graph, words) = (graph.get().inner.clone(), space.space());
-        let (steps, build) = (real("steps", steps)?, build(&*words, least, exclude)?);
-        let k = k.map(|k| count("k", k)).transpose()?;
-        let cover = run_with(py, true, progress, |control| {
-            Cover::within(&*words, &graph, steps, k, &build, control)
-        })?;
-        Ok(PyCover::new(Arc::new(cover), space))
-    }
-
     /// A cover in which every output is a kind: "ohio" becomes "state", as in ICDM'19's table I.
     ///
     /// The output y stands for y and all words below it, and is released only if these are at
@@ -238,9 +196,9 @@ impl PyCover {
     /// Raises
     /// ------
     /// FormatError
-    ///     A cycle, by the lines of its edges; a line that is no edge.
+    ///     A line that is no edge.
     /// ParameterError
-    ///     A cycle, by the numbers of its edges; `least` below 1 or above the words of the largest
+    ///     A cycle, by its words; `least` below 1 or above the words of the largest
     ///     kind.
     ///
     /// Examples
@@ -358,14 +316,6 @@ impl PyCover {
     /// Writes the cover to a file of its own.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         run(py, true, |_| self.inner.save(&path))
-    }
-
-    /// Returns the cover without some outputs: words, a file of words or 'offensive'. Words that
-    /// had k outputs at distance 0 may have fewer; ``exclude=`` at construction keeps k.
-    fn excluding(&self, py: Python<'_>, words: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let ids = exclusion(self.space.space().vocabulary(), Some(words))?;
-        let cover = Arc::new(self.inner.excluding(&ids)?);
-        Ok(PyCover::new(cover, self.space.clone_ref(py)))
     }
 
     /// Returns the same sets with weights q_y > 0: outputs are released in proportion to their

@@ -25,7 +25,6 @@ pub(super) fn mechanism_details(
             Some(_) => ", given what was released before",
             None => "",
         };
-        let lists = tem.lists();
         set! {
             nominal = tem.nominal();
             gamma = tem.gamma();
@@ -36,8 +35,7 @@ pub(super) fn mechanism_details(
             language = tem.language().map(|base| format!("{}{after}", base.source()));
             cached_bytes = tem.cache_bytes().1;
             certified = tem.certificate().map(|c| c.epsilon);
-            lists_k = lists.and_then(NeighborLists::k);
-            lists_radius = lists.and_then(NeighborLists::radius);
+            lists_k = tem.lists().map(NeighborLists::k);
         }
     } else if let Some(laplace) = mechanism.downcast_ref::<MultivariateLaplace>() {
         let (name, candidates) = match laplace.search() {

@@ -105,7 +105,7 @@ impl PyEmbedding {
     /// The format is detected by content: GloVe text, word2vec text or binary, fastText .vec, a
     /// .npy array with a vocabulary file, or fastdx's own.
     ///
-    /// A gzipped file may unpack to 32 times its own size or 256 MB, whichever is larger.
+    /// Of a repeated word the first vector counts, with a warning. A gzipped file may unpack to 32 times its own size or 256 MB, whichever is larger.
     ///
     /// Parameters
     /// ----------
@@ -124,9 +124,6 @@ impl PyEmbedding {
     /// verify : bool, optional
     ///     For a file of ours: check every checksum (default). Without, opening takes
     ///     milliseconds whatever the size.
-    /// duplicates : 'first' or 'error', optional
-    ///     What a repeated word of a file of another format means: its first vector counts, with a
-    ///     warning (default), or an error.
     ///
     /// Raises
     /// ------
@@ -134,11 +131,11 @@ impl PyEmbedding {
     ///     The file cannot be read.
     /// FormatError
     ///     A line or word that is wrong, named: bytes that are not UTF-8, a ragged line, a
-    ///     number that is none or not finite, a repeated word, a truncated file.
+    ///     number that is none or not finite, a truncated file.
     /// CorruptFileError
     ///     A file of ours that is damaged, truncated, extended or foreign.
     #[staticmethod]
-    #[pyo3(signature = (path, *, format = None, limit = None, metric = None, vocabulary = None, verify = true, duplicates = "first"))]
+    #[pyo3(signature = (path, *, format = None, limit = None, metric = None, vocabulary = None, verify = true))]
     #[allow(clippy::too_many_arguments)]
     fn load(
         py: Python<'_>,
@@ -148,26 +145,16 @@ impl PyEmbedding {
         metric: Option<&str>,
         vocabulary: Option<PathBuf>,
         verify: bool,
-        duplicates: &str,
     ) -> PyResult<Self> {
         let options = format::Options {
-            refuse_repeated: match duplicates {
-                "first" => false,
-                "error" => true,
-                _ => {
-                    let got = format!("{duplicates:?}");
-                    return Err(Error::parameter("duplicates", "'first' or 'error'", got).into());
-                }
-            },
             format: format.map(str::parse).transpose()?,
             limit: limit.map(|l| count("limit", l)).transpose()?,
             metric: metric.map(str::parse).transpose()?,
             vocabulary,
             verify,
         };
-        let (embedding, repeated) = run(py, true, |control| {
-            format::load_with(&path, &options, control)
-        })?;
+        let (embedding, repeated) =
+            run(py, true, |control| format::load(&path, &options, control))?;
         warn_repeated(py, repeated)?;
         warn_unreadable(py, embedding.vocabulary())?;
         let source = IndexSource {
@@ -222,47 +209,6 @@ impl PyEmbedding {
             origin: Some(Origin::Words(IndexSource::builtin(name.parse()?))),
             ..run(py, false, |_| open())?.into()
         })
-    }
-
-    /// Two embeddings on the words that both have, so that they can be compared (WSDM'20).
-    ///
-    /// Parameters
-    /// ----------
-    /// a, b : Embedding
-    ///     The embeddings; their dimensions and metrics may differ.
-    ///
-    /// Returns
-    /// -------
-    /// a, b : Embedding
-    ///     The same words in the order of `a`, each with its own vectors and metric.
-    ///
-    /// Raises
-    /// ------
-    /// ParameterError
-    ///     They have no word in common.
-    ///
-    /// Examples
-    /// --------
-    /// >>> import fastdx
-    /// >>> a = fastdx.Embedding(["cat", "dog", "cow"], [[0.0], [1.0], [3.0]])
-    /// >>> b = fastdx.Embedding(["cow", "hen", "cat"], [[0.0, 1.0], [1.0, 0.0], [0.0, 3.0]])
-    /// >>> both = fastdx.Embedding.common(a, b)
-    /// >>> both[0].words == both[1].words == ("cat", "cow")
-    /// True
-    /// >>> [e.distance("cat", "cow") for e in both]
-    /// [3.0, 2.0]
-    #[staticmethod]
-    fn common(py: Python<'_>, a: &Self, b: &Self) -> PyResult<(Self, Self)> {
-        let (a, b) = (&*a.inner, &*b.inner);
-        let both = |word: &&str| b.vocabulary().id(word).is_some();
-        let words: Vec<&str> = a.vocabulary().iter().filter(both).collect();
-        if words.is_empty() {
-            return Err(Error::parameter("b", "a word in common with a", "none").into());
-        }
-        let (a, b) = run(py, false, |_| {
-            Ok((a.of_words(&words)?, b.of_words(&words)?))
-        })?;
-        Ok((a.into(), b.into()))
     }
 
     /// All words, in the order of their ids.
@@ -389,7 +335,7 @@ impl PyEmbedding {
         }
         let work = m.saturating_mul(self.inner.vectors().len());
         let (ids, distances) = run(py, work > 1 << 24, |control| {
-            self.inner.nearest_with(&queries, k, control)
+            self.inner.nearest(&queries, k, control)
         })?;
         Ok((shaped(py, ids, &[m, k])?, shaped(py, distances, &[m, k])?))
     }

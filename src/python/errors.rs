@@ -115,8 +115,7 @@ pub(super) fn warn_repeated(py: Python<'_>, repeated: usize) -> PyResult<()> {
         _ => warn(
             py,
             &format!(
-                "{repeated} entries of the file repeat a word: the first vector of each counts \
-                 (Embedding.load has duplicates='error')"
+                "{repeated} entries of the file repeat a word: the first vector of each counts"
             ),
         ),
     }

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -13,7 +13,6 @@ use super::space::Space;
 use crate::language::expected::ROOM;
 use crate::language::{Expected, LanguageModel, NgramWeights};
 use crate::law::base::BaseMeasure;
-use crate::support::fork::Lock;
 use crate::words::space::MetricSpace;
 use crate::words::vocabulary::Vocabulary;
 use crate::{Error, Result};
@@ -62,8 +61,9 @@ struct PyLanguageModel {
     object: Py<PyAny>,
     space: Arc<dyn MetricSpace>,
     base: Arc<BaseMeasure>,
-    /// The lists of histories. No thread that holds them waits for the interpreter.
-    kept: Lock<Kept>,
+    /// The lists of histories. Never waited for, so that a forked child cannot wait for ever: who finds
+    /// it locked asks the model again.
+    kept: Mutex<Kept>,
 }
 
 #[derive(Default)]
@@ -80,7 +80,7 @@ impl PyLanguageModel {
             base: Arc::new(BaseMeasure::of_model(&first, ROOM).named(source)),
             object: object.clone().unbind(),
             space,
-            kept: Lock::default(),
+            kept: Mutex::default(),
         })
     }
 
@@ -112,14 +112,17 @@ impl LanguageModel for PyLanguageModel {
     }
 
     fn expected<'a>(&'a self, sentence: &[u32], lists: &mut Vec<Expected<'a>>) -> Result<()> {
-        let known = self.kept.lock()?.lists.get(sentence).cloned();
+        let kept = self.kept.try_lock().ok();
+        let known = kept.and_then(|kept| kept.lists.get(sentence).cloned());
         if let Some(known) = known {
             lists.push((*known).clone());
             return Ok(());
         }
         let list = Arc::new(self.list(sentence)?);
         lists.push((*list).clone());
-        let mut kept = self.kept.lock()?;
+        let Ok(mut kept) = self.kept.try_lock() else {
+            return Ok(());
+        };
         let size = sentence.len() + list.count();
         if kept.words + size > KEPT {
             *kept = Kept::default();

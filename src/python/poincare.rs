@@ -1,7 +1,5 @@
 //! `fastdx._core.PoincareTraining`: the core of `fastdx.poincare`.
 
-use crate::support::fork::Lock;
-
 use pyo3::prelude::*;
 
 use super::arguments::{as_strs, count, matrix_f32, real, seed as seed_of, strings, word_ids};
@@ -12,12 +10,12 @@ use crate::words::embedding::poincare::{Training, TrainingParameters, reconstruc
 use crate::{Embedding, Error, Metric, Randomness, Vocabulary};
 
 /// A run of Poincaré training. See ``fastdx.poincare.train``.
-#[pyclass(frozen, name = "PoincareTraining", module = "fastdx._core")]
+#[pyclass(name = "PoincareTraining", module = "fastdx._core")]
 pub(super) struct PyTraining {
     vocabulary: Vocabulary,
     dim: usize,
     key: Key,
-    training: Lock<Training>,
+    training: Training,
 }
 
 fn pairs(edges: &Bound<'_, PyAny>, nodes: usize) -> PyResult<Vec<(u32, u32)>> {
@@ -75,26 +73,25 @@ impl PyTraining {
             vocabulary,
             dim: parameters.dim,
             key,
-            training: Lock::new(training),
+            training,
         })
     }
 
     /// Epochs done.
     #[getter]
-    fn epoch(&self) -> PyResult<usize> {
-        Ok(self.training.lock()?.epoch())
+    fn epoch(&self) -> usize {
+        self.training.epoch()
     }
 
     /// Makes one pass over the edges; returns the mean loss per edge.
-    fn run_epoch(&self, py: Python<'_>) -> PyResult<f64> {
-        run(py, true, |control| {
-            self.training.lock()?.run_epoch(&self.key, control)
-        })
+    fn run_epoch(&mut self, py: Python<'_>) -> PyResult<f64> {
+        let PyTraining { training, key, .. } = self;
+        run(py, true, |control| training.run_epoch(key, control))
     }
 
     /// The current embedding.
     fn embedding(&self, py: Python<'_>) -> PyResult<Py<PyEmbedding>> {
-        let vectors = self.training.lock()?.vectors();
+        let vectors = self.training.vectors();
         let words = self.vocabulary.clone();
         let embedding = Embedding::new(words, vectors, self.dim, Metric::Poincare)?;
         Py::new(py, PyEmbedding::from(embedding))

@@ -1,7 +1,5 @@
 //! JSON records for the command: found, drawn and written outside of the interpreter.
 
-use crate::support::fork::Lock;
-
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -85,32 +83,29 @@ impl PyFields {
 
     /// A document that is read in parts.
     fn document(&self) -> PyDocument {
-        PyDocument(Lock::new(Document::new(self.fields.clone(), self.limits)))
+        PyDocument(Document::new(self.fields.clone(), self.limits))
     }
 }
 
 /// A document that is read in parts.
-#[pyclass(frozen, name = "JsonDocument", module = "fastdx._core")]
-pub(super) struct PyDocument(Lock<Document>);
+#[pyclass(name = "JsonDocument", module = "fastdx._core")]
+pub(super) struct PyDocument(Document);
 
 #[pymethods]
 impl PyDocument {
     /// The records that end in the next bytes; empty bytes mark the end of the document.
-    fn feed(&self, py: Python<'_>, data: PyBackedBytes) -> PyResult<PyBlock> {
-        let block = py.detach(|| {
-            let mut document = self.0.lock()?;
-            PyResult::Ok(match data.is_empty() {
-                true => document.end(),
-                false => document.feed(&data),
-            })
-        })?;
+    fn feed(&mut self, py: Python<'_>, data: PyBackedBytes) -> PyResult<PyBlock> {
+        let block = py.detach(|| match data.is_empty() {
+            true => self.0.end(),
+            false => self.0.feed(&data),
+        });
         Ok(PyBlock(block.map_err(to_python)?))
     }
 
     /// Number of bytes that wait for the end of their record.
     #[getter]
-    fn pending(&self) -> PyResult<usize> {
-        Ok(self.0.lock()?.pending())
+    fn pending(&self) -> usize {
+        self.0.pending()
     }
 }
 

@@ -63,9 +63,48 @@ impl Origin {
     }
 }
 
-/// Embeddings that [`open_words`] has read: those unpickled later share them. Never waited for, as
-/// [`OPENED`].
-static READ: Mutex<Vec<(String, Weak<Embedding>)>> = Mutex::new(Vec::new());
+/// The spaces that this process has opened for unpickled copies, which share them and all data computed
+/// for them, by what they came from. The lock is never waited for, so that a forked child cannot wait
+/// forever.
+static OPENED: Mutex<Vec<(String, WeakIndex)>> = Mutex::new(Vec::new());
+
+enum WeakIndex {
+    Embedding(Weak<Embedding>),
+    Graph(Weak<WordGraph>),
+}
+
+impl WeakIndex {
+    fn upgrade(&self) -> Option<Index> {
+        Some(match self {
+            WeakIndex::Embedding(embedding) => Index::Embedding(embedding.upgrade()?),
+            WeakIndex::Graph(graph) => Index::Graph(graph.upgrade()?),
+        })
+    }
+}
+
+/// The space that is open under a key, or what `open` gives, which is kept under it.
+fn shared<E>(
+    key: String,
+    open: impl FnOnce() -> std::result::Result<Index, E>,
+) -> std::result::Result<Index, E> {
+    let known = OPENED.try_lock().ok().and_then(|opened| {
+        let (_, known) = opened.iter().find(|(known, _)| *known == key)?;
+        known.upgrade()
+    });
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let index = open()?;
+    let weak = match &index {
+        Index::Embedding(embedding) => WeakIndex::Embedding(Arc::downgrade(embedding)),
+        Index::Graph(graph) => WeakIndex::Graph(Arc::downgrade(graph)),
+    };
+    if let Ok(mut opened) = OPENED.try_lock() {
+        opened.retain(|(known, weak)| *known != key && weak.upgrade().is_some());
+        opened.push((key, weak));
+    }
+    Ok(index)
+}
 
 /// Opens the built-in space or the file that a pickled Embedding came from, described in JSON.
 ///
@@ -77,25 +116,16 @@ static READ: Mutex<Vec<(String, Weak<Embedding>)>> = Mutex::new(Vec::new());
 ///     Another file stands in its place.
 #[pyfunction]
 pub(super) fn open_words(py: Python<'_>, description: String) -> PyResult<Py<PyAny>> {
-    let known = READ.try_lock().ok().and_then(|read| {
-        let (_, known) = read.iter().find(|(key, _)| *key == description)?;
-        known.upgrade()
-    });
     let source = IndexSource::of(&parsed_json(&description)?)?;
-    let index = match known {
-        Some(known) => Index::Embedding(known),
-        None => run(py, true, |control| {
+    let index = shared(description, || {
+        run(py, true, |control| {
             let spec = Spec {
                 index: Some(source.clone()),
                 ..Spec::default()
             };
             Spaces::default().open(spec.mechanism, &spec, None, control)
-        })?,
-    };
-    if let (Index::Embedding(embedding), Ok(mut read)) = (&index, READ.try_lock()) {
-        read.retain(|(key, known)| known.strong_count() > 0 && *key != description);
-        read.push((description, Arc::downgrade(embedding)));
-    }
+        })
+    })?;
     let origin = Origin::Words(IndexSource {
         fingerprint: None,
         ..source
@@ -183,52 +213,6 @@ impl Source {
     }
 }
 
-/// The files that this process opened by reference: unpickled copies share them and all data
-/// computed for them. The lock is never waited for, so that a forked child cannot wait forever.
-static OPENED: Mutex<Vec<(WeakIndex, Source)>> = Mutex::new(Vec::new());
-
-enum WeakIndex {
-    Embedding(Weak<Embedding>),
-    Graph(Weak<WordGraph>),
-}
-
-impl WeakIndex {
-    fn of(index: &Index) -> Self {
-        match index {
-            Index::Embedding(embedding) => WeakIndex::Embedding(Arc::downgrade(embedding)),
-            Index::Graph(graph) => WeakIndex::Graph(Arc::downgrade(graph)),
-        }
-    }
-
-    fn upgrade(&self) -> Option<Index> {
-        Some(match self {
-            WeakIndex::Embedding(embedding) => Index::Embedding(embedding.upgrade()?),
-            WeakIndex::Graph(graph) => Index::Graph(graph.upgrade()?),
-        })
-    }
-
-    fn is_alive(&self) -> bool {
-        match self {
-            WeakIndex::Embedding(embedding) => embedding.strong_count() > 0,
-            WeakIndex::Graph(graph) => graph.strong_count() > 0,
-        }
-    }
-}
-
-/// Returns an index that is already open, if its file has not changed since.
-fn opened((path, print, verified): (&Path, &str, bool)) -> Option<(Index, Source)> {
-    let now = stamp(&std::fs::metadata(path).ok()?)?;
-    let opened = OPENED.try_lock().ok()?;
-    let same = |source: &Source| {
-        source.path == path
-            && format!("{:016x}", source.print) == print
-            && source.verified == verified
-            && source.stamp == Some(now)
-    };
-    let (index, source) = opened.iter().rev().find(|(_, source)| same(source))?;
-    Some((index.upgrade()?, source.clone()))
-}
-
 /// Opens the file with this fingerprint. A file that was verified before is verified again, unless
 /// it has not changed since.
 pub(super) fn reopen(
@@ -237,27 +221,42 @@ pub(super) fn reopen(
     verified: bool,
     stamp: Option<Stamp>,
 ) -> Result<(Index, Source)> {
-    if let Some(opened) = opened((path, fingerprint, verified)) {
-        return Ok(opened);
-    }
-    let (index, source) = Source::read(path, |print, now| {
-        if format!("{print:016x}") != fingerprint {
-            let reason = format!(
-                "another file than the one that was pickled: its fingerprint is {print:016x}, \
-                 not {fingerprint}"
-            );
-            let path = path.to_owned();
-            return Err(Error::Corrupt { path, reason });
-        }
-        Ok(match (verified, now.is_some() && now == stamp) {
-            (false, _) => Checks::Few,
-            (true, true) => Checks::Before,
-            (true, false) => Checks::Every,
+    let open = || {
+        Source::read(path, |print, now| {
+            if format!("{print:016x}") != fingerprint {
+                let reason = format!(
+                    "another file than the one that was pickled: its fingerprint is {print:016x}, \
+                     not {fingerprint}"
+                );
+                let path = path.to_owned();
+                return Err(Error::Corrupt { path, reason });
+            }
+            Ok(match (verified, now.is_some() && now == stamp) {
+                (false, _) => Checks::Few,
+                (true, true) => Checks::Before,
+                (true, false) => Checks::Every,
+            })
         })
+    };
+    let now = std::fs::metadata(path)
+        .ok()
+        .and_then(|meta| self::stamp(&meta));
+    let (Some(now), Ok(print)) = (now, u64::from_str_radix(fingerprint, 16)) else {
+        return open();
+    };
+    // While the stamp stays the same, so does the file.
+    let key = format!("{path:?} {print} {verified} {now:?}");
+    let mut read = None;
+    let index = shared(key, || {
+        let (index, source) = open()?;
+        read = Some(source);
+        Ok::<_, Error>(index)
     })?;
-    if let Ok(mut opened) = OPENED.try_lock() {
-        opened.retain(|(index, _)| index.is_alive());
-        opened.push((WeakIndex::of(&index), source.clone()));
-    }
-    Ok((index, source))
+    let known = || Source {
+        path: path.to_owned(),
+        print,
+        verified,
+        stamp: Some(now),
+    };
+    Ok((index, read.unwrap_or_else(known)))
 }

@@ -1,21 +1,19 @@
 //! `fastdx.optimal_transport` and the Earth Mover's distances of bags of words.
 
 use numpy::ndarray::Array2;
-use numpy::{
-    IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods,
-};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayDyn};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyMapping, PyString};
 
-use super::arguments::{Text, count, matrix_with, numbers, real, shaped, word_ids};
+use super::arguments::{Text, count, matrix_with, numbers, real, shaped};
 use super::errors::{parameter_error, wrong_type};
 use super::lookup::known;
 use super::run::{run, run_with};
 use super::space::Space;
+use crate::Vocabulary;
 use crate::transport::bags::{self, Bag};
 use crate::transport::documents::{self, Centroids};
 use crate::transport::{self, CostMatrix};
-use crate::{Error, Vocabulary};
 
 /// An optimal plan and its proof; see ``fastdx.optimal_transport``.
 #[pyclass(frozen, name = "Transport", module = "fastdx")]
@@ -73,9 +71,8 @@ impl PyTransport {
 /// weights_a : array_like of float, shape (m,)
 ///     The masses to move, ≥ 0.
 /// weights_b : array_like of float, shape (k,)
-///     The masses to arrive, ≥ 0, of the same sum. Weights in float32 or float16 were normalised with
-///     the rounding of their type. If the sums differ by no more than that, `weights_b` is scaled in
-///     float64 to the sum of `weights_a`.
+///     The masses to arrive, ≥ 0, of the same sum up to a relative 1e-6, which weights in float32 may
+///     be off.
 /// cost : array_like of float, shape (m, k)
 ///     Cost of moving a unit of mass, finite.
 ///
@@ -104,12 +101,7 @@ pub(super) fn optimal_transport(
 ) -> PyResult<PyTransport> {
     let py = cost.py();
     let a = numbers("weights_a", weights_a)?;
-    let mut b = numbers("weights_b", weights_b)?;
-    let rounding = rounding(weights_a)?.max(rounding(weights_b)?);
-    let [total, other]: [f64; 2] = [a.iter().sum(), b.iter().sum()];
-    if rounding > 0.0 && (total - other).abs() <= rounding * total.max(other) {
-        b.iter_mut().for_each(|w| *w *= total / other);
-    }
+    let b = numbers("weights_b", weights_b)?;
     let cost = matrix_with("cost", cost, |costs: &[f64], rows, columns| {
         Ok(CostMatrix::new(costs, rows, columns)?)
     })?;
@@ -120,43 +112,16 @@ pub(super) fn optimal_transport(
     Ok(PyTransport { inner })
 }
 
-/// The relative error that the sum of a normalised array of this type may have; 0 for float64 and
-/// integers.
-fn rounding(weights: &Bound<'_, PyAny>) -> PyResult<f64> {
-    let Ok(array) = weights.cast::<PyUntypedArray>() else {
-        return Ok(0.0);
-    };
-    let dtype = array.dtype();
-    Ok(match (dtype.kind(), dtype.itemsize()) {
-        (b'f', 2) => 1e-2,
-        (b'f', 4) => 1e-6,
-        _ => 0.0,
-    })
-}
-
-/// A bag from a mapping of words to counts, a list of words, or (ids, counts).
+/// A bag from a mapping of words to counts, or a list of words.
 fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResult<Bag> {
     let wrong = |not: &str| {
-        let what = "a bag is a mapping, a list of words, or (ids, counts)";
+        let what = "a bag is a mapping or a list of words";
         wrong_type(format!("{name}: {what}{not}"))
     };
     let wrong_bag = |e| parameter_error(format!("{name}: {e}"));
     let made = |words: Vec<(u32, u64)>| Bag::new(words).map_err(wrong_bag);
     if given.is_instance_of::<PyString>() {
         return Err(wrong(", not str"));
-    }
-    if let Ok(tuple) = given.cast::<PyTuple>()
-        && tuple.len() == 2
-        && !tuple.get_item(0)?.is_instance_of::<PyString>()
-    {
-        let (ids, _) = word_ids(&tuple.get_item(0)?, vocabulary.len())?;
-        let (counts, _) = super::arguments::counts("counts", &tuple.get_item(1)?)?;
-        vocabulary.check_ids(&ids)?;
-        if ids.len() != counts.len() {
-            let expected = format!("as many as ids, {}", ids.len());
-            return Err(Error::parameter("counts", expected, counts.len()).into());
-        }
-        return made(ids.into_iter().zip(counts).collect());
     }
     // A list first: testing for a mapping takes longer than reading many words.
     if !given.is_instance_of::<PyList>()
@@ -223,7 +188,7 @@ fn bags_of(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyR
 ///
 /// Parameters
 /// ----------
-/// bag_a, bag_b : mapping of str to int, iterable of str, or (ids, counts)
+/// bag_a, bag_b : mapping of str to int, or iterable of str
 ///     The bags, not empty.
 /// embedding : Embedding or WordGraph
 ///     Words and their metric.
@@ -285,7 +250,7 @@ pub(super) fn pairwise_emd<'py>(
     embedding: &Bound<'py, PyAny>,
     others: Option<&Bound<'py, PyAny>>,
     progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, numpy::PyArrayDyn<f64>>> {
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     let space = Space::of(embedding)?.space();
     let a = bags_of("bags", bags, space.vocabulary())?;
     let b = others
@@ -298,50 +263,15 @@ pub(super) fn pairwise_emd<'py>(
 }
 
 /// The nearest documents, and statistics of the pruning; see ``fastdx.nearest_documents``.
-#[pyclass(frozen, name = "NearestDocuments", module = "fastdx")]
+#[pyclass(frozen, get_all, name = "NearestDocuments", module = "fastdx")]
 pub(super) struct PyNearestDocuments {
-    inner: documents::Nearest,
-    k: usize,
-}
-
-#[pymethods]
-impl PyNearestDocuments {
     /// Indices of the documents, nearest first: uint32, shape (queries, k).
-    #[getter]
-    fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArrayDyn<u32>>> {
-        let ids = self.inner.ids.clone();
-        shaped(py, ids, &[self.inner.ids.len() / self.k, self.k])
-    }
-
+    ids: Py<PyArrayDyn<u32>>,
     /// Their Earth Mover's distances: float64, shape (queries, k).
-    #[getter]
-    fn distances<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArrayDyn<f64>>> {
-        let distances = self.inner.distances.clone();
-        shaped(py, distances, &[self.inner.ids.len() / self.k, self.k])
-    }
-
+    distances: Py<PyArrayDyn<f64>>,
     /// How many of the 'pairs' were ruled out 'by_centroid', 'by_relaxation' and 'by_dual_bound',
     /// and how many distances were computed, 'exact'.
-    #[getter]
-    fn pruning<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("pairs", self.inner.pairs)?;
-        dict.set_item("by_centroid", self.inner.by_centroid)?;
-        dict.set_item("by_relaxation", self.inner.by_relaxation)?;
-        dict.set_item("by_dual_bound", self.inner.by_dual_bound)?;
-        dict.set_item("exact", self.inner.exact)?;
-        Ok(dict)
-    }
-
-    fn __repr__(&self) -> String {
-        let n = &self.inner;
-        let (queries, k) = (n.ids.len() / self.k, self.k);
-        let share = n.exact as f64 / n.pairs.max(1) as f64;
-        format!(
-            "NearestDocuments({queries} × {k}, {:.1}% of pairs computed)",
-            100.0 * share
-        )
-    }
+    pruning: Py<PyDict>,
 }
 
 /// Finds the nearest documents under the Earth Mover's distance, exactly.
@@ -393,7 +323,18 @@ pub(super) fn nearest_documents<'py>(
         let vectors = embedding.as_deref().and_then(Centroids::of);
         documents::nearest(&*space, vectors, &queries, &bags, k, control)
     })?;
-    Ok(PyNearestDocuments { inner, k })
+    let pruning = PyDict::new(py);
+    pruning.set_item("pairs", inner.pairs)?;
+    pruning.set_item("by_centroid", inner.by_centroid)?;
+    pruning.set_item("by_relaxation", inner.by_relaxation)?;
+    pruning.set_item("by_dual_bound", inner.by_dual_bound)?;
+    pruning.set_item("exact", inner.exact)?;
+    let shape = [queries.len(), k];
+    Ok(PyNearestDocuments {
+        ids: shaped(py, inner.ids, &shape)?.unbind(),
+        distances: shaped(py, inner.distances, &shape)?.unbind(),
+        pruning: pruning.unbind(),
+    })
 }
 
 /// A lower bound on the probability that a privatised bag is near the original.

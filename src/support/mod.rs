@@ -5,7 +5,6 @@ pub(crate) mod buffer;
 pub(crate) mod error;
 pub(crate) mod file;
 pub(crate) mod fork;
-pub(crate) mod gzip;
 pub(crate) mod names;
 pub mod parallel;
 pub(crate) mod prefetch;

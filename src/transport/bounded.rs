@@ -85,8 +85,9 @@ impl BoundedMatching {
             self.partners.push(b[j as usize]);
             self.cost.remove(i, j as usize);
         }
-        self.paid.resize(n, 0.0);
-        space.pairs(a, &self.partners, &mut self.paid);
+        let pairs = a.iter().zip(&self.partners);
+        self.paid.clear();
+        self.paid.extend(pairs.map(|(&a, &b)| space.distance(a, b)));
         let paid: f64 = self.paid.iter().sum();
         let largest = self.paid.iter().fold(0.0f64, |m, &c| m.max(c));
         let width = NEAR * error * largest;

@@ -1,33 +1,21 @@
-//! Certificates in a file, and whether the file may claim them.
+//! Certificates and covers in files, and whether a file may claim them.
 
+use std::sync::Arc;
+
+use crate::cover::Cover;
 use crate::guarantee::Certificate;
 use crate::support::buffer::Buffer;
 use crate::support::file::{Checks, Kind, Sections};
 use crate::words::space::MetricSpace;
 
-/// The stored form of certificates: those of TEM'21, and those with a cover.
-pub(crate) fn certificate_words(certificates: &[Certificate]) -> [Vec<u64>; 2] {
-    let (mut plain, mut covered) = (Vec::new(), Vec::new());
-    for c in certificates {
-        let words = match c.cover {
-            0 => &mut plain,
-            _ => &mut covered,
-        };
-        words.extend([c.nominal, c.gamma, c.epsilon].map(f64::to_bits));
-        words.extend([c.pair.0, c.pair.1, c.output].map(u64::from));
-        words.push(c.vocabulary);
-        if c.cover != 0 {
-            words.push(c.cover);
-        }
-    }
-    [plain, covered]
-}
-
-/// The sections of [`certificate_words`], without empty ones.
-pub(crate) fn certificate_sections(words: &[Vec<u64>; 2]) -> impl Iterator<Item = (Kind, &[u8])> {
-    let kinds = [Kind::Certificates, Kind::CoverCertificates].into_iter();
-    let all = kinds.zip(words).filter(|(_, words)| !words.is_empty());
-    all.map(|(kind, words)| (kind, bytemuck::cast_slice(words)))
+/// The stored form of certificates; the cover is 0 in those of TEM'21.
+pub(crate) fn certificate_words(certificates: &[Certificate]) -> Vec<u64> {
+    let words = |c: &Certificate| {
+        let [nominal, gamma, epsilon] = [c.nominal, c.gamma, c.epsilon].map(f64::to_bits);
+        let [a, b, y] = [c.pair.0, c.pair.1, c.output].map(u64::from);
+        [nominal, gamma, epsilon, a, b, y, c.vocabulary, c.cover]
+    };
+    certificates.iter().flat_map(words).collect()
 }
 
 /// Returns the certificates that the file may claim for its space. An unverified file may claim
@@ -37,20 +25,12 @@ pub(crate) fn certificates(
     space: &dyn MetricSpace,
     checks: Checks,
 ) -> std::result::Result<Vec<Certificate>, String> {
-    let stored = |kind| -> std::result::Result<Vec<u64>, String> {
-        let stored: Option<Buffer<u64>> = sections.get(kind)?;
-        Ok(stored.map_or_else(Vec::new, |words| words.to_vec()))
+    let Some(stored) = sections.get(Kind::Certificates)? else {
+        return Ok(Vec::new());
     };
-    let (plain, covered) = (
-        stored(Kind::Certificates)?,
-        stored(Kind::CoverCertificates)?,
-    );
-    let (plain, rest) = plain.as_chunks::<7>();
-    let (covered, more) = covered.as_chunks::<8>();
-    let read = |words: &[u64]| {
-        let &[nominal, gamma, epsilon, a, b, y, vocabulary, ..] = words else {
-            return None;
-        };
+    let stored: Buffer<u64> = stored;
+    let (stored, rest) = stored.as_chunks::<8>();
+    let read = |&[nominal, gamma, epsilon, a, b, y, vocabulary, cover]: &[u64; 8]| {
         let [nominal, gamma, epsilon] = [nominal, gamma, epsilon].map(f64::from_bits);
         let [a, b, y] = [a, b, y].map(|id| u32::try_from(id).ok());
         let possible = epsilon >= 0.0 && epsilon <= nominal && nominal.is_finite();
@@ -61,18 +41,15 @@ pub(crate) fn certificates(
             pair: (a?, b?),
             output: y?,
             vocabulary,
-            cover: words.get(7).copied().unwrap_or(0),
+            cover,
         };
         possible.then_some(certificate)
     };
-    let plain = plain.iter().map(|words| read(words));
-    let covered = covered.iter().map(|words| read(words));
-    let read: Option<Vec<Certificate>> = plain.chain(covered).collect();
+    let read: Option<Vec<Certificate>> = stored.iter().map(read).collect();
     let read = read
-        .filter(|_| rest.is_empty() && more.is_empty())
+        .filter(|_| rest.is_empty())
         .ok_or("a certificate holds impossible values")?;
     match checks {
-        _ if read.is_empty() => return Ok(read),
         Checks::Few => return Ok(Vec::new()),
         Checks::Before => return Ok(read),
         Checks::Every => {}
@@ -81,5 +58,17 @@ pub(crate) fn certificates(
     match read.iter().all(|c| c.vocabulary == print) {
         true => Ok(read),
         false => Err("a certificate is of another vocabulary".into()),
+    }
+}
+
+/// Returns the cover of the file, if it has one.
+pub(crate) fn cover(
+    sections: &Sections,
+    space: &dyn MetricSpace,
+) -> std::result::Result<Option<Arc<Cover>>, String> {
+    let cover = Cover::of_sections(sections)?;
+    match cover.as_ref().map(|cover| cover.check_space(space)) {
+        Some(Err(_)) => Err("the cover is one of other words".into()),
+        _ => Ok(cover.map(Arc::new)),
     }
 }

@@ -400,13 +400,8 @@ fn unknown_words_become_what_is_released() {
 #[test]
 fn graphs_have_covers_and_base_measures() {
     let path = graph(5, &[(0, 1), (1, 2), (2, 3), (3, 4)], None);
-    let build = with::<Build>(|b| b.least = 0);
-    let near = Cover::within(&*path, &path, 1.0, None, &build, &Control::new()).unwrap();
-    let sets: Vec<&[u32]> = (0..5).map(|rank| near.set(rank)).collect();
-    assert_eq!(
-        sets,
-        [&[0, 1][..], &[0, 1, 2], &[1, 2, 3], &[2, 3, 4], &[3, 4]]
-    );
+    let step = |y: u32| (0..5).filter(|&w| path.distance(w, y) <= 1.0).collect();
+    let near = Cover::from_members(&*path, (0..5).map(step).collect()).unwrap();
     check(
         &on(&tem(path, 2.0, Truncation::default(), 3), near),
         None,
@@ -459,7 +454,7 @@ fn files_hold_covers() {
         .clone()
         .with_cover(Some(Arc::new(cover.clone())))
         .unwrap();
-    native::save(&with, &path).unwrap();
+    with.save(&path).unwrap();
     for verify in [true, false] {
         let back = native::open(&path, verify).unwrap();
         assert_eq!(back.cover().unwrap().fingerprint(), cover.fingerprint());
@@ -468,7 +463,7 @@ fn files_hold_covers() {
         Cover::open(&path).unwrap().fingerprint(),
         cover.fingerprint()
     );
-    native::save(&e, &path).unwrap();
+    e.save(&path).unwrap();
     assert!(matches!(Cover::open(&path), Err(Error::Corrupt { .. })));
     let other = embedding(80, 3, 1.0, Metric::Euclidean, 3);
     assert!(

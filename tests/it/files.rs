@@ -32,7 +32,10 @@ fn a_saved_embedding_is_read_back_and_mapped() {
         e.save(&path).unwrap();
         same(&e, &native::open(&path, true).unwrap());
         same(&e, &native::open(&path, false).unwrap());
-        same(&e, &load(&path, &Options::default()).unwrap());
+        same(
+            &e,
+            &load(&path, &Options::default(), &Control::new()).unwrap().0,
+        );
         same(&e, &native::from_bytes(&native::to_bytes(&e)).unwrap());
     }
     let names: Vec<_> = fs::read_dir(folder.path())
@@ -64,13 +67,12 @@ fn refused(bytes: &[u8]) -> bool {
     matches!(native::from_bytes(bytes), Err(Error::Corrupt { .. }))
 }
 
-/// A file without lists, with lists of neighbours, and with lists by radius.
-fn files(words: usize, seed: u64) -> [Vec<u8>; 3] {
+/// A file without lists, and with lists of neighbours.
+fn files(words: usize, seed: u64) -> [Vec<u8>; 2] {
     let (control, memory) = (Control::new(), 1 << 30);
     let e = embedding(words, 2, 1.0, Metric::Euclidean, seed);
     let nearest = e.build_lists(words.min(8) - 1, memory, &control).unwrap();
-    let within = e.build_lists_within(0.6, memory, &control).unwrap();
-    [&*e, &nearest, &within].map(native::to_bytes)
+    [&*e, &nearest].map(native::to_bytes)
 }
 
 #[test]
@@ -98,12 +100,12 @@ proptest! {
     /// read out of bounds, and no id is out of range.
     #[test]
     fn damage_without_verification_is_harmless(
-        kind in 0usize..3,
+        kind in 0usize..2,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("e.fdx");
-        static FILES: LazyLock<[Vec<u8>; 3]> = LazyLock::new(|| files(30, 4));
+        static FILES: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| files(30, 4));
         let mut bytes = FILES[kind].clone();
         for (at, value) in changes {
             let at = at.index(bytes.len());

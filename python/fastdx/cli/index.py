@@ -43,8 +43,6 @@ def add(commands: Commands) -> None:
 """,
     )
     p.add_argument("--k", type=int, help="neighbours per word (default √V, between 256 and 1024)")
-    p.add_argument("--gamma", type=float,
-                   help="store all neighbours within this distance instead")  # fmt: skip
     p.add_argument("--memory", type=int, help="the most bytes for the lists (default 8 GiB)")
     p.add_argument("-o", "--output", required=True, metavar="FILE")
     quiet_option(p)
@@ -72,10 +70,9 @@ def _index_build(args: argparse.Namespace) -> None:
     with step("making the cover", quiet=args.quiet):
         tem = made({"epsilon": 1.0, **spec_of(args)})
     assert isinstance(tem, Tem)
-    lists = "nearest" if args.gamma is None else "gamma"
     words = len(tem.space)
     with step(f"building the lists of {words:,} words", words, quiet=args.quiet) as progress:
-        tem = tem.build_lists(args.k, lists=lists, memory=args.memory, progress=progress)
+        tem = tem.build_lists(args.k, memory=args.memory, progress=progress)
     tem.save(args.output)
     if not args.quiet:
         size = Path(args.output).stat().st_size

@@ -404,8 +404,4 @@ def attacked_texts(path: str) -> tuple[list[str], list[str]]:
 
 def shown_lists(tem: Tem) -> str:
     """Describe the lists that a Tem has stored."""
-    if tem.lists_k is not None:
-        return f"{tem.lists_k} neighbours a word"
-    if tem.lists_radius is not None:
-        return f"all neighbours within {tem.lists_radius:.6g}"
-    return "none"
+    return "none" if tem.lists_k is None else f"{tem.lists_k} neighbours a word"

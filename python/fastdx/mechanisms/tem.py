@@ -284,24 +284,17 @@ class Tem(Mechanism):
 
     @property
     def lists_k(self) -> int | None:
-        """The number of neighbours stored per word; None without lists of that kind.
+        """The number of neighbours stored per word; None without lists.
 
         Without stored lists, the mechanism makes the list of a word when the word first occurs.
         """
         k: int | None = self._details["lists_k"]
         return k
 
-    @property
-    def lists_radius(self) -> float | None:
-        """The distance within which all neighbours are stored; None without lists of that kind."""
-        radius: float | None = self._details["lists_radius"]
-        return radius
-
     def build_lists(
         self,
         k: int | None = None,
         *,
-        lists: str = "nearest",
         memory: int | None = None,
         progress: Callable[[int], object] | None = None,
     ) -> Self:
@@ -313,9 +306,6 @@ class Tem(Mechanism):
         ----------
         k : int, optional
             Neighbours per word; by default √V, but at least 256 and at most 1024.
-        lists : str, optional
-            'nearest' (default) stores the k nearest words. 'gamma' stores all words within γ, as in
-            the paper; at an ε where Tem is useful these are nearly all words.
         memory : int, optional
             The most bytes for the lists (default 8 GiB), checked before anything is allocated.
         progress : callable, optional
@@ -324,12 +314,11 @@ class Tem(Mechanism):
         Raises
         ------
         ParameterError
-            `k` lies outside 1..V or is given with lists='gamma', or the space is a WordGraph, which
-            needs no lists.
+            `k` lies outside 1..V, or the space is a WordGraph, which needs no lists.
         TooLargeError
             The lists would take more than `memory` bytes; the message says how many.
         """
-        return self._around(tem_build_lists(self, k, lists, memory, progress))
+        return self._around(tem_build_lists(self, k, memory, progress))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the words, their metric, and any lists, cover and certificates to one file.

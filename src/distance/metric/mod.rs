@@ -17,7 +17,6 @@ use std::fmt;
 use crate::support::names::named;
 #[cfg(target_arch = "x86_64")]
 use crate::support::prefetch::prefetch;
-use crate::support::simd::vectorised;
 #[cfg(target_arch = "x86_64")]
 use crate::support::simd::{Avx2, Avx512};
 
@@ -100,14 +99,14 @@ impl Metric {
             for (i, out) in out.iter_mut().enumerate() {
                 let Some(now) = next else { break };
                 next = ids.get(i + 1).map(|ids| ids.each_ref().map(at));
-                let (a, next) = ([a.as_ptr(); ROWS_PER_BATCH], next.unwrap_or(now));
+                let next = next.unwrap_or(now);
                 // SAFETY: the features were detected; each pointer has n numbers.
-                unsafe { euclidean_avx512::<_, _, false, true>(n, a, now, next, out) };
+                unsafe { euclidean_avx512::<_, _, true>(n, a.as_ptr(), now, next, out) };
             }
             for (id, out) in rest.iter().zip(out_rest) {
                 let (now, out) = ([at(id)], std::array::from_mut(out));
                 // SAFETY: as above.
-                unsafe { euclidean_avx512::<_, _, false, false>(n, [a.as_ptr()], now, now, out) };
+                unsafe { euclidean_avx512::<_, _, false>(n, a.as_ptr(), now, now, out) };
             }
             return;
         }
@@ -119,35 +118,6 @@ impl Metric {
         }
         for (&id, out) in ids.iter().zip(out) {
             *out = self.distance(a, &rows[id as usize * n..][..n]);
-        }
-    }
-
-    /// Writes the distances between pairs of rows of `rows` (row-major, `n` wide): `a[i]` and
-    /// `b[i]` select pair i. They equal those of [`distance`](Self::distance) bit for bit.
-    ///
-    /// # Panics
-    /// Panics for an id beyond the rows, or if `a`, `b` and `out` have different lengths.
-    pub(crate) fn pairs(self, rows: &[f32], n: usize, a: &[u32], b: &[u32], out: &mut [f64]) {
-        assert!(a.len() == b.len() && a.len() == out.len());
-        let at = |id: u32| &rows[id as usize * n..][..n];
-        #[allow(unused_mut)] // on other machines
-        let mut first = 0;
-        #[cfg(target_arch = "x86_64")]
-        if self == Metric::Euclidean && Avx512::detect().is_some() {
-            let pairs = a
-                .as_chunks::<ROWS_PER_BATCH>()
-                .0
-                .iter()
-                .zip(b.as_chunks().0);
-            for ((a, b), out) in pairs.zip(out.as_chunks_mut().0) {
-                let [a, b] = [a, b].map(|ids| ids.map(|id| at(id).as_ptr()));
-                // SAFETY: the features were detected; each slice has n numbers.
-                unsafe { euclidean_avx512::<_, _, true, false>(n, a, b, b, out) };
-                first += ROWS_PER_BATCH;
-            }
-        }
-        for ((&a, &b), out) in a.iter().zip(b).zip(out).skip(first) {
-            *out = self.distance(at(a), at(b));
         }
     }
 
@@ -252,14 +222,13 @@ fn distances_avx512<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &
     let (out, out_rest) = out.as_chunks_mut::<ROWS_PER_BATCH>();
     for (group, out) in groups.zip(out) {
         let of: [*const f32; ROWS_PER_BATCH] = std::array::from_fn(|t| group[t * n..].as_ptr());
-        let a = [a.as_ptr(); ROWS_PER_BATCH];
         // SAFETY: each pointer has n numbers.
-        unsafe { euclidean_avx512::<_, _, false, false>(n, a, of, of, out) };
+        unsafe { euclidean_avx512::<_, _, false>(n, a.as_ptr(), of, of, out) };
     }
     for (b, out) in rest.chunks_exact(n).zip(out_rest) {
         let (of, out) = ([b.as_ptr()], std::array::from_mut(out));
         // SAFETY: as above.
-        unsafe { euclidean_avx512::<_, _, false, false>(n, [a.as_ptr()], of, of, out) };
+        unsafe { euclidean_avx512::<_, _, false>(n, a.as_ptr(), of, of, out) };
     }
 }
 
@@ -267,17 +236,17 @@ fn distances_avx512<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &
 #[cfg(target_arch = "x86_64")]
 const ROWS_PER_BATCH: usize = 4;
 
-/// Computes ‖a - b‖₂ of some vectors of n numbers, a and `now` pair by pair, or of the first a and all
-/// `now` if not `PAIRS`; with `FETCH`, prefetches the `next` vectors meanwhile.
+/// Computes ‖a - b‖₂ of a vector of n numbers and all `now`; with `FETCH`, prefetches the `next` vectors
+/// meanwhile.
 ///
 /// # Safety
 /// Each pointer has n numbers.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-unsafe fn euclidean_avx512<A: Coordinate, const R: usize, const PAIRS: bool, const FETCH: bool>(
+unsafe fn euclidean_avx512<A: Coordinate, const R: usize, const FETCH: bool>(
     n: usize,
-    a: [*const A; R],
+    a: *const A,
     now: [*const f32; R],
     next: [*const f32; R],
     out: &mut [f64; R],
@@ -287,12 +256,8 @@ unsafe fn euclidean_avx512<A: Coordinate, const R: usize, const PAIRS: bool, con
     // The mask is a constant in the loop, so these are plain loads with conversion.
     let mut add = |at: usize, mask: u8| {
         // SAFETY: the lanes in the mask lie within the vectors, which have n numbers.
-        let eight = |a: *const A| unsafe { A::eight(a.add(at), mask) };
-        let mut x = eight(a[0]);
+        let x = unsafe { A::eight(a.add(at), mask) };
         for r in 0..R {
-            if PAIRS && r > 0 {
-                x = eight(a[r]);
-            }
             if FETCH && at.is_multiple_of(16) {
                 prefetch(next[r].wrapping_add(at));
             }
@@ -390,29 +355,6 @@ fn distances_portable<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out:
 #[inline]
 pub(crate) fn poincare(apart2: f64, inside: f64) -> f64 {
     2.0 * (apart2 / inside).sqrt().asinh()
-}
-
-vectorised! {
-    /// ‖a - b‖₂² in f32.
-    pub(crate) fn squared_f32 = squared_f32_portable(a: &[f32], b: &[f32]) -> f32
-}
-
-#[inline(always)]
-#[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
-fn squared_f32_portable(a: &[f32], b: &[f32]) -> f32 {
-    const LANES: usize = 16;
-    let mut acc = [0.0f32; LANES];
-    let (a, a_rest) = a.as_chunks::<LANES>();
-    let (b, b_rest) = b.as_chunks::<LANES>();
-    for (x, y) in a.iter().zip(b) {
-        for l in 0..LANES {
-            acc[l] += (x[l] - y[l]) * (x[l] - y[l]);
-        }
-    }
-    for (l, (x, y)) in a_rest.iter().zip(b_rest).enumerate() {
-        acc[l] += (x - y) * (x - y);
-    }
-    acc.iter().sum()
 }
 
 /// ‖a - b‖₂².
@@ -540,12 +482,6 @@ mod tests {
                     metric.distances(&wide, &rows, &mut each);
                     let expected = ids.iter().map(|&id| each[id as usize].to_bits());
                     assert!(one.iter().map(|d| d.to_bits()).eq(expected), "{metric}");
-                    let others: Vec<u32> = ids.iter().map(|id| (2 * id + 1) % 5).collect();
-                    metric.pairs(&rows, n, ids, &others, &mut one);
-                    let at = |id: u32| &rows[id as usize * n..][..n];
-                    for ((&i, &j), d) in ids.iter().zip(&others).zip(one) {
-                        assert_eq!(d.to_bits(), metric.distance(at(i), at(j)).to_bits());
-                    }
                 }
             }
         }

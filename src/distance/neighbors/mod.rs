@@ -1,4 +1,4 @@
-//! Exact neighbour lists: the k nearest words of every word, or all words within a radius, sorted.
+//! Exact neighbour lists: the k nearest words of every word, sorted.
 //!
 //! **Always exact.** The distances are scores in TEM's privacy proof. If an approximate search
 //! missed a neighbour, its score would change by up to γ for one word but not for another, and the
@@ -84,11 +84,6 @@ impl Grid {
         entry >> self.id_bits << self.id_bits
     }
 
-    /// The largest entry at a distance: that of the largest possible id.
-    pub(crate) fn last_at(&self, distance: f64) -> u64 {
-        self.entry(distance, 0) | ((1 << self.id_bits) - 1)
-    }
-
     /// A distance rounded to the grid.
     #[inline]
     pub fn round(&self, distance: f64) -> f64 {
@@ -96,21 +91,11 @@ impl Grid {
     }
 }
 
-/// The contents of a list.
-#[derive(Clone, Debug)]
-pub(crate) enum Extent {
-    /// This number of nearest words.
-    Nearest(usize),
-    /// All words within a radius. Holds the radius's entry with the largest possible id, and the
-    /// starts of the words' lists (V + 1 numbers).
-    Within(u64, Buffer<u64>),
-}
-
 /// For every word, the ascending entries of its nearest words, including itself.
 #[derive(Clone, Debug)]
 pub struct NeighborLists {
     pub(crate) grid: Grid,
-    pub(crate) extent: Extent,
+    pub(crate) k: usize,
     pub(crate) entries: Buffer<u64>,
 }
 
@@ -120,20 +105,9 @@ impl NeighborLists {
         words.isqrt().clamp(256, 1024).min(words)
     }
 
-    /// The length of every list, if all have the same.
-    pub fn k(&self) -> Option<usize> {
-        match self.extent {
-            Extent::Nearest(k) => Some(k),
-            Extent::Within(..) => None,
-        }
-    }
-
-    /// The radius that lists were built with, rounded to the grid.
-    pub fn radius(&self) -> Option<f64> {
-        match self.extent {
-            Extent::Nearest(_) => None,
-            Extent::Within(last, _) => Some(self.grid.distance(last)),
-        }
+    /// The length of every list.
+    pub fn k(&self) -> usize {
+        self.k
     }
 
     /// The grid of the distances.
@@ -143,25 +117,7 @@ impl NeighborLists {
 
     /// The list of a word.
     pub fn list(&self, id: u32) -> &[u64] {
-        let id = id as usize;
-        match &self.extent {
-            Extent::Nearest(k) => &self.entries[id * k..][..*k],
-            Extent::Within(_, starts) => {
-                // A damaged file that was not verified may hold any numbers here.
-                let (start, end) = (starts[id] as usize, starts[id + 1] as usize);
-                let words = starts.len() - 1;
-                let list = self.entries.get(start..end).unwrap_or_default();
-                if list.len() > words { &[] } else { list }
-            }
-        }
-    }
-
-    /// A list holds exactly the words whose entry is at most this.
-    pub fn complete(&self, id: u32) -> u64 {
-        match self.extent {
-            Extent::Nearest(_) => self.list(id).last().copied().unwrap_or(0),
-            Extent::Within(last, _) => last,
-        }
+        &self.entries[id as usize * self.k..][..self.k]
     }
 }
 

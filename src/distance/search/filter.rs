@@ -110,73 +110,40 @@ impl Filter {
             ids.take_while(|&id| id < count)
                 .map(|id| &vectors[id * n..][..n])
         };
+        // The units of words; padding has the unit 1.
+        let mut units = vec![1.0f32; padded];
+        let to = (&mut units[..], &mut sides[..]);
         let data = match precision {
             Precision::Single => {
                 let mut panels = vec![0.0f32; padded * width];
-                let out = panels
-                    .chunks_mut(WIDTH * width)
-                    .zip(sides.chunks_mut(WIDTH));
-                split(out.enumerate().collect(), |(p, (panel, sides))| {
-                    let mut v = vec![0.0; n];
-                    for (w, word) in panel_words(p).enumerate() {
-                        let half = scoring.word(word, &mut v);
-                        let (mut norm2, mut error2) = (0.0, 0.0);
-                        for (d, &x) in v.iter().enumerate() {
-                            let stored = x as f32;
-                            panel[d * WIDTH + w] = stored;
-                            norm2 += x * x;
-                            error2 += (x - f64::from(stored)).powi(2);
-                        }
-                        sides[w] = [half, norm2.sqrt(), error2.sqrt()];
-                    }
-                });
+                let place = |w, d| d * WIDTH + w;
+                lay(scoring, width, panel_words, (&mut panels, to), round, place);
                 Data::Single(panels)
             }
             Precision::Int8 => {
                 let lines = padded * width / size_of::<Line>();
                 let mut panels = vec![Line([INT8_ZERO; 64]); lines + kernel::AFTER];
-                // Padding has the unit 1.
-                let mut units = vec![Units::new([1.0; WIDTH]); padded / WIDTH];
-                let bytes = bytemuck::cast_slice_mut(&mut panels[..lines]);
-                let out = bytes.chunks_mut(WIDTH * width).zip(sides.chunks_mut(WIDTH));
-                let out = out.zip(&mut units).enumerate();
-                split(out.collect(), |(p, ((panel, sides), units))| {
-                    let (mut v, mut integers) = (vec![0.0; n], vec![0i8; width]);
-                    let mut of_words = [1.0; WIDTH];
-                    for (w, word) in panel_words(p).enumerate() {
-                        let half = scoring.word(word, &mut v);
-                        let quantised = quantise(&v, unit_of(&v, 127.0), 127.0, &mut integers);
-                        for (d, &x) in integers.iter().enumerate() {
-                            panel[d / 4 * 4 * WIDTH + 4 * w + d % 4] =
-                                x.cast_unsigned() ^ INT8_ZERO;
-                        }
-                        of_words[w] = quantised.unit;
-                        sides[w] = [half, quantised.norm, quantised.error];
-                    }
-                    *units = Units::new(of_words);
-                });
-                Data::Int8 { panels, units }
+                let bytes = bytemuck::cast_slice_mut::<Line, u8>(&mut panels[..lines]);
+                let round = |v: &[f64], out: &mut [u8]| {
+                    let integers = bytemuck::cast_slice_mut::<u8, i8>(out);
+                    let quantised = quantise(v, unit_of(v, 127.0), 127.0, integers);
+                    out.iter_mut().for_each(|x| *x ^= INT8_ZERO);
+                    quantised
+                };
+                let place = |w, d| d / 4 * 4 * WIDTH + 4 * w + d % 4;
+                lay(scoring, width, panel_words, (bytes, to), round, place);
+                let units = units.as_chunks().0.iter().copied().map(Units::new);
+                Data::Int8 {
+                    panels,
+                    units: units.collect(),
+                }
             }
             Precision::Int16 => {
                 let mut panels = vec![0i16; padded * width];
-                let mut units = vec![0.0f32; padded];
-                let out = panels
-                    .chunks_mut(WIDTH * width)
-                    .zip(sides.chunks_mut(WIDTH));
-                let out = out.zip(units.chunks_mut(WIDTH)).enumerate();
                 let most = largest_int16(n);
-                split(out.collect(), |(p, ((panel, sides), units))| {
-                    let (mut v, mut integers) = (vec![0.0; n], vec![0i16; width]);
-                    for (w, word) in panel_words(p).enumerate() {
-                        let half = scoring.word(word, &mut v);
-                        let quantised = quantise(&v, unit_of(&v, most), most, &mut integers);
-                        for (d, &x) in integers.iter().enumerate() {
-                            panel[kernel::int16_place(width, w, d)] = x;
-                        }
-                        units[w] = quantised.unit;
-                        sides[w] = [half, quantised.norm, quantised.error];
-                    }
-                });
+                let round = |v: &[f64], out: &mut [i16]| quantise(v, unit_of(v, most), most, out);
+                let place = |w, d| kernel::int16_place(width, w, d);
+                lay(scoring, width, panel_words, (&mut panels, to), round, place);
                 Data::Int16 { panels, units }
             }
         };
@@ -476,6 +443,32 @@ impl Filter {
             }
         }
     }
+}
+
+/// Lays words out in panels, with their units and sides (half, ‖v‖ and δ): `round` writes the stored
+/// numbers of one word, and `place(w, d)` is where those of word w stand in a panel.
+fn lay<'a, T: Copy + Default + Send, W: Iterator<Item = &'a [f32]>>(
+    scoring: &Scoring,
+    width: usize,
+    panel_words: impl Fn(usize) -> W + Sync,
+    (panels, (units, sides)): (&mut [T], (&mut [f32], &mut [[f64; 3]])),
+    round: impl Fn(&[f64], &mut [T]) -> Quantised + Sync,
+    place: impl Fn(usize, usize) -> usize + Sync,
+) {
+    let of_words = units.chunks_mut(WIDTH).zip(sides.chunks_mut(WIDTH));
+    let out = panels.chunks_mut(WIDTH * width).zip(of_words).enumerate();
+    split(out.collect(), |(p, (panel, (units, sides)))| {
+        let (mut v, mut stored) = (vec![0.0; scoring.dim], vec![T::default(); width]);
+        for (w, word) in panel_words(p).enumerate() {
+            let half = scoring.word(word, &mut v);
+            let quantised = round(&v, &mut stored);
+            for (d, &x) in stored.iter().enumerate() {
+                panel[place(w, d)] = x;
+            }
+            units[w] = quantised.unit;
+            sides[w] = [half, quantised.norm, quantised.error];
+        }
+    });
 }
 
 /// Which word stands where: panel p of P panels holds the words p, p + P, p + 2P, … So every panel is

@@ -14,14 +14,13 @@ const ROUNDED_UP: f64 = 1.0 + 1.0 / (1u64 << 36) as f64;
 /// Computes the least ε' per unit of a metric whose rows `row` writes; `control` counts the words.
 ///
 /// # Errors
-/// [`Error::Parameter`] for a space that is not proved to be a metric, and where D is negative or NaN, or 0 for two words that can be told apart, by
-/// the words; [`Error::Interrupted`].
+/// [`Error::Parameter`] where D is negative or NaN, or 0 for two words that can be told apart, by the
+/// words; [`Error::Interrupted`].
 pub fn in_metric(
     mechanism: &dyn Mechanism,
     row: impl Fn(u32, &mut [f64]) + Sync,
     control: &Control,
 ) -> Result<f64> {
-    super::audit::check_metric(mechanism.space())?;
     let words = mechanism.vocabulary();
     let count = words.len();
     let refused = |expected: &str, distance: f64, a: u32, b: u32| {

@@ -152,10 +152,10 @@ impl Tem {
         ) {
             let shells = &self.cache.shells;
             let law = shells.get_or_keep(id, &mut scratch.shell_law, |law| {
-                law.fill(self.epsilon / 2.0, self.gamma, &*around);
+                law.fill(self.epsilon / 2.0, self.gamma, &around);
                 law.bytes()
             });
-            return (0..count).for_each(|_| drawn(law.sample(&*around, rng)));
+            return (0..count).for_each(|_| drawn(law.sample(&around, rng)));
         }
         if let Some(table) = self.cache.rows.get(id) {
             return self.sample_table(cover, id, table, count, rng, drawn);

@@ -542,7 +542,6 @@ impl Mechanism for Tem {
             // An unknown word has the law of F = 1 for all; that of a known one is at least of its
             // farthest word.
             unknown_bound: self.epsilon / 2.0 * self.gamma.min(self.diameter()),
-            exceptions: self.space.unproved().into_iter().collect(),
             ..Guarantee::of("Tem", metric, epsilon, theorem, arithmetic)
         }
         .drawn_from(&self.randomness)

@@ -5,7 +5,7 @@ use rand::Rng;
 
 use crate::law::weight;
 use crate::support::random::uniform_below_u128;
-use crate::words::space::Shells;
+use crate::words::graph::Shells;
 
 /// The law of one word over the distances around it, with the integers of [`law`](super::law).
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ struct Shell {
 
 impl ShellLaw {
     /// Computes the law around a word; η = ε/2.
-    pub(super) fn fill(&mut self, eta: f64, gamma: f64, around: &dyn Shells) {
+    pub(super) fn fill(&mut self, eta: f64, gamma: f64, around: &Shells) {
         let mut counts = Vec::new();
         around.fill(&mut counts);
         self.shells.clear();
@@ -46,7 +46,7 @@ impl ShellLaw {
     }
 
     /// Draws one word, with probability weight / total exactly.
-    pub(super) fn sample(&self, around: &dyn Shells, rng: &mut impl Rng) -> u32 {
+    pub(super) fn sample(&self, around: &Shells, rng: &mut impl Rng) -> u32 {
         let total = self.shells.last().map_or(1, |s| s.cumulative);
         let u = uniform_below_u128(rng, total);
         let at = self.shells.partition_point(|s| s.cumulative <= u);

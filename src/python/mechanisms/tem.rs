@@ -59,15 +59,13 @@ pub(in crate::python) fn tem_probabilities_after<'py>(
     Ok(PyArray1::from_vec(py, law))
 }
 
-/// Returns a core with the exact lists of every word's k nearest neighbours, or of all words within
-/// γ.
+/// Returns a core with the exact lists of every word's k nearest neighbours.
 #[pyfunction]
-#[pyo3(signature = (core, k, lists, memory, progress = None))]
+#[pyo3(signature = (core, k, memory, progress = None))]
 pub(in crate::python) fn tem_build_lists(
     py: Python<'_>,
     core: PyRef<'_, PyMechanism>,
     k: Option<&Bound<'_, PyAny>>,
-    lists: &str,
     memory: Option<&Bound<'_, PyAny>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyMechanism> {
@@ -77,26 +75,11 @@ pub(in crate::python) fn tem_build_lists(
         return Err(Error::parameter("space", expected, "a WordGraph").into());
     };
     let old = old.get().inner.clone();
-    let within = match lists {
-        "nearest" => false,
-        "gamma" => true,
-        _ => {
-            let expected = "'nearest' or 'gamma'";
-            return Err(Error::parameter("lists", expected, format!("{lists:?}")).into());
-        }
-    };
     let default = NeighborLists::default_k(old.len());
-    let k = match k {
-        Some(_) if within => {
-            return Err(Error::parameter("k", "left out with lists='gamma'", "given").into());
-        }
-        k => k.map_or(Ok(default), |k| count("k", k))?,
-    };
-    let gamma = tem.gamma();
+    let k = k.map_or(Ok(default), |k| count("k", k))?;
     let memory = memory.map_or(Ok(8 << 30), |m| count("memory", m))? as u64;
-    let embedding = run_with(py, true, progress, |control| match within {
-        true => old.build_lists_within(gamma, memory, control),
-        false => old.build_lists(k, memory, control),
+    let embedding = run_with(py, true, progress, |control| {
+        old.build_lists(k, memory, control)
     })?;
     let space = Space::Embedding(Py::new(py, PyEmbedding::from(embedding))?);
     let tem = tem.on(space.space())?;

@@ -113,16 +113,6 @@ impl Embedding {
         Ok(self.clone().with_lists(Some(lists)))
     }
 
-    /// Returns the same embedding with the lists of all words within `radius` of every word, as
-    /// [`NeighborLists::build_within`] computes them.
-    ///
-    /// # Errors
-    /// The errors of [`NeighborLists::build_within`].
-    pub fn build_lists_within(&self, radius: f64, memory: u64, control: &Control) -> Result<Self> {
-        let lists = NeighborLists::build_within(self, radius, memory, control)?;
-        Ok(self.clone().with_lists(Some(lists)))
-    }
-
     /// Returns the same embedding with an HNSW graph, for approximate search.
     ///
     /// Words are inserted one after the other, so the same seed gives the same graph. In a large
@@ -159,8 +149,20 @@ impl Embedding {
         self.derived.cover.as_ref()
     }
 
-    pub(crate) fn with_certificates(mut self, certificates: Vec<Certificate>) -> Self {
-        self.derived.certificates = certificates;
+    /// Returns the same embedding with one more certificate.
+    pub(crate) fn certified(&self, certificate: Certificate) -> Self {
+        let mut embedding = self.clone();
+        embedding.derived.certificates.push(certificate);
+        embedding
+    }
+
+    /// Returns the same embedding with the certificates and the cover of its file.
+    pub(crate) fn claiming(
+        mut self,
+        certificates: Vec<Certificate>,
+        cover: Option<Arc<Cover>>,
+    ) -> Self {
+        (self.derived.certificates, self.derived.cover) = (certificates, cover);
         self
     }
 
@@ -210,18 +212,8 @@ impl Embedding {
     /// # Errors
     /// [`Error::Parameter`] for a `count` of 0.
     pub fn first(&self, count: usize) -> Result<Self> {
-        let words: Vec<&str> = self.vocabulary.iter().take(count).collect();
-        self.of_words(&words)
-    }
-
-    /// Returns an embedding of some of the words, in the order given.
-    ///
-    /// # Errors
-    /// [`Error::UnknownWord`] for a word that is not there; the errors of [`Vocabulary::new`].
-    pub fn of_words(&self, words: &[&str]) -> Result<Self> {
-        let vocabulary = Vocabulary::new(words)?;
-        let ids: Result<Vec<u32>> = words.iter().map(|w| self.vocabulary.require(w)).collect();
-        let vectors = self.vectors_of(&ids?).concat();
+        let vocabulary = Vocabulary::new(self.vocabulary.iter().take(count))?;
+        let vectors = self.vectors[..vocabulary.len() * self.dim].to_vec();
         Self::new(vocabulary, vectors, self.dim, self.metric)
     }
 
@@ -288,7 +280,7 @@ impl Embedding {
     /// # Errors
     /// [`Error::Io`].
     pub fn save(&self, path: &Path) -> Result<()> {
-        format::native::save(self, path)
+        format::native::save_as(self, path, format::native::Storage::F32)
     }
 
     /// The exact search structure over the vectors, built on first use and shared by clones.
@@ -303,16 +295,8 @@ impl Embedding {
     ///
     /// # Errors
     /// [`Error::Parameter`] for a `k` outside 1..=V; [`Error::Shape`] for a shape that does not
-    /// fit; [`Error::Vector`] for a query that is no point of the space.
-    pub fn nearest(&self, queries: &[f64], k: usize) -> Result<(Vec<u32>, Vec<f64>)> {
-        self.nearest_with(queries, k, &Control::new())
-    }
-
-    /// [`nearest`](Self::nearest) that can be cancelled.
-    ///
-    /// # Errors
-    /// The errors of [`nearest`](Self::nearest); [`Error::Interrupted`].
-    pub fn nearest_with(
+    /// fit; [`Error::Vector`] for a query that is no point of the space; [`Error::Interrupted`].
+    pub fn nearest(
         &self,
         queries: &[f64],
         k: usize,
@@ -414,10 +398,6 @@ impl WordMetric for Embedding {
 }
 
 impl MetricSpace for Embedding {
-    fn pairs(&self, a: &[u32], b: &[u32], out: &mut [f64]) {
-        self.metric.pairs(&self.vectors, self.dim, a, b, out);
-    }
-
     fn distances_to(&self, a: u32, b: &[u32], out: &mut [f64]) {
         let vectors = &self.vectors;
         self.metric.distances_to(self.vector(a), vectors, b, out);
@@ -483,9 +463,7 @@ impl MetricSpace for Embedding {
     }
 
     fn with_certificate(&self, certificate: Certificate) -> Option<Arc<dyn MetricSpace>> {
-        let mut certificates = self.derived.certificates.clone();
-        certificates.push(certificate);
-        Some(Arc::new(self.clone().with_certificates(certificates)))
+        Some(Arc::new(self.certified(certificate)))
     }
 
     fn distance_error(&self) -> f64 {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::support::error::{Error, Result};
 
@@ -13,8 +13,6 @@ pub struct Edges {
     words: Vec<Box<str>>,
     pairs: Vec<(u32, u32)>,
     weights: Vec<f64>,
-    /// The file that they were read from, and the line of each, for errors.
-    source: Option<(PathBuf, Vec<u64>)>,
 }
 
 /// The meaning of a third column, which a file cannot tell: "london, city, 120" may be a length or
@@ -99,37 +97,7 @@ impl Edges {
         }
         let pair = (self.word(u), self.word(v));
         self.pairs.push(pair);
-        self.source = None;
         Ok(())
-    }
-
-    /// An error about some edges, which names their lines or their numbers.
-    pub(crate) fn refused(&self, edges: &[usize], reason: &str) -> Error {
-        const SHOWN: usize = 10;
-        let lines = self.source.as_ref();
-        let name = |&edge: &usize| {
-            lines
-                .map_or(edge as u64, |(_, lines)| lines[edge])
-                .to_string()
-        };
-        let names: Vec<String> = edges.iter().take(SHOWN).map(name).collect();
-        let more = match edges.len().saturating_sub(SHOWN) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let named = format!("{}{more}", names.join(", "));
-        match lines {
-            None => {
-                let got = format!("edges {named} (counted from 0)");
-                Error::parameter("edges", reason, got)
-            }
-            Some((path, lines)) => Error::Format {
-                path: path.clone(),
-                line: edges.first().map(|&edge| lines[edge]),
-                reason: format!("edges must be {reason}, got lines {named}"),
-                offender: None,
-            },
-        }
     }
 
     /// Reads a file with one edge per line: two words and, if `third` says what it holds, a number,
@@ -140,7 +108,7 @@ impl Edges {
     /// none.
     pub fn read(path: &Path, third: ThirdColumn) -> Result<Self> {
         let file = std::fs::File::open(path).map_err(Error::io(path))?;
-        let (mut edges, mut lines) = (Self::new(), Vec::new());
+        let mut edges = Self::new();
         for (line, number) in BufReader::new(file).lines().zip(1u64..) {
             let wrong = |reason| Error::Format {
                 path: path.to_owned(),
@@ -197,9 +165,7 @@ impl Edges {
                 }
             };
             edges.push(u, v).map_err(&wrong)?;
-            lines.push(number);
         }
-        edges.source = Some((path.to_owned(), lines));
         Ok(edges)
     }
 }

@@ -1,14 +1,12 @@
 //! Word graphs in fastdx's own file format, see [`native`](crate::words::embedding::format::native).
 
 use std::path::Path;
-use std::sync::Arc;
 
 use super::WordGraph;
-use crate::cover::Cover;
 use crate::support::buffer::{Backing, Buffer};
 use crate::support::error::{Error, Result};
 use crate::support::file::{Checks, Kind, Sections, map, write_atomically, write_sections};
-use crate::words::stored_certificates::{certificate_sections, certificate_words, certificates};
+use crate::words::stored_certificates::{certificate_words, certificates, cover};
 use crate::words::vocabulary::Vocabulary;
 
 impl WordGraph {
@@ -65,9 +63,6 @@ impl WordGraph {
     }
 
     fn write(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
-        if self.is_table() {
-            return Err(std::io::ErrorKind::Unsupported.into());
-        }
         let nodes = self.components.len() as u64;
         let meta = [self.len() as u64, nodes, self.step.to_bits()];
         let pairs: Vec<u32> = self.edges.iter().flat_map(|e| [e.0, e.1]).collect();
@@ -83,7 +78,7 @@ impl WordGraph {
             (Kind::GraphPairs, bytemuck::cast_slice(&pairs)),
             (Kind::GraphLengths, bytemuck::cast_slice(&lengths)),
         ];
-        sections.extend(certificate_sections(&certificates));
+        sections.push((Kind::Certificates, bytemuck::cast_slice(&certificates)));
         if let Some(cover) = &self.cover {
             cover_meta = cover.meta();
             sections.extend(cover.sections(&cover_meta));
@@ -127,10 +122,6 @@ fn parse(backing: &Backing, checks: Checks) -> std::result::Result<WordGraph, St
         return Err("the lengths are too large".into());
     }
     graph.certificates = certificates(&sections, &graph, checks)?;
-    match Cover::of_sections(&sections)? {
-        None => Ok(graph),
-        Some(cover) => graph
-            .with_cover(Some(Arc::new(cover)))
-            .map_err(|_| "the cover is one of other words".into()),
-    }
+    graph.cover = cover(&sections, &graph)?;
+    Ok(graph)
 }

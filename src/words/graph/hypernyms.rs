@@ -16,40 +16,33 @@ use crate::words::space::MetricSpace;
 /// The most words that the sets of all kinds may hold in total.
 const MOST: usize = 1 << 28;
 
-/// The edges of a cycle, if there is one: what is left when words with nothing below them are
-/// removed again and again has only words that have something below them.
-fn cycle(edges: &Edges, above: &[Vec<u32>]) -> Option<Vec<usize>> {
-    let pairs = edges.pairs();
-    let mut below = vec![0usize; above.len()];
-    for &(_, kind) in pairs {
-        below[kind as usize] += 1;
-    }
-    let words = 0..below.len();
-    let mut removed: Vec<usize> = words.filter(|&word| below[word] == 0).collect();
-    while let Some(word) = removed.pop() {
-        for &kind in &above[word] {
-            below[kind as usize] -= 1;
-            if below[kind as usize] == 0 {
-                removed.push(kind as usize);
+/// The words of a cycle, each a kind of the one before, if there is one.
+fn cycle(above: &[Vec<u32>]) -> Option<Vec<u32>> {
+    let (mut path, mut done) = (Vec::new(), vec![false; above.len()]);
+    // How many kinds of each word were followed; a word with some that is not done is on the path.
+    let mut followed = vec![0; above.len()];
+    for start in 0..above.len() as u32 {
+        if !done[start as usize] {
+            path.push(start);
+        }
+        while let Some(&word) = path.last() {
+            let Some(&kind) = above[word as usize].get(followed[word as usize]) else {
+                done[word as usize] = true;
+                path.pop();
+                continue;
+            };
+            followed[word as usize] += 1;
+            if done[kind as usize] {
+                continue;
             }
+            if followed[kind as usize] > 0 {
+                let at = path.iter().position(|&word| word == kind)?;
+                return Some(path.split_off(at));
+            }
+            path.push(kind);
         }
     }
-    let mut down = vec![None; below.len()];
-    for (edge, &(word, kind)) in pairs.iter().enumerate() {
-        if below[word as usize] > 0 {
-            down[kind as usize] = Some(edge);
-        }
-    }
-    let mut word = below.iter().position(|&count| count > 0)?;
-    let (mut path, mut reached) = (Vec::new(), vec![None; below.len()]);
-    while reached[word].is_none() {
-        reached[word] = Some(path.len());
-        path.push(down[word]?);
-        word = pairs[down[word]?].0 as usize;
-    }
-    let mut cycle = path.split_off(reached[word]?);
-    cycle.sort_unstable();
-    Some(cycle)
+    None
 }
 
 /// The words of the space below each of its words, itself included, by id.
@@ -62,8 +55,17 @@ fn sets(space: &dyn MetricSpace, edges: &Edges, most: usize) -> Result<Vec<Vec<u
     for &(word, kind) in edges.pairs() {
         above[word as usize].push(kind);
     }
-    if let Some(cycle) = cycle(edges, &above) {
-        return Err(edges.refused(&cycle, "without a cycle: no word is its own kind"));
+    if let Some(cycle) = cycle(&above) {
+        const SHOWN: usize = 10;
+        let round = cycle.iter().take(SHOWN).chain(&cycle[..1]);
+        let words = round.map(|&word| format!("{:?}", names[word as usize]));
+        let got = format!(
+            "{}, {} words in all",
+            words.collect::<Vec<_>>().join(" → "),
+            cycle.len()
+        );
+        let expected = "without a cycle: no word is its own kind";
+        return Err(Error::parameter("edges", expected, got));
     }
     let ids: Vec<Option<u32>> = names.iter().map(|name| vocabulary.id(name)).collect();
     let mut sets = vec![Vec::new(); vocabulary.len()];
@@ -119,8 +121,7 @@ impl Cover {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Format`] with the lines, or [`Error::Parameter`] with the numbers, of edges in a
-    /// cycle; [`Error::Parameter`] for `least` = 0 or more words than the largest kind has;
+    /// [`Error::Parameter`] for a cycle, with its words, and for `least` = 0 or more words than the largest kind has;
     /// [`Error::WordId`]; [`Error::TooLarge`] for more than 2²⁸ words in all sets.
     pub fn hypernyms(
         space: &dyn MetricSpace,

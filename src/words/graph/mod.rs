@@ -5,11 +5,10 @@
 //! rounded *down* to multiples. This only shrinks distances, so a guarantee proved with them also
 //! holds for the given weights.
 //!
-//! **Few distances.** With unit weights there are a few dozen distances and thousands of words.
-//! TEM's law is then drawn in two steps: a distance, by the number of words there, and one of these
-//! words ([`Shells`]). On a tree, a centroid decomposition in V log V memory supports both steps.
-//! On other graphs, the words are sorted by distance and cached for the words that were drawn.
-//! Graphs with more than [`MAX_SHELLS`] distances use whole rows.
+//! **Few distances.** With unit weights there are a few dozen distances and thousands of words. On a
+//! tree, TEM's law is then drawn in two steps: a distance, by the number of words there, and one of
+//! these words ([`Shells`]). A centroid decomposition in V log V memory supports both steps. Other
+//! graphs use whole rows.
 //!
 //! **Any metric.** [`WordGraph::from_distances`] takes a table: an edge between any two words.
 
@@ -19,10 +18,9 @@ mod hypernyms;
 mod paths;
 mod table;
 mod tree;
-mod within;
 
 pub use edges::{Edges, ThirdColumn};
-pub use table::{MAX_TABLE_WORDS, TRIPLES};
+pub use table::MAX_TABLE_WORDS;
 
 use std::sync::Arc;
 
@@ -30,22 +28,19 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::cover::Cover;
 use crate::guarantee::Certificate;
-use crate::law::word_cache::{CacheBudget, DEFAULT_BYTES, WordCache};
 use crate::support::arithmetic::gcd;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
-use crate::words::space::{MetricSpace, Shells, WordMetric};
+use crate::words::space::{MetricSpace, WordMetric};
 use crate::words::vocabulary::Vocabulary;
 use paths::{Adjacency, NONE};
 use table::Table;
 use tree::CentroidTree;
 
 /// The largest number of distances by which words are grouped.
-pub const MAX_SHELLS: u64 = 4096;
+const MAX_SHELLS: u64 = 4096;
 /// The largest distance allowed, so that sums of distances stay finite.
 const LONGEST: f64 = 1e290;
-/// Maximum bytes that a graph caches of words sorted by distance.
-const ORDER_BYTES: usize = DEFAULT_BYTES;
 
 /// A finite metric space: words, and the lengths of shortest paths in an undirected graph.
 ///
@@ -73,11 +68,8 @@ pub struct WordGraph {
     step: f64,
     /// The greatest common divisor of all lengths.
     unit: u64,
-    /// An upper bound on the length of a path between two words, in units.
-    longest: u64,
     /// The distance between words without a path, in steps.
     far: u64,
-    forest: bool,
     /// The component of every node.
     components: Vec<u32>,
     /// Words by component, and the start of each component.
@@ -91,18 +83,10 @@ pub struct WordGraph {
 enum Shape {
     /// A forest with few distances.
     Forest(CentroidTree),
-    /// Few distances: for recently drawn words, all words sorted by distance, and the end of each
-    /// distance.
-    Layered(WordCache<Layers>),
-    /// Many distances.
-    Weighted,
+    /// Any other graph.
+    Paths,
     /// An edge between any two words, and no shorter way.
     Complete(Table),
-}
-
-struct Layers {
-    order: Vec<u32>,
-    ends: Vec<u32>,
 }
 
 impl std::fmt::Debug for WordGraph {
@@ -167,23 +151,25 @@ impl WordGraph {
     }
 
     /// Creates the complete graph with these distances: a row a word, V² numbers, any metric. Checks
-    /// the triangle inequality for all words if these are at most so many `triples` (by default
-    /// [`TRIPLES`]). Otherwise it checks random pairs of words, each with every third word. Numbers
-    /// are rounded up to multiples of a power of two, less than 2⁻²⁹ of the largest.
+    /// the triangle inequality for all words. Numbers are rounded up to multiples of a power of two,
+    /// less than 2⁻²⁹ of the largest.
     ///
     /// # Errors
     /// [`Error::Parameter`] for no word or more than [`MAX_TABLE_WORDS`], and for distances that
     /// are no metric, which names the words; [`Error::DuplicateWord`]; [`Error::Shape`] for a number
     /// of distances other than V²; [`Error::Interrupted`].
-    pub fn from_distances(
-        words: &[&str],
-        distances: &[f64],
-        triples: Option<u64>,
-        control: &Control,
-    ) -> Result<Self> {
+    pub fn from_distances(words: &[&str], distances: &[f64], control: &Control) -> Result<Self> {
+        let graph = Self::from_checked(words, distances)?;
+        if let Some(table) = graph.table() {
+            table.check(&graph.vocabulary, control)?;
+        }
+        Ok(graph)
+    }
+
+    /// The same without a check of the triangle inequality, for distances that were checked before.
+    pub(crate) fn from_checked(words: &[&str], distances: &[f64]) -> Result<Self> {
         let vocabulary = Vocabulary::new(words)?;
-        let triples = triples.unwrap_or(TRIPLES);
-        let table = Table::new(&vocabulary, distances, triples, control)?;
+        let table = Table::new(&vocabulary, distances)?;
         let count = words.len() as u32;
         Ok(WordGraph {
             vocabulary,
@@ -191,9 +177,7 @@ impl WordGraph {
             graph: Adjacency::new(words.len(), &[]),
             step: table.step,
             unit: 1,
-            longest: table.longest.into(),
             far: table.longest.into(),
-            forest: count <= 2,
             components: vec![0; words.len()],
             members: (0..count).collect(),
             member_starts: vec![0, count],
@@ -214,12 +198,6 @@ impl WordGraph {
     /// Whether it was made from a table of distances, which no file holds.
     pub fn is_table(&self) -> bool {
         self.table().is_some()
-    }
-
-    /// The triples that make [`from_distances`](Self::from_distances) check what it checked here.
-    pub fn triples(&self) -> u64 {
-        let sampled = self.table().and_then(|table| table.sampled);
-        sampled.map_or(u64::MAX, |pairs| pairs * self.len() as u64)
     }
 
     /// Creates a graph from edges whose lengths in steps leave room for sums: less than 2⁶¹ /
@@ -262,15 +240,9 @@ impl WordGraph {
         }
         let forest = edges.len() + roots.len() == nodes;
         let widest = widest(&graph, &roots, forest);
-        let few = widest / unit < MAX_SHELLS;
-        let orders = || WordCache::new(words, CacheBudget::new(ORDER_BYTES), ORDER_BYTES);
-        let shape = match (few, forest) {
-            (true, true) => match CentroidTree::new(&graph, unit, words) {
-                Some(centroids) => Shape::Forest(centroids),
-                None => Shape::Layered(orders()),
-            },
-            (true, false) => Shape::Layered(orders()),
-            (false, _) => Shape::Weighted,
+        let centroids = match forest && widest / unit < MAX_SHELLS {
+            true => CentroidTree::new(&graph, unit, words),
+            false => None,
         };
         WordGraph {
             vocabulary,
@@ -278,13 +250,11 @@ impl WordGraph {
             graph,
             step,
             unit,
-            longest: widest / unit,
             far: widest + longest.max(unit),
-            forest,
             components,
             members,
             member_starts,
-            shape: Arc::new(shape),
+            shape: Arc::new(centroids.map_or(Shape::Paths, Shape::Forest)),
             certificates: Vec::new(),
             cover: None,
         }
@@ -307,19 +277,6 @@ impl WordGraph {
             true => self.len() * (self.len() - 1) / 2,
             false => self.edges.len(),
         }
-    }
-
-    /// The number of components that hold words; no path joins two components.
-    pub fn components(&self) -> usize {
-        self.member_starts
-            .windows(2)
-            .filter(|m| m[0] < m[1])
-            .count()
-    }
-
-    /// Whether the graph is a tree or several trees.
-    pub fn is_forest(&self) -> bool {
-        self.forest
     }
 
     /// The distance between words that no path joins. It exceeds every distance along a path: it is
@@ -369,30 +326,13 @@ impl WordGraph {
                 .distance(a, b)
                 .map_or(NONE, |units| u64::from(units) * self.unit),
             Shape::Complete(table) => table.steps(a as usize, b as usize).into(),
-            _ => self.graph.distances(a, Some(b))[b as usize],
+            Shape::Paths => self.graph.distances(a, Some(b))[b as usize],
         }
     }
 
     fn component(&self, word: u32) -> std::ops::Range<usize> {
         let component = self.components[word as usize] as usize;
         self.member_starts[component] as usize..self.member_starts[component + 1] as usize
-    }
-
-    fn layers(&self, word: u32) -> Layers {
-        let (mut order, mut ends) = self.graph.shells(word, self.unit, self.longest);
-        // Drop nodes that are not words.
-        let words = self.len() as u32;
-        let mut kept = 0;
-        let mut start = 0;
-        for end in &mut ends {
-            let shell = &order[start..*end as usize];
-            kept += shell.iter().filter(|&&node| node < words).count() as u32;
-            start = *end as usize;
-            *end = kept;
-        }
-        order.retain(|&node| node < words);
-        order.shrink_to_fit();
-        Layers { order, ends }
     }
 }
 
@@ -521,91 +461,39 @@ impl MetricSpace for WordGraph {
 
     fn farthest(&self) -> f64 {
         if self.is_table() {
-            return self.longest as f64 * self.step;
+            return self.far as f64 * self.step;
         }
         let mut row = vec![0.0; self.len()];
         self.distances(0, &mut row);
         row.into_iter().fold(0.0, f64::max)
     }
 
-    fn separation(&self, a: u32, b: u32) -> f64 {
-        match self.table() {
-            Some(table) if table.sampled.is_some() => {
-                f64::from(table.separation(a as usize, b as usize)) * self.step
-            }
-            _ => self.distance(a, b),
+    fn shells(&self, word: u32) -> Option<Shells<'_>> {
+        match &*self.shape {
+            Shape::Forest(tree) => Some(Shells {
+                graph: self,
+                word,
+                tree,
+            }),
+            Shape::Paths | Shape::Complete(_) => None,
         }
-    }
-
-    fn unproved(&self) -> Option<String> {
-        let count = self.table()?.sampled?;
-        Some(format!(
-            "two words whose given distance is longer than a way round it, if there are any: \
-             {count} random pairs of words were compared at every third word, and not all pairs. \
-             For two such words d(w,w') is the largest difference of their distances to one word, \
-             and `bound` computes with it"
-        ))
-    }
-
-    fn shells(&self, word: u32) -> Option<Box<dyn Shells + '_>> {
-        let view = match &*self.shape {
-            Shape::Forest(centroids) => View::Forest(centroids),
-            Shape::Weighted | Shape::Complete(_) => return None,
-            Shape::Layered(kept) => {
-                let made = kept.get(word).map_or_else(
-                    || {
-                        let layers = self.layers(word);
-                        let bytes = 4 * (layers.order.len() + layers.ends.len());
-                        kept.keep(word, layers, bytes)
-                    },
-                    Ok,
-                );
-                made.map_or_else(View::Owned, View::Cached)
-            }
-        };
-        Some(Box::new(Around {
-            graph: self,
-            word,
-            view,
-        }))
     }
 }
 
-/// The words around one word.
-struct Around<'a> {
+/// All words grouped by their distance from one word.
+pub struct Shells<'a> {
     graph: &'a WordGraph,
     word: u32,
-    view: View<'a>,
+    tree: &'a CentroidTree,
 }
 
-enum View<'a> {
-    Forest(&'a CentroidTree),
-    Cached(&'a Layers),
-    Owned(Layers),
-}
-
-impl View<'_> {
-    fn layers(&self) -> Option<&Layers> {
-        match self {
-            View::Forest(_) => None,
-            View::Cached(layers) => Some(layers),
-            View::Owned(layers) => Some(layers),
-        }
-    }
-}
-
-impl Shells for Around<'_> {
-    fn fill(&self, shells: &mut Vec<(f64, u32)>) {
+impl Shells<'_> {
+    /// Lists the distances that occur, each once, with the number of words at each. A distance may
+    /// be listed with no word.
+    pub fn fill(&self, shells: &mut Vec<(f64, u32)>) {
         let graph = self.graph;
         let mut counts = Vec::new();
-        match &self.view {
-            View::Forest(centroids) => centroids.counts(self.word, &mut counts),
-            view => {
-                let ends = view.layers().map_or(&[][..], |l| &l.ends);
-                let starts = std::iter::once(0).chain(ends.iter().copied());
-                counts.extend(ends.iter().zip(starts).map(|(end, start)| end - start));
-            }
-        }
+        self.tree.counts(self.word, &mut counts);
         shells.clear();
         let distance = |shell: u64| (shell * graph.unit) as f64 * graph.step;
         let reached = (0..).zip(counts).map(|(shell, n)| (distance(shell), n));
@@ -616,7 +504,10 @@ impl Shells for Around<'_> {
         }
     }
 
-    fn pick(&self, shell: usize, distance: f64, index: u32) -> u32 {
+    /// The word with number `index` in the shell at `distance`. `shell` is its position in the
+    /// output of [`fill`](Self::fill), and `index` is below its number of words. The same arguments
+    /// always give the same word.
+    pub fn pick(&self, shell: usize, distance: f64, index: u32) -> u32 {
         let graph = self.graph;
         let far = graph.far as f64 * graph.step;
         if distance == far {
@@ -625,13 +516,7 @@ impl Shells for Around<'_> {
             let at = index as usize;
             return graph.members[if at < own.start { at } else { at + own.len() }];
         }
-        let picked = match &self.view {
-            View::Forest(centroids) => centroids.pick(self.word, shell as u32, index),
-            view => view.layers().and_then(|layers| {
-                let start = shell.checked_sub(1).map_or(0, |before| layers.ends[before]);
-                layers.order.get((start + index) as usize).copied()
-            }),
-        };
+        let picked = self.tree.pick(self.word, shell as u32, index);
         // There is a word for every index below the count.
         picked.unwrap_or(self.word)
     }

@@ -1,7 +1,6 @@
 //! Shortest paths from one word, in integers.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 /// The distance of an unreachable word.
 pub(super) const NONE: u64 = u64::MAX;
@@ -56,69 +55,31 @@ impl Adjacency {
     /// search. Returns the words that it reached, each at least once.
     pub(super) fn search(&self, from: u32, target: Option<u32>, distances: &mut [u64]) -> Vec<u32> {
         let mut reached = vec![from];
-        let mut heap = BinaryHeap::from([(Reverse(0), from)]);
+        // The words to pass, by distance: few distances occur in most graphs.
+        let mut buckets = BTreeMap::from([(0, vec![from])]);
         distances[from as usize] = 0;
-        while let Some((Reverse(distance), word)) = heap.pop() {
-            if Some(word) == target {
-                break;
-            }
-            if distance > distances[word as usize] {
-                continue;
-            }
-            for &(next, length) in self.of(word) {
-                let there = distance + length;
-                if there < distances[next as usize] {
-                    distances[next as usize] = there;
-                    heap.push((Reverse(there), next));
-                    reached.push(next);
+        while let Some((distance, mut bucket)) = buckets.pop_first() {
+            // Edges of length 0 extend the bucket while it is processed.
+            while let Some(word) = bucket.pop() {
+                if Some(word) == target {
+                    return reached;
+                }
+                if distance > distances[word as usize] {
+                    continue;
+                }
+                for &(next, length) in self.of(word) {
+                    let there = distance + length;
+                    if there < distances[next as usize] {
+                        distances[next as usize] = there;
+                        reached.push(next);
+                        match length {
+                            0 => bucket.push(next),
+                            _ => buckets.entry(there).or_default().push(next),
+                        }
+                    }
                 }
             }
         }
         reached
-    }
-
-    /// Returns the words that `from` reaches, by ascending distance, and the end of each distance.
-    /// Lengths are small multiples of `unit`: Dial (1969), one queue per distance. No distance
-    /// exceeds `most` units; edges may.
-    pub(super) fn shells(&self, from: u32, unit: u64, most: u64) -> (Vec<u32>, Vec<u32>) {
-        let mut best = vec![u32::MAX; self.words()];
-        let mut queues = vec![vec![from]];
-        best[from as usize] = 0;
-        let (mut order, mut ends) = (Vec::new(), Vec::new());
-        let mut shell = 0;
-        while shell < queues.len() {
-            // Edges of length 0 extend the queue while it is processed.
-            let mut at = 0;
-            while let Some(&word) = queues[shell].get(at) {
-                at += 1;
-                // A word that was reached again by a shorter path is already done.
-                if best[word as usize] as usize != shell {
-                    continue;
-                }
-                for &(next, length) in self.of(word) {
-                    let there = shell as u64 + length / unit;
-                    if there > most {
-                        continue;
-                    }
-                    let there = there as usize;
-                    if there < best[next as usize] as usize {
-                        best[next as usize] = there as u32;
-                        if queues.len() <= there {
-                            queues.resize(there + 1, Vec::new());
-                        }
-                        queues[there].push(next);
-                    }
-                }
-            }
-            let queue = std::mem::take(&mut queues[shell]);
-            order.extend(
-                queue
-                    .into_iter()
-                    .filter(|&w| best[w as usize] as usize == shell),
-            );
-            ends.push(order.len() as u32);
-            shell += 1;
-        }
-        (order, ends)
     }
 }

@@ -5,27 +5,21 @@
 //! Distances are multiples of one step, so sums and differences of them are exact. Other numbers
 //! are rounded *up* to multiples, which keeps the triangle inequality: ⌈a + b⌉ ≤ ⌈a⌉ + ⌈b⌉.
 
-use rand::SeedableRng;
-use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
 use super::LONGEST;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install};
-use crate::support::random::uniform_below;
 use crate::support::simd::vectorised;
 use crate::words::vocabulary::Vocabulary;
 
 /// The most words of a table: its numbers then take 1.6 GB.
 pub const MAX_TABLE_WORDS: usize = 20_000;
-/// The number of triples of words that are checked by default: all triples of 3,250 words.
-pub const TRIPLES: u64 = 1 << 34;
 /// A number this little above a multiple of the step is taken for it: rounding errors of doubles
 /// are smaller.
 const NOISE: f64 = 1.0 / (1 << 16) as f64;
-/// Rows that are compared together with each other row, and pairs drawn from one random stream.
+/// Rows that are compared together with each other row.
 const TOGETHER: usize = 8;
-const DRAWN_TOGETHER: u64 = 64;
 
 /// Two words, by their ids.
 type Pair = (usize, usize);
@@ -37,22 +31,14 @@ pub(super) struct Table {
     words: usize,
     pub(super) step: f64,
     pub(super) longest: u32,
-    /// The number of random pairs that were compared at every third word; `None` if all were.
-    pub(super) sampled: Option<u64>,
 }
 
 impl Table {
-    /// Creates a table of numbers, row by row, and checks that they are a metric.
+    /// Creates a table of numbers, row by row. [`check`](Self::check) must follow.
     ///
     /// # Errors
-    /// [`Error::Parameter`] that names the words at which they are none; [`Error::Shape`],
-    /// [`Error::Interrupted`].
-    pub(super) fn new(
-        vocabulary: &Vocabulary,
-        numbers: &[f64],
-        triples: u64,
-        control: &Control,
-    ) -> Result<Self> {
+    /// [`Error::Parameter`] that names the words at which they are no distances; [`Error::Shape`].
+    pub(super) fn new(vocabulary: &Vocabulary, numbers: &[f64]) -> Result<Self> {
         let words = vocabulary.len();
         if words > MAX_TABLE_WORDS {
             let expected = format!("at most {MAX_TABLE_WORDS} with a distance for each two");
@@ -66,8 +52,7 @@ impl Table {
             });
         }
         let refused = |expected: &str, got| Err(Error::parameter("distances", expected, got));
-        let name = |id: usize| format!("{:?} (word {id})", vocabulary.word(id as u32));
-        let between = |i: usize, j: usize| format!("from {} to {}", name(i), name(j));
+        let between = |i, j| between(vocabulary, i, j);
         if let Some(at) = numbers.iter().position(|d| !(0.0..=LONGEST).contains(d)) {
             let expected = format!("from 0 to {LONGEST:e}");
             let got = format!("{} {}", numbers[at], between(at / words, at % words));
@@ -85,7 +70,6 @@ impl Table {
             steps,
             words,
             step,
-            sampled: None,
         };
         if let Some(i) = (0..words).find(|&i| table.steps(i, i) != 0) {
             let got = format!("{} {}", numbers[i * words + i], between(i, i));
@@ -96,33 +80,39 @@ impl Table {
             let got = format!("{there} {}, and {back} back", between(i, j));
             return refused("the same both ways", got);
         }
-        let (found, sampled) = table.longer_than_a_way_round(triples, control)?;
-        if let Some((i, j)) = found {
-            // The third word at which the pair's triangle fails most, and its longest side.
-            let side = |i, j| u64::from(table.steps(i, j));
-            let third = (0..words).max_by_key(|&k| side(i, k).abs_diff(side(j, k)));
-            let k = third.unwrap_or(i);
-            let (from, by) = if side(i, k) > side(j, k) {
-                (i, j)
-            } else {
-                (j, i)
-            };
-            let (long, round) = (side(from, k), side(from, by) + side(by, k));
-            let length = |steps: u64| steps as f64 * step;
-            let got = format!(
-                "{} {}, but {} by way of {}",
-                length(long),
-                between(from, k),
-                length(round),
-                name(by)
-            );
-            let expected = format!(
-                "a metric (adding {:e} to the distance of any two words mends this triangle)",
-                length(long - round)
-            );
-            return refused(&expected, got);
-        }
-        Ok(Table { sampled, ..table })
+        Ok(table)
+    }
+
+    /// Refuses what is no metric: a distance that is longer than a way round.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] that names the words; [`Error::Interrupted`].
+    pub(super) fn check(&self, vocabulary: &Vocabulary, control: &Control) -> Result<()> {
+        let Some((i, j)) = self.longer_than_a_way_round(control)? else {
+            return Ok(());
+        };
+        // The third word at which the pair's triangle fails most, and its longest side.
+        let side = |i, j| u64::from(self.steps(i, j));
+        let third = (0..self.words).max_by_key(|&k| side(i, k).abs_diff(side(j, k)));
+        let k = third.unwrap_or(i);
+        let (from, by) = match side(i, k) > side(j, k) {
+            true => (i, j),
+            false => (j, i),
+        };
+        let (long, round) = (side(from, k), side(from, by) + side(by, k));
+        let length = |steps: u64| steps as f64 * self.step;
+        let got = format!(
+            "{} {}, but {} by way of {}",
+            length(long),
+            between(vocabulary, from, k),
+            length(round),
+            name(vocabulary, by)
+        );
+        let expected = format!(
+            "a metric (adding {:e} to the distance of any two words mends this triangle)",
+            length(long - round)
+        );
+        Err(Error::parameter("distances", expected, got))
     }
 
     #[inline]
@@ -138,63 +128,37 @@ impl Table {
         &self.steps[i * self.words..][..self.words]
     }
 
-    /// The largest difference of two words' distances to any word: their distance in a metric.
-    pub(super) fn separation(&self, i: usize, j: usize) -> u32 {
-        largest_difference(self.row(i), self.row(j))
-    }
-
-    /// A pair whose distance is another one the other way, by blocks that fit the cache.
+    /// A pair whose distance is another one the other way.
     fn asymmetry(&self) -> Option<Pair> {
-        const BLOCK: usize = 64;
-        let starts = || (0..self.words).step_by(BLOCK);
-        let blocks =
-            starts().flat_map(|a| starts().take_while(move |&b| b <= a).map(move |b| (a, b)));
-        let upto = |start: usize| start..(start + BLOCK).min(self.words);
-        blocks
-            .flat_map(|(a, b)| upto(a).flat_map(move |i| upto(b).map(move |j| (i, j))))
+        let pairs = (0..self.words).flat_map(|i| (0..i).map(move |j| (i, j)));
+        pairs
+            .into_iter()
             .find(|&(i, j)| self.steps(i, j) != self.steps(j, i))
     }
 
-    /// A pair that is nearer than the difference of its distances to some third word, if one is
-    /// found. Looks at all pairs if these are at most so many triples; otherwise at random pairs,
-    /// whose number is returned too.
-    fn longer_than_a_way_round(
-        &self,
-        triples: u64,
-        control: &Control,
-    ) -> Result<(Option<Pair>, Option<u64>)> {
-        let n = self.words as u64;
-        let fails = |&(i, j): &Pair| self.separation(i, j) > self.steps(i, j);
+    /// A pair that is nearer than the difference of its distances to some third word, if there is one.
+    fn longer_than_a_way_round(&self, control: &Control) -> Result<Option<Pair>> {
+        let fails =
+            |&(i, j): &Pair| largest_difference(self.row(i), self.row(j)) > self.steps(i, j);
         let found = |result: &Result<Option<_>>| !matches!(result, Ok(None));
-        let all = n * n.saturating_sub(1) / 2 * n;
-        if all <= triples {
-            let starts = (0..self.words).into_par_iter().step_by(TOGETHER);
-            let looked = starts.map(|start| {
-                control.check()?;
-                let end = (start + TOGETHER).min(self.words);
-                let pairs = (0..end).flat_map(|j| (start.max(j + 1)..end).map(move |i| (i, j)));
-                Ok(pairs.into_iter().find(fails))
-            });
-            let first = install(self.words, 0, || looked.find_first(found))?;
-            return Ok((first.transpose()?.flatten(), None));
-        }
-        let count = (triples / n).max(1);
-        let looked = (0..count.div_ceil(DRAWN_TOGETHER))
-            .into_par_iter()
-            .map(|stream| {
-                control.check()?;
-                let mut rng = ChaCha12Rng::seed_from_u64(stream);
-                let pairs = (stream * DRAWN_TOGETHER..count).take(DRAWN_TOGETHER as usize);
-                let pairs = pairs.map(|_| {
-                    let i = uniform_below(&mut rng, n as u32);
-                    let j = (i + 1 + uniform_below(&mut rng, n as u32 - 1)) % n as u32;
-                    (i as usize, j as usize)
-                });
-                Ok(pairs.into_iter().find(fails))
-            });
-        let first = install(count as usize, 0, || looked.find_first(found))?;
-        Ok((first.transpose()?.flatten(), Some(count)))
+        let starts = (0..self.words).into_par_iter().step_by(TOGETHER);
+        let looked = starts.map(|start| {
+            control.check()?;
+            let end = (start + TOGETHER).min(self.words);
+            let pairs = (0..end).flat_map(|j| (start.max(j + 1)..end).map(move |i| (i, j)));
+            Ok(pairs.into_iter().find(fails))
+        });
+        let first = install(self.words, 0, || looked.find_first(found))?;
+        Ok(first.transpose()?.flatten())
     }
+}
+
+fn name(vocabulary: &Vocabulary, id: usize) -> String {
+    format!("{:?} (word {id})", vocabulary.word(id as u32))
+}
+
+fn between(vocabulary: &Vocabulary, i: usize, j: usize) -> String {
+    format!("from {} to {}", name(vocabulary, i), name(vocabulary, j))
 }
 
 /// The power of two that makes the largest number less than 2³¹ steps.

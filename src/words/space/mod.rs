@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::distance::neighbors::{Grid, NeighborLists, smallest};
 use crate::guarantee::Certificate;
+use crate::words::graph::Shells;
 use crate::words::vocabulary::Vocabulary;
 
 /// Words and a metric on them: the required methods.
@@ -72,7 +73,7 @@ pub trait WordMetric: Send + Sync {
 ///
 /// | to | one may implement |
 /// |---|---|
-/// | compute many distances at a time | [`distances`](Self::distances), [`distances_to`](Self::distances_to), [`pairs`](Self::pairs), [`block`](Self::block), [`rows`](Self::rows), [`farthest`](Self::farthest) |
+/// | compute many distances at a time | [`distances`](Self::distances), [`distances_to`](Self::distances_to), [`block`](Self::block), [`rows`](Self::rows), [`farthest`](Self::farthest) |
 /// | tell what distances cost, and how exact they are | [`distances_by_row`](Self::distances_by_row), [`distance_error`](Self::distance_error) |
 /// | bound distances sooner than compute them | [`bounded_distances`](Self::bounded_distances) |
 /// | find near words | [`neighbors`](Self::neighbors), [`shells`](Self::shells), [`lists`](Self::lists) |
@@ -94,14 +95,6 @@ pub trait MetricSpace: WordMetric {
     /// Distances from word `a` to the words `b`, bit for bit those of `distance`.
     fn distances_to(&self, a: u32, b: &[u32], out: &mut [f64]) {
         for (&b, out) in b.iter().zip(out) {
-            *out = self.distance(a, b);
-        }
-    }
-
-    /// Distances of pairs of words: `a[i]` and `b[i]` are pair i. They equal those of `distance`
-    /// bit for bit; the three slices have one length.
-    fn pairs(&self, a: &[u32], b: &[u32], out: &mut [f64]) {
-        for ((&a, &b), out) in a.iter().zip(b).zip(out) {
             *out = self.distance(a, b);
         }
     }
@@ -149,17 +142,6 @@ pub trait MetricSpace: WordMetric {
         row.into_iter().fold(0.0, f64::max)
     }
 
-    /// The distance of two words in guarantees: no difference of their distances to a third word is
-    /// larger. In a metric it is [`distance`](WordMetric::distance).
-    fn separation(&self, a: u32, b: u32) -> f64 {
-        self.distance(a, b)
-    }
-
-    /// The exception from guarantees, if not all triples of words were checked to be a metric.
-    fn unproved(&self) -> Option<String> {
-        None
-    }
-
     /// Whether one distance costs about as much as all distances of a word.
     fn distances_by_row(&self) -> bool {
         false
@@ -203,7 +185,7 @@ pub trait MetricSpace: WordMetric {
     }
 
     /// The words grouped by their distance from `word`, if few distances occur.
-    fn shells(&self, word: u32) -> Option<Box<dyn Shells + '_>> {
+    fn shells(&self, word: u32) -> Option<Shells<'_>> {
         let _ = word;
         None
     }
@@ -233,18 +215,6 @@ pub trait MetricSpace: WordMetric {
         let _ = certificate;
         None
     }
-}
-
-/// All words grouped by their distance from one word.
-pub trait Shells {
-    /// Lists the distances that occur, each once, with the number of words at each. A distance may
-    /// be listed with no word.
-    fn fill(&self, shells: &mut Vec<(f64, u32)>);
-
-    /// The word with number `index` in the shell at `distance`. `shell` is its position in the
-    /// output of [`fill`](Self::fill), and `index` is below its number of words. The same arguments
-    /// always give the same word.
-    fn pick(&self, shell: usize, distance: f64, index: u32) -> u32;
 }
 
 /// Words whose rows are computed together: as many as fit the cache, at most 64.

@@ -133,10 +133,6 @@ class TestErrors:
         with pytest.raises(fastdx.FormatError) as e:
             Embedding.load(path)
         assert (e.value.line, e.value.word) == (2, "x") and "line 2" in str(e.value)
-        path.write_text(f"{SECRET} 1 2\n{SECRET} 1 2\n")
-        with pytest.raises(fastdx.FormatError) as e:
-            Embedding.load(path, duplicates="error")
-        assert (e.value.line, e.value.word) == (2, SECRET) and SECRET not in str(e.value)
         with pytest.raises(fastdx.DuplicateWordError) as d:
             Embedding(["a", "a"], [[1.0], [2.0]])
         assert d.value.word == "a"

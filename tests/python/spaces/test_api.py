@@ -72,20 +72,6 @@ def test_distances_and_nearest_words(metric: str) -> None:
     assert np.allclose(np.take_along_axis(found, ids.astype(int), 1), distances, rtol=1e-6)
 
 
-def test_the_common_words_of_two_embeddings_keep_their_own_vectors() -> None:
-    rng = np.random.default_rng(1)
-    a = Embedding([f"w{i}" for i in range(30)], rng.normal(size=(30, 3)))
-    b = Embedding([f"w{i}" for i in range(49, 9, -2)], rng.random((20, 5)) / 9, metric="poincare")
-    both = Embedding.common(a, b)
-    assert both[0].words == both[1].words == tuple(f"w{i}" for i in range(11, 30, 2))
-    for e, found in zip((a, b), both, strict=True):
-        assert found.metric == e.metric
-        assert np.array_equal(found.vectors, e.vectors[e.ids(found.words)])
-    assert Embedding.common(b, a)[0].words == both[0].words[::-1]
-    with pytest.raises(fastdx.ParameterError, match=r"^b must be a word in common with a"):
-        Embedding.common(a, Embedding(["x"], [[1.0]]))
-
-
 @pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", ">u4", ">i8"])
 def test_ids_of_any_whole_dtype(small: Embedding, mechanism: type, dtype: str) -> None:
     # Not Tem with γ from β, which changes a word with probability β at every ε.

@@ -84,11 +84,9 @@ def test_tem_on_a_cover(certified: bool, tmp_path: Path) -> None:
 def test_covers_of_a_graph() -> None:
     edges = [("pet", "dog"), ("pet", "cat"), ("dog", "pug"), ("food", "tea"), ("pet", "food")]
     graph = WordGraph(edges)
-    assert sorted(Cover.within(graph, 1, least=1).sets("dog")) == ["dog", "pet", "pug"]
-    e = Embedding(["dog", "pug", "pet", "mars"], [[0.0], [1.0], [3.0], [9.0]])
-    cover = Cover.within(graph, 1, order=e, k=2, least=1)
-    assert cover.outputs("dog") == ["dog", "pug"] and cover.outputs("mars") == ["mars"]
-    tem = Tem(graph, 2.0, cover=Cover.within(graph, 2, least=1))
+    assert sorted(Cover.nearest(graph, 3, least=1).outputs("dog")) == ["dog", "pet", "pug"]
+    near = {w: np.array(graph.words)[graph.distances(w) <= 2] for w in graph.words}
+    tem = Tem(graph, 2.0, cover=Cover.from_sets(graph, near))
     assert tem.probabilities("pug").max() < 0.5
 
 
@@ -181,7 +179,6 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         lambda: NeighborResponse(other, 1.0, cover=cover.weighted(np.arange(1.0, 201.0))),
         lambda: cover.weighted(np.ones(3)),
         lambda: cover.weighted(-np.ones(200)),
-        lambda: cover.excluding(E.words),
         lambda: Cover.balanced(E, 3, weight=-1),
         lambda: Cover.balanced(E, 3, frequencies=np.ones(3)),
         lambda: Cover.from_sets(E, {"w0": []}),
@@ -233,7 +230,7 @@ def test_liars_with_covers_are_convicted() -> None:
     honest = Tem(e, 1.0, cover=cover)
     verdict = audit.likelihood_ratio(honest.sample, pairs, e, 1.0, 200_000, events=8)
     assert not verdict.violated, verdict
-    other = Tem(e, 1.0, cover=cover.excluding(["w1"]))
+    other = Tem(e, 1.0, cover=cover, exclude=["w1"])
 
     def by_the_text(word: str, size: int) -> np.ndarray:
         return (honest if word == "w1" else other).sample(word, size)

@@ -260,7 +260,7 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
         Embedding(WORDS, VECTORS).save(tmp_path / "no" / "e")
 
 
-def test_the_first_of_repeated_words_counts_unless_they_are_refused(tmp_path: Path) -> None:
+def test_the_first_of_repeated_words_counts(tmp_path: Path) -> None:
     path = tmp_path / "e.txt"
     path.write_bytes(b"a 1 2\nb 1 2\na 3 4\nc 5 6\nb 7 8\n")
     with pytest.warns(fastdx.FastdxWarning, match="2 entries of the file repeat a word"):
@@ -268,14 +268,6 @@ def test_the_first_of_repeated_words_counts_unless_they_are_refused(tmp_path: Pa
     assert e.words == ("a", "b", "c") and e.vectors.tolist() == [[1, 2], [1, 2], [5, 6]]
     with pytest.warns(fastdx.FastdxWarning, match="repeat a word"):
         fastdx.from_spec({"mechanism": "tem", "epsilon": 1, "index": str(path)})
-    with pytest.raises(FormatError, match="line 3: a word is repeated, first on line 1"):
-        Embedding.load(path, duplicates="error")
-    with pytest.raises(fastdx.ParameterError, match="duplicates must be 'first' or 'error'"):
-        Embedding.load(path, duplicates="last")
-    np.save(tmp_path / "n.npy", VECTORS[:3])
-    (tmp_path / "n.vocab").write_text("a\nb\na\n")
-    with pytest.raises(FormatError, match=r"line 3.*repeated, first on line 1"):
-        Embedding.load(tmp_path / "n.npy", duplicates="error")
 
 
 def test_a_byte_order_mark_is_part_of_no_word(tmp_path: Path) -> None:

@@ -54,13 +54,11 @@ def test_the_words_may_be_those_of_an_embedding() -> None:
 def test_cycles_are_named(tmp_path: Path) -> None:
     file = tmp_path / "is-a.tsv"
     file.write_text("a\tb\n\nb\tc\nx\ta\nc\ta\nc\td\n", "utf-8")
-    with pytest.raises(fastdx.FormatError, match=r"is-a\.tsv, line 1: .*got lines 1, 3, 5"):
+    with pytest.raises(fastdx.ParameterError, match='got "a" → "b" → "c" → "a", 3 words'):
         Cover.hypernyms(file, least=1)
-    with pytest.raises(fastdx.ParameterError, match=r"got edges 1, 2 \(counted from 0\)"):
-        Cover.hypernyms([("x", "a"), ("a", "b"), ("b", "a")], least=1)
     # A longer one is cut short.
     ring = [(f"w{i}", f"w{(i + 1) % 30}") for i in range(30)]
-    with pytest.raises(fastdx.ParameterError, match="8, 9 and 20 more"):
+    with pytest.raises(fastdx.ParameterError, match='"w9" → "w0", 30 words'):
         Cover.hypernyms(ring, least=1)
     with pytest.raises(fastdx.InputTypeError, match="no direction"):
         Cover.hypernyms(WordGraph(PAIRS))  # type: ignore[arg-type]

@@ -258,18 +258,15 @@ def test_stop_words_are_words() -> None:
     assert all(fastdx.tokenize(word) == [word] for word in STOP_WORDS)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_weights_normalised_with_less_precision_are_taken(dtype: type[np.floating[Any]]) -> None:
+def test_weights_normalised_with_less_precision_are_taken() -> None:
     rng = np.random.default_rng(3)
     for size in (3, 300):
         a, b = rng.random(size), rng.random(size)
         cost = np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(float)
-        rough = [(w / w.sum()).astype(dtype) for w in (a, b)]
+        rough = [(w / w.sum()).astype(np.float32) for w in (a, b)]
         found = fastdx.optimal_transport(*rough, cost)
         assert np.isclose(found.plan.sum(), rough[0].astype(float).sum())
         exact = fastdx.optimal_transport(a / a.sum(), b / b.sum(), cost)
-        assert np.isclose(found.cost, exact.cost, rtol=30 * np.finfo(dtype).eps * size)
+        assert np.isclose(found.cost, exact.cost, rtol=3e-6 * size)
     with pytest.raises(fastdx.ParameterError, match="same sum"):
         fastdx.optimal_transport(rough[0], 1.1 * rough[1], cost)
-    with pytest.raises(fastdx.ParameterError, match="same sum"):
-        fastdx.optimal_transport(*(w.astype(float) for w in rough), cost)

@@ -1,8 +1,8 @@
 //! Builds and searches graphs with the crate hnsw_rs.
 //!
 //! hnsw_rs copies what is inserted and compares slices of one type. Here the slices are bytes: a word
-//! is its id in [`WORD`] bytes. A point is its coordinates, 4 or 8 bytes each, so its length never
-//! equals [`WORD`]. [`Words`] looks up the vector of an id, so vectors stand in memory once, or in
+//! is its id in [`WORD`] bytes. A point is its coordinates, 8 bytes each, so its length never equals
+//! [`WORD`]. [`Words`] looks up the vector of an id, so vectors stand in memory once, or in
 //! the mapped file.
 //!
 //! Words are inserted one after the other: parallel inserts build a different graph each time and
@@ -12,7 +12,6 @@ use hnsw_rs::anndists::dist::distances::Distance;
 use hnsw_rs::hnsw::Hnsw;
 
 use super::{HnswParameters, Rows};
-use crate::distance::metric::{Metric, squared_f32};
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install};
 use crate::support::random::uniform_below;
@@ -31,17 +30,9 @@ fn bytes_of(id: u32) -> [u8; WORD] {
 /// The distance function that hnsw_rs calls, for words and points.
 struct Words {
     rows: Rows,
-    /// Whether squares of distances neither underflow nor overflow in f32.
-    squared: bool,
 }
 
 impl Words {
-    fn new(rows: Rows) -> Self {
-        let largest = || rows.vectors.iter().fold(0.0f32, |m, x| m.max(x.abs()));
-        let squared = rows.metric == Metric::Euclidean && (1e-10..1e15).contains(&largest());
-        Words { rows, squared }
-    }
-
     /// The row of a word; `None` for coordinates.
     fn row(&self, data: &[u8]) -> Option<&[f32]> {
         match *data {
@@ -50,34 +41,20 @@ impl Words {
         }
     }
 
-    fn between(&self, a: &[f32], b: &[f32]) -> f32 {
-        match self.squared {
-            true => squared_f32(a, b),
-            false => self.rows.metric.distance(a, b) as f32,
-        }
-    }
-
-    /// Points have f32 coordinates if squares are used.
-    fn from(&self, point: &[u8], row: &[f32]) -> f32 {
-        if point.len() == size_of_val(row) {
-            let single = bytemuck::try_cast_slice(point);
-            single.map_or(f32::INFINITY, |single| squared_f32(single, row))
-        } else {
-            let double = bytemuck::try_cast_slice::<u8, f64>(point);
-            let metric = self.rows.metric;
-            double.map_or(f32::INFINITY, |double| metric.distance(double, row) as f32)
-        }
+    fn from(&self, point: &[u8], row: &[f32]) -> f64 {
+        let point = bytemuck::try_cast_slice::<u8, f64>(point);
+        point.map_or(f64::INFINITY, |point| self.rows.metric.distance(point, row))
     }
 }
 
 impl Distance<u8> for Words {
     fn eval(&self, a: &[u8], b: &[u8]) -> f32 {
         let distance = match (self.row(a), self.row(b)) {
-            (Some(a), Some(b)) => self.between(a, b),
+            (Some(a), Some(b)) => self.rows.metric.distance(a, b),
             (None, Some(row)) => self.from(a, row),
             (Some(row), None) => self.from(b, row),
-            (None, None) => f32::INFINITY,
-        };
+            (None, None) => f64::INFINITY,
+        } as f32;
         // hnsw_rs panics on NaN: treat a point outside the metric's space as far from every word.
         if distance >= 0.0 {
             distance
@@ -136,7 +113,13 @@ impl Graph {
             ef_construction,
             seed,
         } = parameters;
-        let graph = Hnsw::new(m, words, LAYERS, ef_construction, Words::new(rows.clone()));
+        let graph = Hnsw::new(
+            m,
+            words,
+            LAYERS,
+            ef_construction,
+            Words { rows: rows.clone() },
+        );
         let mut built = Graph {
             graph: Some(graph),
             unreachable: Vec::new(),

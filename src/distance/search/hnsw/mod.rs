@@ -13,7 +13,7 @@ mod graph;
 
 use graph::Graph;
 
-use crate::distance::metric::{Metric, squared_f32};
+use crate::distance::metric::Metric;
 use crate::support::buffer::Buffer;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
@@ -86,8 +86,7 @@ pub struct Hnsw {
 
 /// Working memory of a search.
 #[derive(Default)]
-pub struct HnswScratch {
-    single: Vec<f32>,
+pub(crate) struct HnswScratch {
     ranked: Vec<(f64, u32)>,
 }
 
@@ -128,19 +127,10 @@ impl Hnsw {
         scratch: &'a mut HnswScratch,
     ) -> &'a [(f64, u32)] {
         let rows = &self.rows;
-        let HnswScratch { single, ranked } = scratch;
-        single.clear();
-        single.extend(query.iter().map(|&x| x as f32));
-        // Squares in f32 are used if they neither underflow nor overflow.
-        let squared = rows.metric == Metric::Euclidean
-            && (1e-20..1e30).contains(&squared_f32(single, rows.row(0)));
+        let ranked = &mut scratch.ranked;
         ranked.clear();
         let exact = |id: u32| (rows.metric.distance(query, rows.row(id)), id);
-        let point: &[u8] = match squared {
-            true => bytemuck::cast_slice(single),
-            false => bytemuck::cast_slice(query),
-        };
-        let found = self.graph.search(point, ef.max(k));
+        let found = self.graph.search(bytemuck::cast_slice(query), ef.max(k));
         ranked.extend(found.chain(self.unreachable().iter().copied()).map(exact));
         ranked.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         ranked.dedup();

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use super::certify;
 use crate::cover::Cover;
-use crate::distance::neighbors::{Extent, Grid, NeighborLists};
+use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::distance::search::BATCH;
 use crate::mechanism::tem::{Tem, Truncation};
 use crate::support::error::{Error, Result};
@@ -123,46 +123,20 @@ fn first_false(
 ) -> Result<Option<u32>> {
     let worst = AtomicUsize::new(usize::MAX);
     install(ids.len(), 1, || {
-        ids.par_chunks(BATCH)
-            .try_for_each_init(Vec::new, |computed, ids| {
-                control.check()?;
-                for (&id, list) in ids.iter().zip(recomputed(space, lists, ids, computed)) {
-                    if lists.list(id) != list {
-                        worst.fetch_min(id as usize, Ordering::Relaxed);
-                    }
+        let (grid, k) = (lists.grid(), lists.k());
+        ids.par_chunks(BATCH).try_for_each(|ids| {
+            control.check()?;
+            let mut computed = vec![0; ids.len() * k];
+            space.neighbors(ids, grid, k, &mut computed);
+            for (&id, list) in ids.iter().zip(computed.chunks_exact(k)) {
+                if lists.list(id) != list {
+                    worst.fetch_min(id as usize, Ordering::Relaxed);
                 }
-                control.advance(ids.len());
-                Ok::<_, Error>(())
-            })
+            }
+            control.advance(ids.len());
+            Ok::<_, Error>(())
+        })
     })??;
     let worst = worst.into_inner();
     Ok((worst != usize::MAX).then_some(worst as u32))
-}
-
-/// Computes the lists of some words.
-fn recomputed(
-    space: &dyn MetricSpace,
-    lists: &NeighborLists,
-    ids: &[u32],
-    row: &mut Vec<f64>,
-) -> Vec<Vec<u64>> {
-    let grid = lists.grid();
-    match &lists.extent {
-        Extent::Nearest(k) => {
-            let mut entries = vec![0; ids.len() * k];
-            space.neighbors(ids, grid, *k, &mut entries);
-            entries.chunks_exact(*k).map(<[u64]>::to_vec).collect()
-        }
-        Extent::Within(last, _) => ids
-            .iter()
-            .map(|&id| {
-                row.resize(space.vocabulary().len(), 0.0);
-                space.distances(id, row);
-                let entries = row.iter().zip(0..).map(|(&d, y)| grid.entry(d, y));
-                let mut list: Vec<u64> = entries.filter(|e| e <= last).collect();
-                list.sort_unstable();
-                list
-            })
-            .collect(),
-    }
 }

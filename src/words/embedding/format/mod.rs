@@ -7,12 +7,14 @@ mod word2vec;
 
 use std::collections::HashSet;
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
 
 use crate::distance::metric::Metric;
 use crate::support::buffer::Backing;
 use crate::support::error::{Error, Hidden, Result};
-use crate::support::gzip::{Damaged, Gunzip};
 use crate::support::names::named;
 use crate::support::parallel::Control;
 use crate::words::embedding::Embedding;
@@ -57,9 +59,6 @@ pub struct Options {
     pub vocabulary: Option<PathBuf>,
     /// For [`Format::Fastdx`]: verify every checksum.
     pub verify: bool,
-    /// Whether a repeated word is an error. By default its first vector is taken, as gensim and
-    /// spaCy do.
-    pub refuse_repeated: bool,
 }
 
 impl Default for Options {
@@ -70,7 +69,6 @@ impl Default for Options {
             metric: None,
             vocabulary: None,
             verify: true,
-            refuse_repeated: false,
         }
     }
 }
@@ -84,17 +82,7 @@ pub(crate) struct Table {
     pub(crate) first_line: Option<u64>,
 }
 
-/// Loads an embedding from a file in any [`Format`], plain or gzipped. A gzipped file may unpack to
-/// 32 times its own size or 256 MiB, whichever is larger.
-///
-/// # Errors
-/// [`Error::Io`]; [`Error::Format`] with the line for a file that does not follow its format;
-/// [`Error::Corrupt`] for a damaged file in fastdx's format.
-pub fn load(path: &Path, options: &Options) -> Result<Embedding> {
-    load_with(path, options, &Control::new()).map(|(embedding, _)| embedding)
-}
-
-/// Reads a two-dimensional array of float32 or float64 from a .npy file. Returns its numbers row by
+/// Reads a two-dimensional array of floats from a .npy file. Returns its numbers row by
 /// row, the number of rows and of columns.
 ///
 /// # Errors
@@ -102,15 +90,20 @@ pub fn load(path: &Path, options: &Options) -> Result<Embedding> {
 pub(crate) fn matrix(path: &Path) -> Result<(Vec<f64>, usize, usize)> {
     let file = File::open(path).map_err(Error::io(path))?;
     let backing = crate::support::file::map(path, &file)?;
-    npy::matrix(backing.bytes()).map_err(|reason| format_error(path, None, reason, None))
+    let matrix = npy::matrix(backing.bytes());
+    let (numbers, rows, columns) =
+        matrix.map_err(|reason| format_error(path, None, reason, None))?;
+    Ok((numbers.collect(), rows, columns))
 }
 
-/// [`load`] that can be cancelled. Also returns the number of words left out because they are
-/// repeated.
+/// Loads an embedding from a file in any [`Format`], plain or gzipped. A gzipped file may unpack to
+/// 32 times its own size or 256 MiB, whichever is larger. Of a repeated word the first vector counts, as
+/// in gensim and spaCy; also returns the number of words that were left out for that.
 ///
 /// # Errors
-/// The errors of [`load`]; [`Error::Interrupted`].
-pub fn load_with(path: &Path, options: &Options, control: &Control) -> Result<(Embedding, usize)> {
+/// [`Error::Io`]; [`Error::Format`] with the line for a file that does not follow its format;
+/// [`Error::Corrupt`] for a damaged file in fastdx's format; [`Error::Interrupted`].
+pub fn load(path: &Path, options: &Options, control: &Control) -> Result<(Embedding, usize)> {
     if options.limit == Some(0) {
         return Err(Error::parameter("limit", "at least 1", 0));
     }
@@ -144,10 +137,7 @@ pub fn load_with(path: &Path, options: &Options, control: &Control) -> Result<(E
         Format::Word2vecBinary => word2vec::parse(path, bytes, limit)?,
         Format::Npy => npy::parse(path, bytes, options.vocabulary.as_deref(), limit)?,
     };
-    let repeated = match options.refuse_repeated {
-        true => 0,
-        false => table.keep_first(),
-    };
+    let repeated = table.keep_first();
     Ok((table.into_embedding(path, metric)?, repeated))
 }
 
@@ -180,22 +170,8 @@ impl Table {
 
     fn into_embedding(self, path: &Path, metric: Metric) -> Result<Embedding> {
         let line = |entry: usize| self.first_line.map(|first| first + entry as u64);
-        let vocabulary = crate::Vocabulary::new(&self.words).map_err(|e| match e {
-            Error::DuplicateWord {
-                word,
-                first,
-                second,
-            } => {
-                let reason = match line(first) {
-                    Some(first) => format!("a word is repeated, first on line {first}"),
-                    None => {
-                        format!("a word is repeated: entries {first} and {second} (counted from 0)")
-                    }
-                };
-                format_error(path, line(second), reason, Some(Hidden::new(word)))
-            }
-            e => format_error(path, None, e.to_string(), None),
-        })?;
+        let vocabulary = crate::Vocabulary::new(&self.words)
+            .map_err(|e| format_error(path, None, e.to_string(), None))?;
         let bad = self
             .vectors
             .chunks_exact(self.dim)
@@ -237,21 +213,22 @@ fn format_error(
 const UNPACKED: usize = 256 << 20;
 const RATIO: usize = 32;
 
+/// The error of gzip data that ends too soon or was changed.
+pub(crate) const DAMAGED: &str = "damaged or truncated gzip data";
+
 fn gunzip(path: &Path, bytes: &[u8], control: &Control) -> Result<Backing> {
     const ROOM: usize = 16 << 20;
     let most = bytes.len().saturating_mul(RATIO).max(UNPACKED);
-    let damaged = |e: Damaged| format_error(path, None, e.to_string(), None);
-    let (mut gunzip, mut left) = (Gunzip::default(), bytes);
+    let mut members = MultiGzDecoder::new(bytes);
     let (mut plain, mut written) = (Vec::new(), 0);
     loop {
         control.check()?;
         if written == 8 * plain.len() {
             plain.resize(plain.len() + ROOM / 8, 0u64);
         }
-        let room = &mut bytemuck::cast_slice_mut(&mut plain)[written..];
-        let (taken, made) = gunzip.unpack(left, room).map_err(damaged)?;
+        let made = members.read(&mut bytemuck::cast_slice_mut(&mut plain)[written..]);
+        let made = made.map_err(|_| format_error(path, None, DAMAGED, None))?;
         written += made;
-        left = &left[taken..];
         if written > most {
             let reason = format!(
                 "{} bytes of gzip data hold more than {most}: unpack the file first (gunzip) if that is as it should be",
@@ -259,11 +236,8 @@ fn gunzip(path: &Path, bytes: &[u8], control: &Control) -> Result<Backing> {
             );
             return Err(format_error(path, None, reason, None));
         }
-        if made == 0 && left.is_empty() {
-            let whole = gunzip.is_complete();
-            return whole
-                .then(|| Backing::Heap(plain.into(), written))
-                .ok_or_else(|| damaged(Damaged));
+        if made == 0 {
+            return Ok(Backing::Heap(plain.into(), written));
         }
     }
 }

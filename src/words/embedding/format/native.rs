@@ -21,8 +21,7 @@
 //! | 5 | vectors, f32 × V × n, or |
 //! | 6 and 7 | vectors as i16 × V × n and f32 scales × V: number = i16 · scale |
 //! | 8 and 9 | neighbour lists, where there are any: k u64, bits of an id u64, step f64 (a power of two); entries u64 × V × k, distance/step in the high bits, id in the low ones, ascending |
-//! | 17 | certificates of Tem: nominal ε f64, γ f64, certified ε f64, two words and an output u64, XXH3-64 of the vocabulary u64, each |
-//! | 10 | where lists hold all words within a radius: section 8 has k = 0 and a fourth number, the largest entry a list may hold; here the start of each list in section 9, u64 × (V + 1) |
+//! | 17 | certificates of Tem: nominal ε f64, γ f64, certified ε f64, two words and an output u64, XXH3-64 of the vocabulary u64, that of the cover or 0 u64, each |
 //!
 //! A word graph has sections 2 to 4, and
 //!
@@ -38,17 +37,15 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 
-use crate::cover::Cover;
 use crate::distance::metric::Metric;
-use crate::distance::neighbors::{Extent, Grid, NeighborLists};
+use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::support::buffer::{Backing, Buffer};
 use crate::support::error::{Error, Result};
 use crate::support::file::{Checks, Kind, Sections, map, write_atomically, write_sections};
 use crate::words::embedding::Embedding;
 use crate::words::space::MetricSpace;
-use crate::words::stored_certificates::{certificate_sections, certificate_words, certificates};
+use crate::words::stored_certificates::{certificate_words, certificates, cover};
 use crate::words::vocabulary::Vocabulary;
 
 /// The storage of vectors.
@@ -62,14 +59,6 @@ pub enum Storage {
 }
 
 /// Writes `embedding` to `path`: first to a temporary file beside it, which is then renamed.
-///
-/// # Errors
-/// [`Error::Io`].
-pub fn save(embedding: &Embedding, path: &Path) -> Result<()> {
-    save_as(embedding, path, Storage::F32)
-}
-
-/// [`save`] with a choice of storage.
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::Vector`] for a vector that 16-bit rounding would move out of the
@@ -91,7 +80,7 @@ pub fn save_as(embedding: &Embedding, path: &Path, storage: Storage) -> Result<(
     write_atomically(path, |out| write(embedding, storage, out))
 }
 
-/// The bytes that [`save`] would write.
+/// The bytes that [`Embedding::save`] would write.
 pub fn to_bytes(embedding: &Embedding) -> Vec<u8> {
     let mut bytes = Vec::new();
     // Writing to a Vec cannot fail.
@@ -134,25 +123,18 @@ fn write(embedding: &Embedding, storage: Storage, out: &mut impl Write) -> std::
             sections.push((Kind::RowScales, bytemuck::cast_slice(&scales)));
         }
     }
-    let list_meta: Vec<u64>;
+    let list_meta;
     if let (Some(lists), Storage::F32) = (embedding.lists(), storage) {
         let grid = lists.grid();
-        let (k, last) = match &lists.extent {
-            Extent::Nearest(k) => (*k as u64, None),
-            Extent::Within(last, _) => (0, Some(*last)),
-        };
-        let meta = [k, grid.id_bits().into(), grid.step().to_bits()];
-        list_meta = meta.into_iter().chain(last).collect();
+        let step = grid.step().to_bits();
+        list_meta = [lists.k() as u64, grid.id_bits().into(), step];
         sections.push((Kind::ListMeta, bytemuck::cast_slice(&list_meta)));
-        if let Extent::Within(_, starts) = &lists.extent {
-            sections.push((Kind::ListStarts, bytemuck::cast_slice(starts)));
-        }
         sections.push((Kind::Lists, bytemuck::cast_slice(&lists.entries)));
     }
     let certificates = certificate_words(MetricSpace::certificates(embedding));
     let cover_meta;
     if storage == Storage::F32 {
-        sections.extend(certificate_sections(&certificates));
+        sections.push((Kind::Certificates, bytemuck::cast_slice(&certificates)));
         if let Some(cover) = embedding.cover() {
             cover_meta = cover.meta();
             sections.extend(cover.sections(&cover_meta));
@@ -236,13 +218,8 @@ fn parse(backing: &Backing, checks: Checks) -> std::result::Result<Embedding, St
         embedding.check_vectors().map_err(|e| e.to_string())?;
     }
     let claimed = certificates(&sections, &embedding, checks)?;
-    let embedding = embedding.with_certificates(claimed);
-    match Cover::of_sections(&sections)? {
-        None => Ok(embedding),
-        Some(cover) => embedding
-            .with_cover(Some(Arc::new(cover)))
-            .map_err(|_| "the cover is one of other words".into()),
-    }
+    let cover = cover(&sections, &embedding)?;
+    Ok(embedding.claiming(claimed, cover))
 }
 
 /// Reads the neighbour lists, if the file has them. Their order and ids are checked only together
@@ -256,54 +233,29 @@ fn lists(
         return Ok(None);
     };
     let entries: Buffer<u64> = sections.get(Kind::Lists)?.ok_or("no neighbour lists")?;
-    let (k, id_bits, step, last) = match *meta {
-        [k, id_bits, step] if k > 0 => (k, id_bits, step, None),
-        [0, id_bits, step, last] => (0, id_bits, step, Some(last)),
-        _ => return Err("the neighbour lists' meta section has the wrong size".into()),
+    let &[k, id_bits, step] = &*meta else {
+        return Err("the neighbour lists' meta section has the wrong size".into());
     };
     let grid = u32::try_from(id_bits)
         .ok()
         .and_then(|b| Grid::from_parts(f64::from_bits(step), b));
-    let k = usize::try_from(k).ok().filter(|&k| k <= words);
+    let k = usize::try_from(k).ok();
+    let k = k.filter(|k| (1..=words).contains(k));
     let (Some(grid), Some(k)) = (grid, k) else {
         return Err("the neighbour lists' meta section holds impossible values".into());
     };
-    let extent = match last {
-        None => Extent::Nearest(k),
-        Some(last) => Extent::Within(last, sections.get(Kind::ListStarts)?.ok_or("no starts")?),
-    };
-    let fits = match &extent {
-        Extent::Nearest(k) => Some(entries.len()) == words.checked_mul(*k),
-        Extent::Within(_, starts) => {
-            starts.len() == words + 1
-                && starts.first() == Some(&0)
-                && starts.last() == Some(&(entries.len() as u64))
-        }
-    };
-    if !fits || (words as u64 - 1) >> id_bits != 0 {
+    if Some(entries.len()) != words.checked_mul(k) || (words as u64 - 1) >> id_bits != 0 {
         return Err("the neighbour lists do not fit the words".into());
     }
-    let lists = NeighborLists {
-        grid,
-        extent,
-        entries,
-    };
+    let lists = NeighborLists { grid, k, entries };
     if verify && !(0..words as u32).all(|id| sound(&lists, id, words)) {
         return Err("a neighbour list is out of order".into());
     }
     Ok(Some(lists))
 }
 
-/// Whether a list agrees with its meta section: ascending, of known words, not empty.
+/// Whether a list is ascending, and of known words.
 fn sound(lists: &NeighborLists, id: u32, words: usize) -> bool {
     let (grid, list) = (lists.grid(), lists.list(id));
-    let ordered = match &lists.extent {
-        Extent::Nearest(_) => true,
-        Extent::Within(last, starts) => {
-            starts[id as usize] < starts[id as usize + 1] && list.iter().all(|e| e <= last)
-        }
-    };
-    ordered
-        && list.windows(2).all(|w| w[0] < w[1])
-        && list.iter().all(|&e| (grid.id(e) as usize) < words)
+    list.windows(2).all(|w| w[0] < w[1]) && list.iter().all(|&e| (grid.id(e) as usize) < words)
 }

@@ -13,23 +13,9 @@ pub(super) fn parse(
     limit: usize,
 ) -> Result<Table> {
     let fail = |reason: String| format_error(path, None, reason, None);
-    let (descr, rows, dim, data) = header(bytes).map_err(fail)?;
-    let width = match descr.as_str() {
-        "<f2" => 2,
-        "<f4" => 4,
-        "<f8" => 8,
-        other => {
-            return Err(fail(format!(
-                "the array's dtype is {other:?}; float16, float32 or float64 (little-endian) is needed"
-            )));
-        }
-    };
-    let size = rows.checked_mul(dim).and_then(|c| c.checked_mul(width));
-    if rows == 0 || dim == 0 || size != Some(data.len()) {
-        return Err(fail(format!(
-            "an array of ({rows}, {dim}) {descr} does not fit the {} bytes of data",
-            data.len()
-        )));
+    let (numbers, rows, dim) = matrix(bytes).map_err(fail)?;
+    if rows == 0 || dim == 0 {
+        return Err(fail(format!("an array of ({rows}, {dim})")));
     }
     let vocabulary = match vocabulary {
         Some(given) => given.to_owned(),
@@ -61,35 +47,30 @@ pub(super) fn parse(
         let reason = format!("{count} words, and the array has {rows} rows");
         return Err(format_error(&vocabulary, None, reason, None));
     }
-    let numbers = data[..words.len() * dim * width].chunks_exact(width);
-    let vectors = numbers
-        .map(|b| match width {
-            2 => half(u16::from_le_bytes([b[0], b[1]])),
-            4 => bytemuck::pod_read_unaligned(b),
-            _ => bytemuck::pod_read_unaligned::<f64>(b) as f32,
-        })
-        .collect();
+    let numbers = numbers.take(words.len() * dim);
     Ok(Table {
         words,
-        vectors,
+        vectors: numbers.map(|x| x as f32).collect(),
         dim,
         first_line: Some(1),
     })
 }
 
-/// Reads a matrix of float32 or float64. Returns its numbers row by row, the number of rows and of
-/// columns.
-pub(super) fn matrix(bytes: &[u8]) -> std::result::Result<(Vec<f64>, usize, usize), String> {
+/// Reads a matrix. Returns its numbers row by row, the number of rows and of columns.
+pub(super) fn matrix(
+    bytes: &[u8],
+) -> std::result::Result<(impl Iterator<Item = f64>, usize, usize), String> {
     if !bytes.starts_with(b"\x93NUMPY") {
         return Err("this is no .npy file".into());
     }
     let (descr, rows, columns, data) = header(bytes)?;
     let width = match descr.as_str() {
+        "<f2" => 2,
         "<f4" => 4,
         "<f8" => 8,
         other => {
             return Err(format!(
-                "the array's dtype is {other:?}; float32 or float64 (little-endian) is needed"
+                "the array's dtype is {other:?}; float16, float32 or float64 (little-endian) is needed"
             ));
         }
     };
@@ -100,11 +81,12 @@ pub(super) fn matrix(bytes: &[u8]) -> std::result::Result<(Vec<f64>, usize, usiz
             data.len()
         ));
     }
-    let numbers = data.chunks_exact(width).map(|b| match width {
+    let numbers = data.chunks_exact(width).map(move |b| match width {
+        2 => half(u16::from_le_bytes([b[0], b[1]])).into(),
         4 => f64::from(bytemuck::pod_read_unaligned::<f32>(b)),
         _ => bytemuck::pod_read_unaligned(b),
     });
-    Ok((numbers.collect(), rows, columns))
+    Ok((numbers, rows, columns))
 }
 
 fn sibling(path: &Path) -> Option<PathBuf> {
