@@ -2,21 +2,21 @@
 //!
 //! Errors state the position of a problem in a body, never its content.
 
-use std::fmt;
-
 use fastdx::text::{Counts, PositionUnit};
-use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
 /// The input to privatise.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
 pub enum Input {
     /// A text.
     One(String),
     /// Several texts, some of which may be null.
     Many(Vec<Option<String>>),
     /// Words that the client has found: each counts as one word, whatever it contains.
+    #[serde(skip)]
     Words(Vec<String>),
 }
 
@@ -31,52 +31,14 @@ impl Input {
     }
 
     /// Returns the one of `text` and `tokens` that is present.
-    fn of(text: Option<Input>, tokens: Option<Input>) -> Result<Input, &'static str> {
+    fn of(text: Option<Input>, tokens: Option<Vec<String>>) -> Result<Input, &'static str> {
         match (text, tokens) {
             (Some(text), None) => Ok(text),
-            (None, Some(Input::Many(words))) => {
-                let words: Option<Vec<String>> = words.into_iter().collect();
-                words
-                    .map(Input::Words)
-                    .ok_or("tokens must be a list of strings, without null")
-            }
-            (None, Some(_)) => Err("tokens must be a list of strings"),
+            (None, Some(words)) => Ok(Input::Words(words)),
             _ => Err("text and tokens: give one of them"),
         }
     }
 }
-
-impl<'de> Deserialize<'de> for Input {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl<'de> Visitor<'de> for Text {
-            type Value = Input;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string, or a list of strings and nulls")
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Input, E> {
-                Ok(Input::One(text.to_owned()))
-            }
-            fn visit_string<E: serde::de::Error>(self, text: String) -> Result<Input, E> {
-                Ok(Input::One(text))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut texts: A) -> Result<Input, A::Error> {
-                let mut all = Vec::new();
-                while let Some(text) = texts.next_element()? {
-                    if all.len() >= MAX_TEXTS {
-                        return Err(A::Error::custom("too many"));
-                    }
-                    all.push(text);
-                }
-                Ok(Input::Many(all))
-            }
-        }
-        from.deserialize_any(Text)
-    }
-}
-
-/// Maximum number of texts in a list under any limits: `null,` takes 5 bytes of a body and 24 here.
-const MAX_TEXTS: usize = 1 << 20;
 
 /// The body of `POST /v1/privatize`.
 #[derive(Debug)]
@@ -94,7 +56,7 @@ pub struct PrivatizeRequest {
 #[serde(deny_unknown_fields)]
 struct Fields {
     text: Option<Input>,
-    tokens: Option<Input>,
+    tokens: Option<Vec<String>>,
     spans: Option<Vec<Span>>,
     unit: Option<String>,
     policy: Option<String>,

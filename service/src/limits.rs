@@ -10,12 +10,6 @@ pub struct Limits {
     /// Maximum bytes of a body
     #[arg(long, value_name = "N", value_parser = whole, default_value_t = 1 << 20)]
     pub max_body: usize,
-    /// Maximum texts of a request
-    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 10_000)]
-    pub max_texts: usize,
-    /// Maximum words of a request
-    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 100_000)]
-    pub max_words: usize,
     /// Maximum simultaneous requests; more get 429
     #[arg(long, value_name = "N", value_parser = whole, default_value_t = 512)]
     pub max_requests: usize,

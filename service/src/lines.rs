@@ -23,6 +23,7 @@ use crate::body::{self, Input, Released, WordCounts};
 use crate::policy::Policy;
 use crate::reply::Failure;
 use crate::service::Service;
+use crate::work::CheckedRequest;
 
 /// Number of lines that are drawn and charged together.
 const LINES_PER_BATCH: usize = 256;
@@ -144,8 +145,7 @@ impl Batch {
         let text = body::line(line).map_err(|wrong| self.wrong(wrong))?;
         self.bytes += text.as_ref().map_or(0, String::len);
         self.texts.push(text);
-        let batch = LINES_PER_BATCH.min(self.service.limits.max_texts);
-        if self.texts.len() >= batch || self.bytes >= BYTES {
+        if self.texts.len() >= LINES_PER_BATCH || self.bytes >= BYTES {
             self.flush().await?;
         }
         Ok(())
@@ -162,10 +162,8 @@ impl Batch {
             ..failure
         };
         let line = self.lines;
-        let mut work = self
-            .service
-            .check(self.policy.clone(), texts, None)
-            .map_err(|f| at(f, line))?;
+        let work = CheckedRequest::new(self.policy.clone(), texts, None);
+        let mut work = work.map_err(|f| at(f, line))?;
         if self.policy.text.policy().consistent == Consistent::Call {
             work.replacements = std::mem::take(&mut self.replacements);
         }

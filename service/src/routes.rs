@@ -22,7 +22,8 @@ use crate::body::{PrivatizeRequest, PrivatizeResponse};
 use crate::listen::Peer;
 use crate::metrics::Metrics;
 use crate::reply::{Answer, Failure};
-use crate::service::{AdmittedRequest, Service, policy_of};
+use crate::service::{Service, policy_of};
+use crate::work::CheckedRequest;
 use crate::{lines, metrics};
 
 /// The description of the paths.
@@ -120,20 +121,22 @@ async fn privatize(State(service): Shared, request: Request) -> Result<Response,
     if is_lines(request.headers()) {
         return lines(&service, request);
     }
-    let taken = service.admit(request).await?;
-    let key = key_of(&taken.head.headers)?.cloned();
-    let AdmittedRequest {
-        account,
-        head,
-        body,
-        place,
-    } = taken;
+    let account = service.account(request.headers())?;
+    if request.uri().query().is_some() {
+        return Err(Failure::invalid(
+            "the query must be left out: the body names the policy",
+        ));
+    }
+    let key = key_of(request.headers())?.cloned();
+    let peer = request.extensions().get().copied();
+    let place = service.enter()?;
+    let body = service.whole(request.into_body()).await?;
     let Some(key) = key else {
         let answer = answer(&service, &account, &body).await?;
         return Ok(answer.keeping(place).into_response());
     };
     // Clients without accounts are distinguished by their addresses.
-    let of = match head.extensions.get() {
+    let of = match peer {
         Some(Peer(Some(peer))) if account.is_empty() => &peer.to_string(),
         _ => &account,
     };
@@ -180,7 +183,7 @@ async fn answer(service: &Arc<Service>, account: &str, body: &[u8]) -> Result<An
     let request = PrivatizeRequest::read(body)
         .map_err(|wrong| Failure::new(StatusCode::BAD_REQUEST, "invalid", wrong))?;
     let policy = service.policy(request.policy.as_deref())?;
-    let work = service.check(policy.clone(), request.given, request.spans.as_ref())?;
+    let work = CheckedRequest::new(policy.clone(), request.given, request.spans.as_ref())?;
     let done = service.release(account, work).await?;
     let response = PrivatizeResponse {
         released: done.released,

@@ -8,9 +8,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use axum::body::Body;
-use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, HeaderName, HeaderValue};
-use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use bytes::Bytes;
 use fastdx::support::parallel::stay_on_this_thread;
@@ -19,7 +17,6 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::answers::Answers;
-use crate::body::{Input, Spans};
 use crate::drawing::DrawingThreads;
 use crate::keys::Keys;
 use crate::ledger::{Ledger, Refusal};
@@ -27,7 +24,7 @@ use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::policy::{Policies, Policy};
 use crate::reply::Failure;
-use crate::work::{CheckedRequest, Drawn, Size, caught, draw, price};
+use crate::work::{BATCH, CheckedRequest, Drawn, SHORT, caught, draw, price};
 
 /// The shared state of the service.
 pub struct Service {
@@ -53,18 +50,6 @@ pub struct Service {
     pub drawing: DrawingThreads,
     /// Whether the service is stopping.
     pub draining: AtomicBool,
-}
-
-/// A request that was admitted.
-pub struct AdmittedRequest {
-    /// The account that pays.
-    pub account: String,
-    /// The request without its body.
-    pub head: Parts,
-    /// Its body.
-    pub body: Bytes,
-    /// Its place among all requests until its answer is written.
-    pub place: OwnedSemaphorePermit,
 }
 
 /// The policy that the query of lines names: `policy=NAME` and nothing else.
@@ -183,26 +168,8 @@ impl Service {
         self.current().map(|_| ())
     }
 
-    /// Admits a request: checks its account, reserves a place, and reads its whole body.
-    pub async fn admit(&self, request: Request) -> Result<AdmittedRequest, Failure> {
-        let account = self.account(request.headers())?;
-        if request.uri().query().is_some() {
-            return Err(Failure::invalid(
-                "the query must be left out: the body names the policy",
-            ));
-        }
-        let place = self.enter()?;
-        let (head, body) = request.into_parts();
-        Ok(AdmittedRequest {
-            account,
-            head,
-            body: self.whole(body).await?,
-            place,
-        })
-    }
-
     /// Waits for a complete body.
-    async fn whole(&self, body: Body) -> Result<Bytes, Failure> {
+    pub async fn whole(&self, body: Body) -> Result<Bytes, Failure> {
         let body = Limited::new(body, self.limits.max_body).collect();
         match tokio::time::timeout(self.limits.body_time, body).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
@@ -226,21 +193,6 @@ impl Service {
     pub fn too_large(&self, message: String) -> Failure {
         self.metrics.refused("size");
         Failure::too_large(message)
-    }
-
-    /// Checks a request against the policy and the limits.
-    pub fn check(
-        &self,
-        policy: Arc<Policy>,
-        given: Input,
-        spans: Option<&Spans>,
-    ) -> Result<CheckedRequest, Failure> {
-        let work = CheckedRequest::new(&self.limits, policy, given, spans);
-        work.inspect_err(|failure| {
-            if failure.status == StatusCode::PAYLOAD_TOO_LARGE {
-                self.metrics.refused("size");
-            }
-        })
     }
 
     /// Charges for a unit of work, then draws.
@@ -273,15 +225,15 @@ impl Service {
             }
         }
         let (texts, policy) = (work.texts, work.policy.clone());
-        let done = match work.size() {
-            Size::Short => {
+        let done = match work.bytes {
+            ..=SHORT => {
                 // A hand-off would cost more than the draw. Without a pool of its own, the
                 // thread draws by the common one: slower.
                 let _ = stay_on_this_thread();
                 self.ended(caught(|| draw(work)))
             }
-            Size::Batch => self.ended(self.drawing.run(|| draw(work)).await),
-            Size::Long => self.apart(|| draw(work)).await,
+            ..=BATCH => self.ended(self.drawing.run(|| draw(work)).await),
+            _ => self.apart(|| draw(work)).await,
         }??;
         let counts = [1, texts, done.counts.words];
         self.metrics.released(&policy.name, counts);

@@ -6,26 +6,14 @@ use fastdx::Control;
 use fastdx::text::{Counts, PositionUnit, Replacements, byte_ranges, spans_in};
 
 use crate::body::{Input, Released, Spans};
-use crate::limits::Limits;
 use crate::policy::Policy;
 use crate::reply::Failure;
 
 /// Texts of up to this many bytes are drawn on the thread that received them.
-const SHORT: usize = 2048;
+pub const SHORT: usize = 2048;
 /// Texts of up to this many bytes are a batch, for a drawing thread. Longer ones would hold others up:
 /// they use the library's pool, and share the cores with the rest by the system's rules.
-const BATCH: usize = 1 << 16;
-
-/// The size of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
-    /// Drawn so quickly that another thread does not pay.
-    Short,
-    /// Drawn in some milliseconds.
-    Batch,
-    /// Anything larger.
-    Long,
-}
+pub const BATCH: usize = 1 << 16;
 
 /// The release that a checked request produced.
 pub struct Drawn {
@@ -47,45 +35,25 @@ pub struct CheckedRequest {
     spans: Option<(Vec<std::ops::Range<usize>>, PositionUnit)>,
     /// Number of texts that are not null; a list of words counts as one.
     pub texts: u64,
-    /// Bytes of them.
-    bytes: usize,
+    /// Bytes of them, which say where they are drawn.
+    pub bytes: usize,
     /// The replacements of words in earlier parts of the request.
     pub replacements: Replacements,
 }
 
 impl CheckedRequest {
-    /// Checks a request against policy and limits.
+    /// Checks a request against the policy.
     pub fn new(
-        limits: &Limits,
         policy: Arc<Policy>,
         given: Input,
         spans: Option<&Spans>,
     ) -> Result<CheckedRequest, Failure> {
-        let (texts, of, bytes, words, empty) = {
-            let all = given.strs();
-            let bytes = all.iter().map(|t| t.len()).sum();
-            let words = match &given {
-                Input::Words(words) => words.len(),
-                // A word has at least one byte: short texts need no counting.
-                _ if bytes <= limits.max_words => 0,
-                _ => all.iter().map(|t| policy.text.words(t).count()).sum(),
-            };
-            let (texts, of) = match &given {
-                Input::Many(texts) => (all.len(), texts.len()),
-                Input::One(_) | Input::Words(_) => (1, 1),
-            };
-            (texts, of, bytes, words, all.is_empty())
+        let all = given.strs();
+        let (bytes, empty) = (all.iter().map(|text| text.len()).sum(), all.is_empty());
+        let texts = match &given {
+            Input::Many(_) => all.len(),
+            Input::One(_) | Input::Words(_) => 1,
         };
-        let most = |most: usize, what: &str| {
-            let message = format!("a request has at most {most} {what}");
-            Err(Failure::too_large(message))
-        };
-        if of > limits.max_texts {
-            return most(limits.max_texts, "texts");
-        }
-        if words > limits.max_words {
-            return most(limits.max_words, "words");
-        }
         let spans = match (&given, spans) {
             (Input::One(text), Some(spans)) => {
                 let ranges = byte_ranges(text, &spans.pairs, spans.unit);
@@ -112,17 +80,6 @@ impl CheckedRequest {
             bytes,
             replacements: Replacements::default(),
         })
-    }
-
-    /// The size, which says where it is drawn.
-    pub fn size(&self) -> Size {
-        if self.bytes <= SHORT {
-            Size::Short
-        } else if self.bytes <= BATCH {
-            Size::Batch
-        } else {
-            Size::Long
-        }
     }
 }
 

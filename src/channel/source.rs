@@ -12,7 +12,6 @@ use crate::mechanism::Mechanism;
 use crate::mechanism::neighbor_response::NeighborResponse;
 use crate::mechanism::remapped::Remapped;
 use crate::mechanism::tem::Tem;
-use crate::mechanism::tem::columns::LawRows;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install};
 use crate::words::space::rows_together;
@@ -107,7 +106,7 @@ impl Source {
         };
         match self {
             Source::Tem(tem) => {
-                tem.each_law(ids, &mut LawRows::default(), one);
+                tem.each_law(ids, one);
                 Ok(())
             }
             Source::Response(response) => plain(response, one),

@@ -100,16 +100,8 @@ pub(crate) fn normals(rng: &mut impl Rng, out: &mut [f64]) -> f64 {
     }
 }
 
-/// Draws `size` vectors with `sample`, in parallel; the result depends on the key, not on the
-/// number of threads.
-pub(crate) fn sample_rows(
-    size: usize,
-    dim: usize,
-    key: &Key,
-    control: &Control,
-    sample: impl Fn(&mut ChaCha12Rng, &mut [f64]) + Sync,
-) -> Result<Vec<f64>> {
-    const ROWS: usize = 256;
+/// Zeros for `size` vectors.
+pub(crate) fn rows(size: usize, dim: usize) -> Result<Vec<f64>> {
     let len = size
         .checked_mul(dim)
         .filter(|&len| len <= isize::MAX as usize / 8);
@@ -120,6 +112,20 @@ pub(crate) fn sample_rows(
             Error::parameter("size", expected, size)
         })?;
     out.resize(size * dim, 0.0);
+    Ok(out)
+}
+
+/// Draws `size` vectors with `sample`, in parallel; the result depends on the key, not on the
+/// number of threads.
+pub(crate) fn sample_rows(
+    size: usize,
+    dim: usize,
+    key: &Key,
+    control: &Control,
+    sample: impl Fn(&mut ChaCha12Rng, &mut [f64]) + Sync,
+) -> Result<Vec<f64>> {
+    const ROWS: usize = 256;
+    let mut out = rows(size, dim)?;
     install(size, ROWS, || {
         out.par_chunks_mut(ROWS * dim)
             .enumerate()

@@ -45,9 +45,8 @@ impl Spec {
 
     /// The canonical JSON: one line, keys in the order of [`KEYS`](super::KEYS).
     pub fn to_json(&self) -> String {
-        let each = self.to_map();
         let each = super::KEYS.iter().filter_map(|key| {
-            let value = each.get(key.name)?;
+            let value = self.get(key.name)?;
             Some(format!("{}: {value}", Value::from(key.name)))
         });
         format!("{{{}}}", each.collect::<Vec<_>>().join(", "))

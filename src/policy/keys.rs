@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Number as JsonNumber, Value};
+use serde_json::{Number as JsonNumber, Value};
 
 use super::{CoverSource, Exclude, IndexSource, Kind, Language, Reference};
 use crate::numbers::{Date, Number};
@@ -337,13 +337,5 @@ impl Spec {
     /// The errors of [`set`](Self::set).
     pub fn set_real(&mut self, name: &str, number: f64) -> Result<()> {
         self.set(name, &real_value(number))
-    }
-
-    /// All keys with their values, without defaults that are not written.
-    pub fn to_map(&self) -> Map<String, Value> {
-        let each = KEYS
-            .iter()
-            .filter_map(|key| Some((key.name.to_owned(), self.get(key.name)?)));
-        each.collect()
     }
 }

@@ -104,21 +104,13 @@ impl Kind {
 const LONGEST_PAD: f64 = 3600.0;
 
 impl Spec {
-    /// A mechanism at an ε, with defaults for everything else.
-    pub fn new(mechanism: Kind, epsilon: f64) -> Self {
-        Spec {
-            mechanism,
-            epsilon: Some(epsilon),
-            ..Spec::default()
-        }
-    }
-
     /// The policy that fastdx recommends, on the built-in English words:
     /// docs/research/what-you-keep.md has the measurements behind it.
     pub fn recommended() -> Self {
         Spec {
+            epsilon: Some(recommended::EPSILON),
             language: Some(Language::Rank),
-            ..Spec::new(Kind::Tem, recommended::EPSILON)
+            ..Spec::default()
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::document::{Entry, document};
-use super::keys::{described, text};
+use super::keys::{flag, text};
 use super::{KEYS, Spec};
 use crate::support::error::{Error, Result};
 
@@ -36,15 +36,6 @@ pub struct Policy {
     pub warm: Option<PathBuf>,
     /// Whether the policy is accepted although most common words come back unchanged.
     pub allow_unchanged: bool,
-}
-
-impl From<Spec> for Policy {
-    fn from(spec: Spec) -> Self {
-        Policy {
-            spec,
-            ..Policy::default()
-        }
-    }
 }
 
 impl Policies {
@@ -155,14 +146,10 @@ impl Policy {
     }
 
     fn set(&mut self, entry: &Entry<'_>, value: &Value) -> Result<()> {
-        let flag = |name| {
-            let flag = value.as_bool();
-            flag.ok_or_else(|| Error::parameter(name, "true or false", described(value)))
-        };
         match entry.key() {
-            "spans_only" => self.spans_only = flag("spans_only")?,
+            "spans_only" => self.spans_only = flag("spans_only", value)?,
             "warm" => self.warm = Some(text("warm", value)?.into()),
-            "allow_unchanged" => self.allow_unchanged = flag("allow_unchanged")?,
+            "allow_unchanged" => self.allow_unchanged = flag("allow_unchanged", value)?,
             "seed" => return Err(entry.wrong("must be left out: a seed is for tests only")),
             name if KEYS.iter().any(|key| key.name == name) => self.spec.set(name, value)?,
             _ => {

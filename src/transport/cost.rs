@@ -42,13 +42,6 @@ impl CostMatrix {
         Ok(CostMatrix(matrix))
     }
 
-    /// Computes distances between words: `a` are the rows.
-    pub fn between(space: &dyn MetricSpace, a: &[u32], b: &[u32]) -> Self {
-        let mut matrix = Costs::default();
-        matrix.fill(space, a, b);
-        CostMatrix(matrix)
-    }
-
     /// The number of rows.
     pub fn rows(&self) -> usize {
         self.0.rows

@@ -77,28 +77,26 @@ pub fn assert_distribution(sample: &mut [f64], cdf: impl Fn(f64) -> f64, what: &
     assert!(p > ALPHA, "{what}: D = {d}, p ≤ {p}");
 }
 
-/// Clopper-Pearson interval for a probability, each side wrong with probability `alpha`.
-pub fn interval(count: u64, draws: u64, alpha: f64) -> (f64, f64) {
-    let (k, n) = (count as f64, draws as f64);
-    let low = if count == 0 {
-        0.0
-    } else {
-        Beta::new(k, n - k + 1.0).unwrap().inverse_cdf(alpha)
-    };
-    let high = if count == draws {
-        1.0
-    } else {
-        Beta::new(k + 1.0, n - k).unwrap().inverse_cdf(1.0 - alpha)
-    };
-    (low, high)
-}
-
-/// The intervals of each word's counts.
+/// Clopper-Pearson intervals of each word's counts, each side wrong with probability `alpha`.
 pub fn intervals(counts: &[Vec<u64>], alpha: f64) -> Vec<Vec<(f64, f64)>> {
     let of = |row: &Vec<u64>| {
-        let draws = row.iter().sum();
+        let draws: u64 = row.iter().sum();
         assert!(draws > 0);
-        let each = row.iter().map(|&count| interval(count, draws, alpha));
+        let at = |k: u64, more: u64, p| {
+            let beta = Beta::new((k + more) as f64, (draws + 1 - k - more) as f64);
+            beta.unwrap().inverse_cdf(p)
+        };
+        let each = row.iter().map(|&k| {
+            let low = if k == 0 { 0.0 } else { at(k, 0, alpha) };
+            (
+                low,
+                if k == draws {
+                    1.0
+                } else {
+                    at(k, 1, 1.0 - alpha)
+                },
+            )
+        });
         each.collect()
     };
     counts.iter().map(of).collect()

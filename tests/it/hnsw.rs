@@ -164,8 +164,6 @@ fn tiny_and_huge_vectors_are_told_apart() {
 #[test]
 fn a_graph_belongs_to_its_words_and_metric_and_is_not_saved() {
     let e = graph(&embedding(200, 4, 1.0, Metric::Manhattan, 6), 4, 3);
-    let parameters = e.hnsw().unwrap().parameters();
-    assert_eq!((parameters.m, parameters.seed), (4, 3));
     let read = native::from_bytes(&native::to_bytes(&e)).unwrap();
     let other = e.with_metric(Metric::Euclidean).unwrap();
     for without in [read, other, e.first(10).unwrap()] {

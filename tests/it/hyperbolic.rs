@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::{assert_distribution, counts, from_vectors, intervals, rng};
 use fastdx::noise::hyperbolic::noise::{Base, HyperbolicLaplace as Noise};
 use fastdx::noise::hyperbolic::walk::Walk;
-use fastdx::{Embedding, HyperbolicLaplace, Mechanism, Metric, Randomness, WordMetric};
+use fastdx::{Control, Embedding, HyperbolicLaplace, Mechanism, Metric, Randomness, WordMetric};
 use statrs::distribution::{Beta, ContinuousCDF};
 
 #[test]

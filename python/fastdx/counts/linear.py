@@ -50,27 +50,6 @@ class Rule:
         return weight * self.bias + NOISE * self.deviation / math.sqrt(max(words, 1.0))
 
 
-class _Law:
-    """Columns of the law as releases have it: with the row of unknown words."""
-
-    def __init__(self, channel: Channel, prior: _Numbers, unknown: float) -> None:
-        self.core = channel._core
-        hidden = channel.mechanism.oov == "random"
-        self.unknown = self.core.unknown_law() if hidden else None
-        self.rows = len(prior) + hidden
-        # The shares of written words, unknown words included.
-        self.written = np.append(prior * (1 - unknown), unknown) if hidden else prior
-
-    def columns(self, outputs: _Ids) -> _Numbers:
-        """Return Pr[y | w] of some outputs: shape (rows, m)."""
-        table = np.empty((self.rows, len(outputs)))
-        words = len(self.written) - (self.unknown is not None)
-        table[:words] = self.core.columns(outputs.astype(np.uint32)).T
-        if self.unknown is not None:
-            table[words] = self.unknown[outputs]
-        return table
-
-
 def rule_for(
     channel: Channel,
     wanted: _Numbers,
@@ -98,15 +77,19 @@ def rule_for(
     cost : callable
         A function of a rule to minimise, such as its `half_width` for so many words.
     """
-    law = _Law(channel, prior, unknown)
-    target = np.zeros(law.rows)
-    target[: len(wanted)] = wanted
-    outputs = _first_outputs(law, target)
+    core, target, written = channel._core, wanted, prior
+    # Unknown words have the last row, where outputs hide them.
+    hidden = core.unknown_law() if channel.mechanism.oov == "random" else None
+    if hidden is not None:
+        target, written = np.append(wanted, 0.0), np.append(prior * (1 - unknown), unknown)
+    outputs = _first_outputs(wanted, prior)
     best: Rule | None = None
     least, worst = math.inf, -target
     for growth in range(GROWTHS + 1):
-        table = law.columns(outputs)
-        seen = law.written @ table
+        table = core.columns(outputs).T
+        if hidden is not None:
+            table = np.vstack([table, hidden[outputs]])
+        seen = written @ table
         for scores, residuals in _fits(table, target, seen):
             low, high = float(residuals.min()), float(residuals.max())
             # A constant moves the mean of all scores: the bias is the same on both sides.
@@ -126,14 +109,13 @@ def rule_for(
     return best
 
 
-def _first_outputs(law: _Law, target: _Numbers) -> _Ids:
+def _first_outputs(wanted: _Numbers, prior: _Numbers) -> _Ids:
     """Return the outputs to begin with: all of a small space, else the words that count."""
-    words = len(target) - (law.unknown is not None)
-    if words <= MOST_OUTPUTS:
-        return np.arange(words)
-    counted = np.flatnonzero(target[:words])
+    if len(wanted) <= MOST_OUTPUTS:
+        return np.arange(len(wanted))
+    counted = np.flatnonzero(wanted)
     if len(counted) > MOST_OUTPUTS // 2:
-        order = np.argsort(-law.written[counted] * np.abs(target[counted]), kind="stable")
+        order = np.argsort(-prior[counted] * np.abs(wanted[counted]), kind="stable")
         counted = np.sort(counted[order[: MOST_OUTPUTS // 2]])
     return counted
 

@@ -64,7 +64,8 @@ def to_lorentz(x: ArrayLike) -> _Floats:
 def from_lorentz(y: ArrayLike) -> _Floats:
     """Return the points of the ball that have these coordinates."""
     y = _coordinates("y", y)
-    return y[:, 1:] / (1 + np.hypot(1.0, np.linalg.norm(y[:, 1:], axis=1, keepdims=True)))
+    time = np.hypot(1.0, np.linalg.norm(y[:, 1:], axis=1, keepdims=True))
+    return np.asarray(y[:, 1:] / (1 + time))
 
 
 def lorentz_inner(x: ArrayLike, y: ArrayLike) -> _Floats:

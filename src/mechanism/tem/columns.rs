@@ -13,14 +13,6 @@ use crate::support::arithmetic::exp_minus;
 use crate::support::simd::vectorised;
 use crate::words::space::{MetricSpace, rows_together};
 
-/// Working memory for the laws of some words.
-#[derive(Default)]
-pub(crate) struct LawRows {
-    distances: Vec<f64>,
-    scores: Vec<f64>,
-    law: Vec<f64>,
-}
-
 /// Words whose scores are computed together: their rows stay in the second-level cache.
 const WORDS_PER_BATCH: usize = 8;
 /// Words whose distances to a set, or whose weights, are computed together.
@@ -29,20 +21,16 @@ const COLUMNS_PER_BLOCK: usize = 256;
 impl Tem {
     /// Calls a function with each word, its law (every output's probability, by id), the normaliser
     /// relative to the largest weight, and Σ p ln p.
-    pub(crate) fn each_law(
-        &self,
-        ids: &[u32],
-        memory: &mut LawRows,
-        mut one: impl FnMut(u32, &[f64], f64, f64),
-    ) {
+    pub(crate) fn each_law(&self, ids: &[u32], mut one: impl FnMut(u32, &[f64], f64, f64)) {
         let words = self.space.vocabulary().len();
         let eta = self.epsilon / 2.0;
+        let (mut distances, mut covered, mut law) = (Vec::new(), Vec::new(), Vec::new());
         for ids in ids.chunks(rows_together(words)) {
             // Compute distances of many words at once; compute scores of as many as stay in the
             // second-level cache.
-            memory.distances.resize(ids.len() * words, 0.0);
-            self.space.rows(ids, &mut memory.distances);
-            let rows = memory.distances.chunks_mut(WORDS_PER_BATCH * words);
+            distances.resize(ids.len() * words, 0.0);
+            self.space.rows(ids, &mut distances);
+            let rows = distances.chunks_mut(WORDS_PER_BATCH * words);
             for (ids, rows) in ids.chunks(WORDS_PER_BATCH).zip(rows) {
                 if let Some(grid) = self.grid() {
                     round(rows, grid);
@@ -50,8 +38,8 @@ impl Tem {
                 let scores = match &self.cover {
                     None => rows,
                     Some(cover) => {
-                        cover.scores_of_rows(rows, &mut memory.scores);
-                        &mut memory.scores
+                        cover.scores_of_rows(rows, &mut covered);
+                        &mut covered
                     }
                 };
                 let ranks = scores.len() / ids.len();
@@ -70,12 +58,12 @@ impl Tem {
                     match self.cover.as_deref().filter(|cover| cover.excluded() > 0) {
                         None => one(id, scores, total, p_ln_p),
                         Some(cover) => {
-                            memory.law.clear();
-                            memory.law.resize(words, 0.0);
+                            law.clear();
+                            law.resize(words, 0.0);
                             for (&y, &p) in cover.released().iter().zip(&*scores) {
-                                memory.law[y as usize] = p;
+                                law[y as usize] = p;
                             }
-                            one(id, &memory.law, total, p_ln_p);
+                            one(id, &law, total, p_ln_p);
                         }
                     }
                 }

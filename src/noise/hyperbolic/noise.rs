@@ -178,7 +178,7 @@ impl HyperbolicLaplace {
 const MAX_RADIUS: f64 = 1.0 - f64::EPSILON / 2.0;
 
 /// Draws a uniform direction times `radius`.
-fn direction(rng: &mut impl Rng, radius: f64, out: &mut [f64]) {
+pub(super) fn direction(rng: &mut impl Rng, radius: f64, out: &mut [f64]) {
     let scale = radius / normals(rng, out);
     out.iter_mut().for_each(|x| *x *= scale);
 }

@@ -5,10 +5,11 @@
 //! rounded *down* to multiples. This only shrinks distances, so a guarantee proved with them also
 //! holds for the given weights.
 //!
-//! **Few distances.** With unit weights there are a few dozen distances and thousands of words. On a
-//! tree, TEM's law is then drawn in two steps: a distance, by the number of words there, and one of
-//! these words ([`Shells`]). A centroid decomposition in V log V memory supports both steps. Other
-//! graphs use whole rows.
+//! **Few distances.** With unit weights there are a few dozen distances and thousands of words.
+//! TEM's law is then drawn in two steps: a distance, by the number of words there, and one of these
+//! words ([`Shells`]). On a tree, a centroid decomposition in V log V memory supports both steps.
+//! On other graphs, the words are sorted by distance and cached for the words that were drawn. Graphs
+//! with many distances use whole rows.
 //!
 //! **Any metric.** [`WordGraph::from_distances`] takes a table: an edge between any two words.
 
@@ -22,12 +23,14 @@ mod tree;
 pub use edges::{Edges, ThirdColumn};
 pub use table::MAX_TABLE_WORDS;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::cover::Cover;
 use crate::guarantee::Certificate;
+use crate::law::word_cache::{CacheBudget, DEFAULT_BYTES, WordCache};
 use crate::support::arithmetic::gcd;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
@@ -83,10 +86,19 @@ pub struct WordGraph {
 enum Shape {
     /// A forest with few distances.
     Forest(CentroidTree),
-    /// Any other graph.
-    Paths,
+    /// Few distances: for recently drawn words, all words sorted by distance.
+    Layered(WordCache<Layers>),
+    /// Many distances.
+    Weighted,
     /// An edge between any two words, and no shorter way.
     Complete(Table),
+}
+
+/// The words that a path joins to one word, by distance, and the end of each distance.
+#[derive(Clone)]
+struct Layers {
+    order: Vec<u32>,
+    ends: Vec<u32>,
 }
 
 impl std::fmt::Debug for WordGraph {
@@ -240,9 +252,18 @@ impl WordGraph {
         }
         let forest = edges.len() + roots.len() == nodes;
         let widest = widest(&graph, &roots, forest);
-        let centroids = match forest && widest / unit < MAX_SHELLS {
+        let few = widest / unit < MAX_SHELLS;
+        let centroids = match few && forest {
             true => CentroidTree::new(&graph, unit, words),
             false => None,
+        };
+        let shape = match centroids {
+            Some(centroids) => Shape::Forest(centroids),
+            None if few => {
+                let budget = CacheBudget::new(DEFAULT_BYTES);
+                Shape::Layered(WordCache::new(words, budget, DEFAULT_BYTES))
+            }
+            None => Shape::Weighted,
         };
         WordGraph {
             vocabulary,
@@ -254,7 +275,7 @@ impl WordGraph {
             components,
             members,
             member_starts,
-            shape: Arc::new(centroids.map_or(Shape::Paths, Shape::Forest)),
+            shape: Arc::new(shape),
             certificates: Vec::new(),
             cover: None,
         }
@@ -326,13 +347,38 @@ impl WordGraph {
                 .distance(a, b)
                 .map_or(NONE, |units| u64::from(units) * self.unit),
             Shape::Complete(table) => table.steps(a as usize, b as usize).into(),
-            Shape::Paths => self.graph.distances(a, Some(b))[b as usize],
+            _ => self.graph.distances(a, Some(b))[b as usize],
         }
     }
 
     fn component(&self, word: u32) -> std::ops::Range<usize> {
         let component = self.components[word as usize] as usize;
         self.member_starts[component] as usize..self.member_starts[component + 1] as usize
+    }
+
+    fn layers(&self, word: u32) -> Layers {
+        let row = self.graph.distances(word, None);
+        let shells = row[..self.len()].iter().zip(0u32..);
+        let shells = shells.filter(|(steps, _)| **steps != NONE);
+        let shells = shells.map(|(steps, y)| ((steps / self.unit) as usize, y));
+        let mut ends = Vec::new();
+        for (shell, _) in shells.clone() {
+            if ends.len() <= shell {
+                ends.resize(shell + 1, 0);
+            }
+            ends[shell] += 1;
+        }
+        // The start of each distance, which becomes its end as words are put there.
+        let mut count = 0;
+        for end in &mut ends {
+            count += std::mem::replace(end, count);
+        }
+        let mut order = vec![0; count as usize];
+        for (shell, y) in shells {
+            order[ends[shell] as usize] = y;
+            ends[shell] += 1;
+        }
+        Layers { order, ends }
     }
 }
 
@@ -469,14 +515,24 @@ impl MetricSpace for WordGraph {
     }
 
     fn shells(&self, word: u32) -> Option<Shells<'_>> {
-        match &*self.shape {
-            Shape::Forest(tree) => Some(Shells {
-                graph: self,
-                word,
-                tree,
+        let view = match &*self.shape {
+            Shape::Forest(tree) => View::Forest(tree),
+            Shape::Layered(kept) => View::Layers(match kept.get(word) {
+                Some(layers) => Cow::Borrowed(layers),
+                None => {
+                    let layers = self.layers(word);
+                    let bytes = 4 * (layers.order.len() + layers.ends.len());
+                    let kept = kept.keep(word, layers, bytes);
+                    kept.map_or_else(Cow::Owned, Cow::Borrowed)
+                }
             }),
-            Shape::Paths | Shape::Complete(_) => None,
-        }
+            Shape::Weighted | Shape::Complete(_) => return None,
+        };
+        Some(Shells {
+            graph: self,
+            word,
+            view,
+        })
     }
 }
 
@@ -484,7 +540,12 @@ impl MetricSpace for WordGraph {
 pub struct Shells<'a> {
     graph: &'a WordGraph,
     word: u32,
-    tree: &'a CentroidTree,
+    view: View<'a>,
+}
+
+enum View<'a> {
+    Forest(&'a CentroidTree),
+    Layers(Cow<'a, Layers>),
 }
 
 impl Shells<'_> {
@@ -493,7 +554,19 @@ impl Shells<'_> {
     pub fn fill(&self, shells: &mut Vec<(f64, u32)>) {
         let graph = self.graph;
         let mut counts = Vec::new();
-        self.tree.counts(self.word, &mut counts);
+        match &self.view {
+            View::Forest(tree) => tree.counts(self.word, &mut counts),
+            View::Layers(layers) => {
+                let starts = std::iter::once(&0).chain(&layers.ends);
+                counts.extend(
+                    layers
+                        .ends
+                        .iter()
+                        .zip(starts)
+                        .map(|(end, start)| end - start),
+                );
+            }
+        }
         shells.clear();
         let distance = |shell: u64| (shell * graph.unit) as f64 * graph.step;
         let reached = (0..).zip(counts).map(|(shell, n)| (distance(shell), n));
@@ -516,7 +589,13 @@ impl Shells<'_> {
             let at = index as usize;
             return graph.members[if at < own.start { at } else { at + own.len() }];
         }
-        let picked = self.tree.pick(self.word, shell as u32, index);
+        let picked = match &self.view {
+            View::Forest(tree) => tree.pick(self.word, shell as u32, index),
+            View::Layers(layers) => {
+                let start = shell.checked_sub(1).map_or(0, |before| layers.ends[before]);
+                layers.order.get((start + index) as usize).copied()
+            }
+        };
         // There is a word for every index below the count.
         picked.unwrap_or(self.word)
     }

@@ -99,14 +99,6 @@ def test_what_is_kept_has_its_weight_in_expectation() -> None:
     assert (np.abs(total.mean(axis=0) - weights) <= 6.5 * error + 1e-12).all()
 
 
-def test_few_things_are_all_kept() -> None:
-    rng = np.random.default_rng(0)
-    kept, new = resample(np.array([0.0, 2.0, 0.0, 1.0]), 2, rng)
-    assert kept.tolist() == [1, 3] and new.tolist() == [2.0, 1.0]
-    kept, new = resample(np.full(5, 0.2), 4, rng)
-    assert len(kept) == 4 and np.allclose(new, 0.25)
-
-
 @pytest.mark.parametrize("order", [1, 2])
 def test_messages_are_those_of_the_whole_table(order: int) -> None:
     model, likelihoods = prior(order), columns()
@@ -163,16 +155,6 @@ def test_few_particles_are_right_on_average(look: bool) -> None:
     # Estimates of a ratio are biased; numerator and denominator are not.
     within(weighted.reshape(RUNS, -1), marginals.ravel())
     assert estimates.std() > 0.01
-
-
-def test_look_ahead_makes_estimates_better() -> None:
-    model, likelihoods = prior(3), columns()
-    words, rng = NgramWords(model), np.random.default_rng(8)
-    spread = []
-    for ahead in (np.ones_like(likelihoods), LookAhead.of(prior(2)).messages(likelihoods)):
-        logs = [decode(words, likelihoods, ahead, 5, rng).log_evidence for _ in range(400)]
-        spread.append(np.std(logs))
-    assert spread[1] < 0.7 * spread[0]
 
 
 def test_wrong_guesses_are_put_right() -> None:

@@ -143,7 +143,7 @@ LIES: list[tuple[int, int, float, str]] = [
     (2, 5, np.inf, r"inf from \"cup\" \(word 2\) to \"judge\""),
     (3, 1, -1.0, r"-1 from \"law\""),
     (2, 2, 0.5, r"0 from a word to itself, got 0.5 from \"cup\""),
-    (6, 1, 1.8125, r"both ways, got 1 from \"coffee\" \(word 1\) to \"red\" .* 1.8125 back"),
+    (6, 1, 1.8125, r"both ways, got 1.8125 from \"red\" \(word 6\) to \"coffee\" .* 1 back"),
 ]
 
 

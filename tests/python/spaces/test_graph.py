@@ -39,20 +39,6 @@ def test_edges_from_a_file_an_array_and_an_iterator(tmp_path: Path) -> None:
     assert WordGraph(file, lengths=True).distance("a", "c") == 2.5
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("a\tb\na\n", "line 2.*two words"),
-        ("a\ta\n", "line 1.*itself"),
-    ],
-)
-def test_bad_files_name_the_line(tmp_path: Path, content: str, message: str) -> None:
-    file = tmp_path / "edges.tsv"
-    file.write_text(content, "utf-8")
-    with pytest.raises(fastdx.FormatError, match=message):
-        WordGraph(file)
-
-
 def test_bad_edges_are_named() -> None:
     for edges in ([("a", "b"), ("c",)], [("a", "b"), "cd"], [("a", "b"), ("c", 3)]):
         with pytest.raises(fastdx.FormatError, match="edge 1"):

@@ -96,6 +96,7 @@ def test_a_count_is_never_a_distance(counted: Path) -> None:
         ({"min_count": 2}, "a\tb", "two words and a count"),
         ({}, "a\tb\t1", "third column"),
         ({}, "a", "an edge has two words"),
+        ({}, "a\ta", "linked to itself"),
     ],
 )
 def test_bad_lines_are_named(

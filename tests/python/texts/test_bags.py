@@ -24,7 +24,7 @@ ENGLISH = Embedding.default()
 
 def test_bags_in_every_form() -> None:
     e = line(0, 1, 3)
-    for bag in (["a", "c", "c"], {"a": 1, "c": 2}, Counter("acc"), ([0, 2], [1, 2]), iter("acc")):
+    for bag in (["a", "c", "c"], {"a": 1, "c": 2}, Counter("acc"), iter("acc")):
         assert fastdx.earth_movers_distance(bag, ["b"] * 3, e) == pytest.approx(5 / 3)
     assert fastdx.earth_movers_distance(["a"], ["a", "c"], e) == 1.5
     wrong: Any
@@ -33,9 +33,7 @@ def test_bags_in_every_form() -> None:
         (["zebra"], fastdx.UnknownWordError, "bag_a: word 0, of 5 char"),
         ("abc", fastdx.InputTypeError, "bag_a"),
         ({"a": -1}, fastdx.ParameterError, "count"),
-        (([7], [1]), fastdx.WordIdError, ""),
-        (([0], [1, 2]), fastdx.ParameterError, "counts"),
-        (([0], [-1]), fastdx.ParameterError, "counts"),
+        (([0], [1]), fastdx.InputTypeError, "a bag's words are str"),
     ):
         with pytest.raises(error, match=said):
             fastdx.earth_movers_distance(wrong, ["a"], e)

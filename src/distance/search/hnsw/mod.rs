@@ -79,14 +79,13 @@ impl Rows {
 /// A graph of an embedding's words.
 #[derive(Debug)]
 pub struct Hnsw {
-    parameters: HnswParameters,
     rows: Rows,
     graph: Graph,
 }
 
 /// Working memory of a search.
 #[derive(Default)]
-pub(crate) struct HnswScratch {
+pub struct HnswScratch {
     ranked: Vec<(f64, u32)>,
 }
 
@@ -99,16 +98,7 @@ impl Hnsw {
     pub(crate) fn build(rows: Rows, parameters: HnswParameters, control: &Control) -> Result<Self> {
         parameters.check()?;
         let graph = Graph::build(&rows, parameters, control)?;
-        Ok(Hnsw {
-            parameters,
-            rows,
-            graph,
-        })
-    }
-
-    /// The parameters that the graph was built with.
-    pub fn parameters(&self) -> HnswParameters {
-        self.parameters
+        Ok(Hnsw { rows, graph })
     }
 
     /// The words to which no links lead from the others, such as copies of one another, ascending.

@@ -155,6 +155,11 @@ pub(crate) fn bounds<const Q: usize>(
     assert!(queries.len() == n * Q && query_sides.len() == Q && Q <= TILE);
     match (isa, combine) {
         #[cfg(target_arch = "x86_64")]
+        (Isa::Amx(_) | Isa::Avx512(_) | Isa::Avx512Vnni(_), Combine::Product) => {
+            // SAFETY: the variants hold the proof of their features; lengths were checked.
+            unsafe { products_avx512::<Q>(panel, sides, queries, query_sides, scores) }
+        }
+        #[cfg(target_arch = "x86_64")]
         (Isa::Amx(_) | Isa::Avx512(_) | Isa::Avx512Vnni(_), _) => {
             // SAFETY: as above.
             unsafe { plain_avx512::<Q>(combine, panel, sides, queries, query_sides, scores) }
@@ -230,6 +235,47 @@ fn report_avx512(row: &[__m512; 4], threshold: f32, out: &mut [f32; WIDTH]) -> u
             // SAFETY: out holds 64 numbers.
             unsafe { _mm512_storeu_ps(out.as_mut_ptr().add(16 * v), score) };
         }
+    }
+    hits
+}
+
+/// Computes [`bounds`] by [`Combine::Product`].
+///
+/// # Safety
+/// The queries hold `Q` times as many numbers as one word of the panel.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn products_avx512<const Q: usize>(
+    panel: &[f32],
+    sides: Sides,
+    queries: &[f32],
+    query_sides: &[QuerySide],
+    scores: &mut Scores,
+) -> Hits {
+    let n = panel.len() / WIDTH;
+    let mut acc = [[_mm512_setzero_ps(); 4]; Q];
+    for (row, side) in acc.iter_mut().zip(query_sides) {
+        for (v, a) in row.iter_mut().enumerate() {
+            *a = start_avx512(sides, v, side);
+        }
+    }
+    for d in 0..n {
+        let mut words = [_mm512_setzero_ps(); 4];
+        for (v, w) in words.iter_mut().enumerate() {
+            // SAFETY: the panel holds n × 64 numbers.
+            *w = unsafe { _mm512_loadu_ps(panel.as_ptr().add(d * WIDTH + 16 * v)) };
+        }
+        for (q, row) in acc.iter_mut().enumerate() {
+            // SAFETY: the queries hold Q × n numbers (the caller's).
+            let x = _mm512_set1_ps(unsafe { *queries.get_unchecked(q * n + d) });
+            for v in 0..4 {
+                row[v] = _mm512_fmadd_ps(x, words[v], row[v]);
+            }
+        }
+    }
+    let mut hits = [0; TILE];
+    for q in 0..Q {
+        hits[q] = report_avx512(&acc[q], query_sides[q].threshold, &mut scores[q]);
     }
     hits
 }

@@ -63,24 +63,25 @@ const MIN_BOUNDED_WORDS: usize = 2048;
 
 /// Computes the certificates of Tems that differ only in ε, in one pass over all distances.
 fn certify_at(tems: &[Tem], control: &Control) -> Result<Vec<Certificate>> {
-    let many = tems[0].space().vocabulary().len() >= MIN_BOUNDED_WORDS;
-    if many && let Some(found) = by_bounded_distances(tems, control)? {
-        return Ok(found);
+    if let [tem] = tems
+        && tem.space().vocabulary().len() >= MIN_BOUNDED_WORDS
+        && let Some(found) = by_bounded_distances(tem, control)?
+    {
+        return Ok(vec![found]);
     }
     by_all_distances(tems, control)
 }
 
-/// Computes the same certificates from bounded distances, if these leave few pairs to compare.
-fn by_bounded_distances(tems: &[Tem], control: &Control) -> Result<Option<Vec<Certificate>>> {
+/// Computes the same certificate from bounded distances, if these leave few pairs to compare.
+fn by_bounded_distances(tem: &Tem, control: &Control) -> Result<Option<Certificate>> {
     // The sets of a cover and a base measure need whole rows.
-    if tems[0].cover().is_some() || tems[0].base().is_some() {
+    if tem.cover().is_some() || tem.base().is_some() {
         return Ok(None);
     }
-    let Some(bounded) = BoundedPass::new(tems, control)? else {
-        return Ok(None);
-    };
-    let each = 0..tems.len();
-    each.map(|tem| bounded.certificate(tem, control)).collect()
+    match BoundedPass::new(tem, control)? {
+        Some(bounded) => bounded.certificate(control),
+        None => Ok(None),
+    }
 }
 
 fn by_all_distances(tems: &[Tem], control: &Control) -> Result<Vec<Certificate>> {
