@@ -7,7 +7,6 @@ use super::mechanisms::tem_within;
 use crate::distance::search::Search;
 use crate::mechanism::finite_law::FiniteLaw;
 use crate::mechanism::mahalanobis::Mahalanobis;
-use crate::mechanism::tem::Truncation;
 use crate::mechanism::vickrey::{EllipticalVickrey, Vickrey};
 use crate::{HyperbolicLaplace, Mechanism, MultivariateLaplace, NeighborLists, NeighborResponse};
 
@@ -30,10 +29,6 @@ pub(super) fn mechanism_details(
         set! {
             nominal = tem.nominal();
             gamma = tem.gamma();
-            beta = match tem.truncation() {
-                Truncation::Gamma(_) => None,
-                Truncation::Beta(beta) => Some(beta),
-            };
             sampler = tem.sampler().name();
             language = tem.language().map(|base| format!("{}{after}", base.source()));
             cached_bytes = tem.cache_bytes().1;

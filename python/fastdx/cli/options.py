@@ -385,7 +385,7 @@ def refuse_unchanged(mechanism: Mechanism, *, allowed: bool) -> None:
     """Refuse a policy under which more than half of the common words come back unchanged."""
     from fastdx._core import MOST_UNCHANGED
 
-    found = Unchanged(*mechanism._unchanged_without_history())
+    found = Unchanged(*mechanism._unchanged())
     if found.mean > MOST_UNCHANGED and not allowed:
         without = "without a history, " if mechanism._has_history else ""
         raise CommandError(f"{without}{found.warning}; take a smaller --epsilon or a --cover, or "
@@ -417,6 +417,6 @@ def shown_lists(tem: Tem) -> str:
     """Describe the lists that a Tem has stored."""
     if tem.lists_k is not None:
         return f"{tem.lists_k} neighbours a word"
-    if tem.lists_radius is not None:
-        return f"all neighbours within {tem.lists_radius:.6g}"
+    if (radius := tem._details["lists_radius"]) is not None:
+        return f"all neighbours within {radius:.6g}"
     return "none"

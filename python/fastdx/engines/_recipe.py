@@ -49,7 +49,7 @@ def process() -> tuple[str, int]:
 def fingerprint(path: str) -> str:
     """Return a hash of the size and all checksums of a fastdx file.
 
-    It finds mix-ups and old copies, but not forgery (see ``Tem.load(verify='recompute')``).
+    It finds mix-ups and old copies, but not forgery (see ``fastdx index check``).
     """
     try:
         with Path(path).open("rb") as file:

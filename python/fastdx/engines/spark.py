@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastdx._core import privatize_arrow
 from fastdx._shared.card import KEY, card_of
+from fastdx._shared.columns import privatize_arrow
 from fastdx.engines._recipe import Recipe, column_names, no_text
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
@@ -228,11 +228,9 @@ def _schema_with_card(schema: Any, places: list[Any], card: str | None) -> Any:
 
 def _privatize_fields(mechanism: Mechanism, batch: Any, places: list[Any]) -> Any:
     """Replace the words of columns of a ``pyarrow.RecordBatch``, found by `_find_text`."""
-    import pyarrow
-
     with no_text():
         for number, path in places:
-            new = pyarrow.array(privatize_arrow(mechanism, batch.column(number), list(path))[0])
+            new, _ = privatize_arrow(mechanism, batch.column(number), path)
             field = batch.schema.field(number).with_type(new.type)
             batch = batch.set_column(number, field, new)
     return batch

@@ -108,7 +108,7 @@ def certify(
     outputs. For Tem it is at most the nominal ε, and at least half of it unless γ is below the
     distances. The result assumes that the embedding is public.
 
-    Without `metric`, a Tem gets a certificate that its guarantee can use (``Tem.certified``). For
+    Without `metric`, a Tem gets a certificate that its guarantee can use (``certified=True``). For
     every other mechanism with a law, and for a Tem with `metric`, the function looks at all pairs.
     It then holds all laws in memory (eight bytes for each word and output).
 
@@ -162,7 +162,7 @@ def certify(
         raise InputTypeError(
             f"mechanism must be a Mechanism or a Law, not {type(mechanism).__name__}"
         )
-    if isinstance(mechanism, Tem) and mechanism.sampler != "exact":
+    if isinstance(mechanism, Tem) and mechanism._details["sampler"] != "exact":
         raise ParameterError(
             "mechanism must have sampler='exact': only the law of that sampler is certified"
         )

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypedDict
 from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
 from fastdx._selection import PrivateSpans, Select, pairs, places_of, private_spans, spans_of
 from fastdx._shared.rounded import up
-from fastdx._types import Bits, LedgerLike, Unchanged
+from fastdx._types import Bits, Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from fastdx.budget import Ledger
     from fastdx.numbers import Date, Number
 
 QUICK = 50_000
@@ -91,22 +92,20 @@ class Mechanism(MechanismCore):
     default_space: ClassVar[str] = "english"
     """The built-in embedding that the mechanism uses if none is given."""
 
-    @classmethod
-    def _new(
+    def __new__(
         cls,
-        space: Embedding | WordGraph | None,
-        epsilon: float | None,
-        own: dict[str, Any],
-        common: Common,
+        space: Embedding | WordGraph | None = None,
+        epsilon: float | None = None,
+        **parameters: Any,
     ) -> Self:
-        """Make the core."""
+        """Make the core of a mechanism of this class, whichever class it is."""
         if epsilon is None and isinstance(space, Real):
-            name = "nominal" if own.get("paper") else "epsilon"
+            name = "nominal" if parameters.get("paper") else "epsilon"
             raise InputTypeError(
                 "embedding must be a fastdx.Embedding (or, for Tem, a WordGraph), not "
                 f"{type(space).__name__}; ε comes second, or by its name: {name}={float(space)!r}"
             )
-        return MechanismCore.__new__(cls, cls.name, space, {"epsilon": epsilon, **own, **common})
+        return super().__new__(cls, cls.name, space, {"epsilon": epsilon, **parameters})
 
     @classmethod
     def _around(cls, core: MechanismCore) -> Self:
@@ -116,13 +115,6 @@ class Mechanism(MechanismCore):
     def _from_spec(cls, spec: str, held: dict[str, Any]) -> Self:
         """Make the mechanism that a Spec (JSON) and its in-memory parts, by name, describe."""
         return cls._around(MechanismCore._of_spec(spec, held))
-
-    @classmethod
-    def make(cls, space: Embedding | WordGraph | None, epsilon: float, **parameters: Any) -> Self:
-        """Make a mechanism of this class, whichever class it is, from parameters by name."""
-        constructor: Any = cls
-        made: Self = constructor(space, epsilon, **parameters)
-        return made
 
     @classmethod
     def smallest_epsilon(cls, space: Embedding | WordGraph) -> float:
@@ -203,6 +195,7 @@ class Mechanism(MechanismCore):
         >>> Tem(epsilon=6.0).unchanged.warning
         'at this ε 57% of common words come back as they were: this protects hardly anything'
         """
+        self._check_one_law()
         return Unchanged(*self._unchanged())
 
     def bits(self) -> Bits:
@@ -233,24 +226,7 @@ class Mechanism(MechanismCore):
             raise ParameterError(f"mechanism must be one whose bits are known: {why}")
         return Bits(*found)
 
-    def describe(
-        self,
-        audience: str = "engineer",
-        *,
-        ledger: LedgerLike | None = None,
-        account: str | None = None,
-    ) -> str:
-        """Describe the guarantee for one audience, as `Guarantee.describe` does.
-
-        Examples
-        --------
-        >>> from fastdx import Tem
-        >>> "## What is not anonymous" in Tem.recommended().describe("reviewer")
-        True
-        """
-        return self.guarantee.describe(audience, ledger=ledger, account=account)
-
-    def _record(self, guarantee: Guarantee, ledger: LedgerLike | None, account: str | None) -> str:
+    def _record(self, guarantee: Guarantee, ledger: Ledger | None, account: str | None) -> str:
         """Write the release record of a guarantee of this mechanism; the core calls it."""
         from fastdx.record import page
 
@@ -386,12 +362,9 @@ class Mechanism(MechanismCore):
 
     def _shown(self) -> str:
         """Return the parameters as `repr` shows them."""
-        return f"epsilon={up(self.epsilon)}"
-
-    def _held(self) -> dict[str, Any]:
-        """Return the in-memory parts that, together with `spec`, make an equal mechanism."""
-        return {"space": self.space, "cover": self._given_cover(), "remap": self._given_remap(),
-                "language": self._given_language()}  # fmt: skip
+        own = {name: value for name, value in self._details.items() if value is not None}
+        shown = [f"{k}={up(v) if isinstance(v, float) else repr(v)}" for k, v in own.items()]
+        return ", ".join([f"epsilon={up(self.epsilon)}", *shown])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self)._from_spec, (self._given_spec(), self._held())

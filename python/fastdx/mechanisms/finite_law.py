@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from fastdx._core import Embedding, WordGraph, certify_law
+from fastdx._core import Embedding, WordGraph
 from fastdx._shared.rounded import up
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms.base import Common, Mechanism
@@ -102,33 +102,15 @@ class FiniteLaw(Mechanism):
         if space is None:
             raise InputTypeError("space is missing: give the words of the law")
         own = {"law": rows_of(law), "certified": certify, "progress": progress}
-        made = cls._new(space, None, own, common)
+        made = super().__new__(cls, space, None, **own, **common)
         made._given = law
         return made
-
-    def certified(self, progress: Callable[[int], object] | None = None) -> Self:
-        """Return a copy whose ε is computed now from its law; `progress` as for the constructor.
-
-        Raises
-        ------
-        TooLargeError
-            The laws take more than 8 GiB.
-        """
-        return self._with_law(self._around(certify_law(self, progress)))
 
     @property
     def local(self) -> float | None:
         """The largest log-ratio of any two words, the ε of local DP; None if not computed."""
         local: float | None = self._details["local"]
         return local
-
-    def with_epsilon(self, epsilon: float) -> Self:
-        """Raise ParameterError: a given law fixes its ε."""
-        return self._with_law(super().with_epsilon(epsilon))
-
-    def _with_law(self, other: Self) -> Self:
-        other._given = self._given
-        return other
 
     def _held(self) -> dict[str, Any]:
         # None for a law from a file, which the Spec names.

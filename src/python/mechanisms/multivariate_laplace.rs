@@ -8,7 +8,7 @@ use crate::distance::search::Search;
 use crate::mechanism::quality;
 use crate::python::arguments::strings;
 use crate::python::arguments::{count, matrix, shape_text, shaped};
-use crate::python::errors::warn;
+use crate::python::errors::{FastdxWarning, warn};
 use crate::python::lookup::known;
 use crate::python::mechanism::PyMechanism;
 use crate::python::quality::PySearchQuality;
@@ -76,7 +76,7 @@ pub(in crate::python) fn laplace_search_quality(
     })?;
     let found = PySearchQuality::new(&quality, vocabulary.word(quality.worst.1));
     if let Some(warning) = &found.warning {
-        warn(py, warning)?;
+        warn::<FastdxWarning>(py, warning)?;
     }
     Ok(found)
 }

@@ -127,7 +127,7 @@ def test_certificates() -> None:
     tem = Tem(E, 2.0, language=Q)
     found = audit.certify(tem)
     assert found.epsilon == pytest.approx(loss_of(tem), rel=1e-6)
-    certified = Tem.certified(E, 2.0, language=Q)
+    certified = Tem(E, 2.0, language=Q, certified=True)
     assert certified.epsilon <= 2.0 < certified.nominal
     assert pickle.loads(pickle.dumps(certified)).epsilon == certified.epsilon
     covered = Tem(E, 2.0, cover=4, language=Q)

@@ -43,7 +43,7 @@ def test_python_and_the_service_give_the_same(start: Callable[..., str], tmp_pat
     e = numbered(rng.normal(size=(60, 3)))
     plain, certified = tmp_path / "plain.fdx", tmp_path / "certified.fdx"
     e.save(plain)
-    nominal = Tem.certified(e, 2.0)
+    nominal = Tem(e, 2.0, certified=True)
     nominal.save(certified)
     of_file, with_proof = Embedding.load(plain), Embedding.load(certified)
 

@@ -159,7 +159,7 @@ def test_everything_pickles(small: Embedding, mechanism: type, protocol: int) ->
     assert str(guarantee) == str(m.guarantee)
     tem = Tem(small, 2.0, gamma=0.7, sampler="gumbel")
     assert repr(pickle.loads(pickle.dumps(tem, protocol))) == repr(tem)
-    assert pickle.loads(pickle.dumps(tem, protocol)).sampler == "gumbel"
+    assert pickle.loads(pickle.dumps(tem, protocol)).spec["sampler"] == "gumbel"
 
 
 def test_there_is_no_mechanism_as_such() -> None:

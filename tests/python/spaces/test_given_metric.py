@@ -207,13 +207,13 @@ def test_the_bound_holds_also_where_a_sample_found_nothing() -> None:
     some = [(a, b) for a in (0, 1, 2, 3, 50) for b in (0, 1, 2, 200)]
     for a, b in some:
         assert np.abs(np.log(law[a] / law[b])).max() <= bound([words[a]], [words[b]]) + 1e-9
-    for call in (lambda: audit.certify(tem), lambda: Tem.certified(graph, 1.0),
+    for call in (lambda: audit.certify(tem), lambda: Tem(graph, 1.0, certified=True),
                  lambda: tem.guarantee.in_metric(table)):  # fmt: skip
         with pytest.raises(fastdx.ParameterError, match="checked for all triples"):
             call()
     copy = pickle.loads(pickle.dumps(graph))
     assert Tem(copy, 1.0).guarantee.exceptions == tem.guarantee.exceptions
-    assert "random pairs" in tem.describe("reviewer")
+    assert "random pairs" in tem.guarantee.describe("reviewer")
     # All triples are checked where they are asked for.
     fine = WordGraph.from_distances(WORDS, METRIC, 10**12)
     assert not any("random pairs" in e for e in Tem(fine, 1.0).guarantee.exceptions)
@@ -240,7 +240,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
 def test_everything_else_takes_it() -> None:
     tem = Tem(GRAPH, 2.0, exclude=["red"])
     assert 0 < Channel.of(tem).bits() < np.log2(7)
-    certified = Tem.certified(GRAPH, 2.0)
+    certified = Tem(GRAPH, 2.0, certified=True)
     assert certified.guarantee.certificate is not None and certified.epsilon <= 2.0
     assert ratios_of(law_of(certified))[METRIC > 0].max() <= 2 * METRIC.max() + 1e-9
     assert_exact_bound(certified)

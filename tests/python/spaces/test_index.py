@@ -31,9 +31,10 @@ def test_lists_change_nothing_but_speed(small: Embedding, tmp_path: Path) -> Non
 def test_lists_by_gamma(small: Embedding, tmp_path: Path) -> None:
     tem = Tem(small, 2.0, gamma=0.5)
     listed = tem.build_lists(lists="gamma")
-    assert listed.lists_k is None and abs(listed.lists_radius - 0.5) < 1e-9
+    assert listed.lists_k is None and abs(listed._details["lists_radius"] - 0.5) < 1e-9
     listed.save(tmp_path / "index")
-    assert Tem.load(tmp_path / "index", 2.0).lists_radius == listed.lists_radius
+    radius = Tem.load(tmp_path / "index", 2.0)._details["lists_radius"]
+    assert radius == listed._details["lists_radius"]
     assert_draws(listed, "w3", tem.probabilities("w3"))
     with pytest.raises(fastdx.ParameterError, match="left out"):
         tem.build_lists(3, lists="gamma")
