@@ -541,20 +541,12 @@ impl PyMechanism {
             .cast::<PyList>()
             .is_ok_and(|list| list.iter().all(|item| item.is_instance_of::<PyString>()));
         if !plain {
-            return slf.call_method1("_privatize_column", (text,));
+            let columns = py.import("fastdx._shared.columns")?;
+            return columns.call_method1("privatize_column", (slf, text));
         }
         let (out, counts) = this.texts(py, &strings("text", text)?)?;
         this.warn(py, counts)?;
         Ok(PyList::new(py, out)?.into_any())
-    }
-
-    /// `privatize` of what is neither a str nor a list of str. The Python class knows columns.
-    fn _privatize_column(&self, text: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        let kind = text.get_type();
-        let kind = kind.name()?;
-        Err(wrong_type(format!(
-            "text must be a str or a list of str, not {kind}"
-        )))
     }
 
     /// `privatize_spans` on one text: the new text, its spans, the counts, and the parts outside.

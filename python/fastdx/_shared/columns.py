@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -203,12 +203,8 @@ def _drawn_type(kind: Any, path: Sequence[str]) -> Any:
     is_, text = pa.types, (pa.string(), pa.large_string(), pa.string_view())
     if isinstance(kind, pa.BaseExtensionType) and kind.extension_name.lower().endswith("json"):
         raise InputTypeError(JSON)
-    if is_.is_list(kind):
-        return pa.list_(_drawn_field(kind.value_field, path))
-    if is_.is_large_list(kind):
-        return pa.large_list(_drawn_field(kind.value_field, path))
-    if is_.is_fixed_size_list(kind):
-        return pa.list_(_drawn_field(kind.value_field, path), kind.list_size)
+    if is_.is_list(kind) or is_.is_large_list(kind) or is_.is_fixed_size_list(kind):
+        return _with_fields(kind, lambda field: _drawn_field(field, path))
     if is_.is_struct(kind):
         fields = list(kind)
         refused = f"text must be a column of text, not a struct of {len(fields)} fields: name one"
@@ -230,6 +226,23 @@ def _drawn_type(kind: Any, path: Sequence[str]) -> Any:
     if is_.is_null(kind) or kind in text:
         return kind
     raise InputTypeError(f"text must be a column of text, not {kind}")
+
+
+def _with_fields(kind: Any, of: Callable[[Any], Any]) -> Any:
+    """Rebuild a type that contains fields."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return pa.struct([of(child) for child in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(of(kind.key_field), of(kind.item_field), kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(of(kind.value_field), kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(of(kind.value_field))
+    if pa.types.is_list(kind):
+        return pa.list_(of(kind.value_field))
+    return kind
 
 
 def _drawn_field(field: Any, path: Sequence[str]) -> Any:
@@ -343,9 +356,9 @@ def privatize_frame(
         for first, path in _paths(names, frame.columns):
             if _is_json(frame.types[frame.columns.index(first)], path):
                 raise InputTypeError(JSON)
-        import pyarrow as arrow
+        import pyarrow
 
-        frame = arrow.table(frame)
+        frame, arrow = pyarrow.table(frame), pyarrow
     if arrow is not None and isinstance(frame, (arrow.Table, arrow.RecordBatch)):
         return _arrow_table(mechanism, frame, names)
     raise InputTypeError(
@@ -423,21 +436,8 @@ def own_schema(schema: Any) -> tuple[Any, list[str]]:
         return kept
 
     def own_field(old: Any) -> Any:
-        return pa.field(old.name, own_type(old.type), old.nullable, own(old.metadata))
-
-    def own_type(old: Any) -> Any:
-        """Rebuild a type that contains fields."""
-        if pa.types.is_struct(old):
-            return pa.struct([own_field(child) for child in old])
-        if pa.types.is_map(old):
-            return pa.map_(own_field(old.key_field), own_field(old.item_field), old.keys_sorted)
-        if pa.types.is_fixed_size_list(old):
-            return pa.list_(own_field(old.value_field), old.list_size)
-        if pa.types.is_large_list(old):
-            return pa.large_list(own_field(old.value_field))
-        if pa.types.is_list(old):
-            return pa.list_(own_field(old.value_field))
-        return old
+        kind = _with_fields(old.type, own_field)
+        return pa.field(old.name, kind, old.nullable, own(old.metadata))
 
     fields = [own_field(column) for column in schema]
     return pa.schema(fields, own(schema.metadata)), list(dropped)

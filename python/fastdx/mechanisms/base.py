@@ -8,7 +8,15 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypedDict
 
 from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
-from fastdx._selection import PrivateSpans, Select, pairs, places_of, private_spans, spans_of
+from fastdx._selection import (
+    CHOSEN,
+    RELEASED,
+    PrivateSpans,
+    Select,
+    pairs,
+    places_of,
+    spans_of,
+)
 from fastdx._shared.rounded import up
 from fastdx._types import Bits, Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -16,7 +24,6 @@ from fastdx.exceptions import InputTypeError, ParameterError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from fastdx.budget import Ledger
     from fastdx.numbers import Date, Number
 
 QUICK = 50_000
@@ -226,12 +233,6 @@ class Mechanism(MechanismCore):
             raise ParameterError(f"mechanism must be one whose bits are known: {why}")
         return Bits(*found)
 
-    def _record(self, guarantee: Guarantee, ledger: Ledger | None, account: str | None) -> str:
-        """Write the release record of a guarantee of this mechanism; the core calls it."""
-        from fastdx.record import page
-
-        return page(guarantee, ledger, account)
-
     def with_epsilon(self, epsilon: float) -> Self:
         """Return a copy at another ε that shares everything else."""
         return self._around(self._at(epsilon))
@@ -243,12 +244,6 @@ class Mechanism(MechanismCore):
         spec = json.loads(self._given_spec())
         spec["seed"] = seed
         return self._from_spec(json.dumps(spec), self._held())
-
-    def _privatize_column(self, text: Any) -> Any:
-        """Replace the words of a column of a type that the core's `privatize` does not know."""
-        from fastdx._shared.columns import privatize_column
-
-        return privatize_column(self, text)
 
     def privatize_frame(self, frame: Any, columns: str | int | Iterable[str | int]) -> Any:
         """Replace the words of columns of a frame; all others stay as they are, UNPROTECTED.
@@ -334,9 +329,11 @@ class Mechanism(MechanismCore):
         if select is not None:
             if unit != "codepoint":
                 raise InputTypeError("select finds words in code points: give unit with spans")
-            spans_by_words = spans_of(self, text, select)
-            return private_spans(self, text, spans_by_words, unit, by_words=True)
-        return private_spans(self, text, pairs(spans), unit)
+            spans = spans_of(self, text, select)
+        new, places, counts, outside = self._privatize_spans(text, pairs(spans), unit)
+        chosen = Guarantee(self, [RELEASED, CHOSEN])
+        guarantee = Guarantee(self, [RELEASED], outside) if select is None else chosen
+        return PrivateSpans(new, places, counts, guarantee)
 
     def privatize_tokens(self, tokens: Iterable[str], *, select: Select | None = None) -> list[str]:
         """Replace the words of a list; each string is one word, whatever characters it holds.
@@ -370,10 +367,15 @@ class Mechanism(MechanismCore):
         return type(self)._from_spec, (self._given_spec(), self._held())
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both have an equal `spec`: the same law, words and guarantee."""
+        """Return whether both have an equal `spec` and, of what is in Python, the same objects."""
         if type(self) is not type(other) or not isinstance(other, Mechanism):
             return NotImplemented
-        return self is other or self._complete_spec(False) == other._complete_spec(False)
+        if self is other:
+            return True
+        held = other._held()
+        same = all(part is held[name] for name, part in self._held().items()
+                   if callable(part) or hasattr(part, "log_next"))  # fmt: skip
+        return same and self._complete_spec(False) == other._complete_spec(False)
 
     def __hash__(self) -> int:
         return hash(self._complete_spec(False))

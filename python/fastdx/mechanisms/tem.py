@@ -339,16 +339,6 @@ class Tem(Mechanism):
         space = open_space(path, verify, True)
         return super().__new__(cls, space, epsilon, index=os.fspath(path), **parameters)
 
-    def __eq__(self, other: object) -> bool:
-        """Return whether both have an equal `spec` and, if a model is in Python, the same one."""
-        same = super().__eq__(other)
-        if same is not True or not isinstance(other, Tem):
-            return same
-        mine = self._held()["language"]
-        return not hasattr(mine, "log_next") or mine is other._held()["language"]
-
-    __hash__ = Mechanism.__hash__
-
     def _shown(self) -> str:
         details = self._details
         certified = details["certified"]

@@ -6,7 +6,6 @@ from math import inf, log
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 import fastdx
 from fastdx import Embedding, FiniteLaw
@@ -29,8 +28,7 @@ class Row:
         return LAW[word]
 
 
-GIVEN = {"array": LAW, "sparse": sparse.csr_matrix(LAW), "coo": sparse.coo_matrix(LAW),
-         "function": Row(), "float32": LAW.astype(np.float32)}  # fmt: skip
+GIVEN = {"array": LAW, "function": Row(), "float32": LAW.astype(np.float32)}
 
 
 @pytest.mark.parametrize("kind", GIVEN)
@@ -109,8 +107,6 @@ def test_a_function_that_changes_its_mind_is_found_out() -> None:
         (np.full((40, 40), np.nan), "NaN in the row of word 0"),
         (lambda word: LAW[word][:5], "for word 0"),
         (lambda _: 1 / 0, "ZeroDivisionError for word 0"),
-        (sparse.csr_matrix(LAW[:39, :39]), "law"),
-        (sparse.csr_matrix(LAW[:39]), "square"),
         (None, "law is missing"),
         ([["a"] * 40] * 40, "law"),
     ],

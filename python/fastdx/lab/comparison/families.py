@@ -140,7 +140,7 @@ def _family(name: str, space: Space, *, asked: bool = True) -> Family:
         number_of(name, "", 0)
         kind = MECHANISMS[start]
         least = kind.smallest_epsilon(space)
-        made, epsilons = partial(kind.make, space), (least + 0.01, least + 1000.0)
+        made, epsilons = partial(kind, space), (least + 0.01, least + 1000.0)
     else:
         known = ", ".join(family_names())
         raise ParameterError(f"mechanisms must be names of {known}; got {start!r}")
