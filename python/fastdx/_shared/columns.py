@@ -169,7 +169,7 @@ def privatize_arrow(
     try:
         column.validate(full=True)
         damaged = False
-    except pyarrow.ArrowInvalid:
+    except pyarrow.ArrowException:
         damaged = True
     if damaged:
         # Outside of the clause, because the handled error may hold text.

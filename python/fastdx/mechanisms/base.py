@@ -112,6 +112,8 @@ class Mechanism(MechanismCore):
                 "embedding must be a fastdx.Embedding (or, for Tem, a WordGraph), not "
                 f"{type(space).__name__}; ε comes second, or by its name: {name}={float(space)!r}"
             )
+        if cls is Mechanism:
+            raise TypeError("Mechanism is abstract: make a Tem, a MultivariateLaplace, …")
         return super().__new__(cls, cls.name, space, {"epsilon": epsilon, **parameters})
 
     @classmethod
