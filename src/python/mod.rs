@@ -61,7 +61,8 @@ mod _core {
         mechanism::PyMechanism,
         mechanisms::multivariate_laplace::{laplace_perturb, laplace_search_quality},
         mechanisms::tem::{
-            check_index, open_space, reopen, save_space, tem_build_lists, tem_probabilities_after,
+            check_index, open_space, reopen, save_space, space_cover, tem_build_lists,
+            tem_probabilities_after,
         },
         mechanisms::{mechanism_base, mechanism_cover},
         noise::multivariate_laplace,

@@ -10,6 +10,7 @@ use super::{as_kind, remapped, tem_within};
 use crate::guarantee::proved::audit::{self, Extend};
 use crate::mechanism::contextual::{ContextualTem, Released};
 use crate::python::arguments::{Text, count};
+use crate::python::cover::PyCover;
 use crate::python::embedding::PyEmbedding;
 use crate::python::mechanism::PyMechanism;
 use crate::python::run::{run, run_with};
@@ -164,6 +165,13 @@ pub(in crate::python) fn reopen(
         source::reopen(&path, fingerprint, verified, stamp)
     })?;
     Ok(Space::from_file(py, index, Some(Origin::Index(source)))?.object(py))
+}
+
+/// The cover in the file of a space, or None: a pickle asks for it.
+#[pyfunction]
+pub(in crate::python) fn space_cover(space: &Bound<'_, PyAny>) -> PyResult<Option<PyCover>> {
+    let space = Space::of(space)?;
+    Ok(space.cover().map(|cover| PyCover::new(cover, space)))
 }
 
 /// Computes a file's contents again: the lists of `words` random words (None: of all) and its
