@@ -99,7 +99,7 @@ def test_what_is_excluded_is_never_released(kind: type[Mechanism], tmp_path: Pat
     out = ["w0", "w1", "w2", "w3", "w4"]
     (tmp_path / "out.txt").write_text("W0\nw1\n\n w2\nw3\nw4\nzzz\n", "utf-8")
     for exclude in (out, tmp_path / "out.txt", str(tmp_path / "out.txt")):
-        m = kind.make(e, 3.0, exclude=exclude)
+        m = kind(e, 3.0, exclude=exclude)
         assert m.excluded == out
         drawn = m.privatize_ids(np.zeros(5000, dtype=np.uint32))
         assert drawn.min() >= 5
@@ -111,7 +111,7 @@ def test_what_is_excluded_is_never_released(kind: type[Mechanism], tmp_path: Pat
         assert again.excluded == out and m.with_epsilon(4.0).excluded == out
         assert np.isfinite(m.guarantee.bound(["w0"], ["w7"]))
     with pytest.raises(fastdx.ParameterError):
-        kind.make(e, 3.0, exclude=e.words)
+        kind(e, 3.0, exclude=e.words)
 
 
 def test_noise_goes_to_the_nearest_that_is_allowed() -> None:
@@ -261,14 +261,14 @@ def test_liars_with_covers_are_convicted() -> None:
 @pytest.mark.parametrize("kind", [Tem, MultivariateLaplace])
 def test_outputs_are_remapped(kind: type[Mechanism]) -> None:
     e = Embedding(E.words[:30], E.vectors[:30])
-    plain = kind.make(e, 5.0)
-    m = kind.make(e, 5.0, remap=4, exclude=["w2"])
+    plain = kind(e, 5.0)
+    m = kind(e, 5.0, remap=4, exclude=["w2"])
     cover = Cover.nearest(e, 4, least=0, exclude=["w2"])
     assert m.remap == cover and m.excluded == ["w2"] and plain.remap is None
     before = np.bincount(plain.sample("w1", 300_000), minlength=30) / 300_000
     if kind is Tem:
         # Tem does not draw what is excluded either; noise may, before it is remapped.
-        before = kind.make(e, 5.0, exclude=["w2"]).probabilities("w1")
+        before = kind(e, 5.0, exclude=["w2"]).probabilities("w1")
         assert m.gamma == plain.gamma
     expected = np.zeros(30)
     for y, p in zip(e.words, before, strict=True):
@@ -285,7 +285,7 @@ def test_outputs_are_remapped(kind: type[Mechanism]) -> None:
         assert again.remap == cover and again.excluded == ["w2"]
     assert "w2" not in m.privatize_tokens(["zzz"] * 2000)
     with pytest.raises(fastdx.ParameterError, match="remap"):
-        kind.make(e, 5.0, remap=Cover.from_sets(e, {"w0": ["w0"]}))
+        kind(e, 5.0, remap=Cover.from_sets(e, {"w0": ["w0"]}))
 
 
 def test_a_copy_draws_what_a_remapped_mechanism_draws() -> None:
