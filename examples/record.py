@@ -27,7 +27,7 @@ def filled() -> str:
         ledger = Ledger(Path(folder) / "budget.sqlite", budget=100.0)
         for text in TEXTS:
             ledger.privatize(tem, text, account="patient 7")
-        page = tem.describe("reviewer", ledger=ledger, account="patient 7")
+        page = tem.guarantee.describe("reviewer", ledger=ledger, account="patient 7")
     return fill(
         page,
         {

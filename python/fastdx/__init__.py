@@ -10,7 +10,7 @@ Tem protects every word of its vocabulary with metric differential privacy of ε
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fastdx import mechanisms
+from fastdx import exceptions, mechanisms
 from fastdx._core import (
     Certificate,
     Cover,
@@ -27,25 +27,7 @@ from fastdx._core import (
     tokenize,
     utility_bound,
 )
-from fastdx.exceptions import (
-    CorruptFileError,
-    DuplicateWordError,
-    FastdxError,
-    FastdxWarning,
-    FileError,
-    FormatError,
-    InputTypeError,
-    MissingFileError,
-    ParameterError,
-    ShapeError,
-    SystemResourceError,
-    TooLargeError,
-    UnchangedWarning,
-    UnknownWordError,
-    UnknownWordsWarning,
-    VectorError,
-    WordIdError,
-)
+from fastdx.exceptions import *  # noqa: F403, all of them, in `__all__` below
 from fastdx.mechanisms import (
     FiniteLaw,
     HyperbolicLaplace,
@@ -81,38 +63,21 @@ __all__ = [
     "BagOfWords",
     "BudgetExceededError",
     "Certificate",
-    "CorruptFileError",
     "Cover",
-    "DuplicateWordError",
     "Embedding",
-    "FastdxError",
-    "FastdxWarning",
-    "FileError",
     "FiniteLaw",
-    "FormatError",
     "Guarantee",
     "HyperbolicLaplace",
-    "InputTypeError",
     "Mahalanobis",
     "Mechanism",
-    "MissingFileError",
     "MultivariateLaplace",
     "NearestDocuments",
     "NeighborResponse",
-    "ParameterError",
-    "ShapeError",
-    "SystemResourceError",
     "Tem",
-    "TooLargeError",
     "Transport",
     "Unchanged",
-    "UnchangedWarning",
-    "UnknownWordError",
-    "UnknownWordsWarning",
-    "VectorError",
     "Vickrey",
     "WordGraph",
-    "WordIdError",
     "__version__",
     "bags",
     "budget",
@@ -133,6 +98,7 @@ __all__ = [
     "tokenize",
     "utility_bound",
 ]
+__all__ += exceptions.__all__
 
 # Names that are imported on first use (PEP 562), each with its module. `import fastdx` is quick,
 # because it does not load modules that only some programs use (SQLite, JSON, HTML). `client` needs

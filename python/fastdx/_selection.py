@@ -197,19 +197,3 @@ def pairs(spans: Any) -> list[tuple[int, int]]:
         "spans must be a list of pairs of whole numbers, of dicts or objects with 'start' and "
         f"'end', or an array of shape (n, 2); the item at position {len(found)} is none of these"
     )
-
-
-def private_spans(
-    core: MechanismCore,
-    text: str,
-    spans: list[tuple[int, int]],
-    unit: str,
-    *,
-    by_words: bool = False,
-) -> PrivateSpans:
-    """Privatise only the spans, chosen by words or given; see `Mechanism.privatize_spans`."""
-    new, places, counts, outside = core._privatize_spans(text, spans, unit)
-    guarantee = (
-        Guarantee(core, [RELEASED, CHOSEN]) if by_words else Guarantee(core, [RELEASED], outside)
-    )
-    return PrivateSpans(new, places, counts, guarantee)

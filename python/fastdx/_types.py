@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["Bits", "LanguageModel", "LedgerLike", "Unchanged"]
+__all__ = ["Bits", "LanguageModel", "Unchanged"]
 
 
 @runtime_checkable
@@ -76,20 +75,3 @@ class Unchanged(NamedTuple):
     """Draws of each word; 0 if the probabilities were computed."""
     warning: str | None
     """A warning in plain words, if more than a fifth come back unchanged; else None."""
-
-
-class LedgerLike(Protocol):
-    """The interface of a ledger for a record; `fastdx.budget.Ledger` has it."""
-
-    @property
-    def budget(self) -> float:
-        """The most that an account may spend."""
-
-    def entries(self, account: str | None = None) -> Sequence[Any]:
-        """Return the charges of an account, or of all accounts, oldest first."""
-
-    def spent(self, account: str) -> float:
-        """Return the sum of an account's charges."""
-
-    def remaining(self, account: str) -> float:
-        """Return the amount that an account may still spend."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from fastdx._core import (
-    Certificate,
     Embedding,
+    Guarantee,
     WordGraph,
     earth_movers_distance,
     optimal_transport,
@@ -57,27 +57,22 @@ def bag_words(
 class BagGuarantee:
     """The guarantee of `BagOfWords` for bags of one size. It prints as a sentence."""
 
-    metric: str
-    """The name of the word metric from which the Earth Mover's distance is computed."""
-    epsilon: float
-    """ε·N, per unit of Earth Mover's distance."""
+    word: Guarantee
+    """The guarantee for one word, from which that of a bag follows."""
     size: int | None
-    """N, the number of words. None means any size; `epsilon` is then ε for N = 1."""
-    slack: float
-    """The most that arithmetic adds to a log-ratio."""
-    exceptions: tuple[str, ...]
-    """The exceptions from the guarantee, one sentence each."""
-    void: str | None = None
-    """The reason why nothing is proved about the real draws, or None."""
-    unknown: float | None = None
-    """The largest log-ratio by which an output shows that a word was unknown; None if it has no
-    bound, which `exceptions` then say."""
-    certificate: Certificate | None = None
-    """The computation behind ε, if that is below the ε of the theorem."""
-    mechanism: Mechanism | None = field(default=None, repr=False, compare=False)
-    """The mechanism that draws the bags; `with_bits` measures it."""
+    """N, the number of words; None means any size."""
     shows_bits: bool = False
     """Whether the printed guarantee includes the bits that a bag tells."""
+
+    @property
+    def epsilon(self) -> float:
+        """ε·N, per unit of Earth Mover's distance; for any size ε, as for N = 1."""
+        return self.word.epsilon * (self.size or 1)
+
+    @property
+    def slack(self) -> float:
+        """The most that arithmetic adds to a log-ratio."""
+        return self.word.slack * (self.size or 1)
 
     def with_bits(self) -> BagGuarantee:
         """Return a copy that prints the most bits that a bag tells.
@@ -88,9 +83,9 @@ class BagGuarantee:
         return replace(self, shows_bits=True)
 
     def _bits(self) -> str:
-        if not self.shows_bits or self.mechanism is None:
+        if not self.shows_bits:
             return ""
-        bits, why = self.mechanism._bits()
+        bits, why = self.word._mechanism._bits()
         if bits is None:
             return f" Measured, not proved: how many bits a bag tells is not known: {why}."
         # A bag has no order of words, so it may tell less than the words one by one.
@@ -104,13 +99,14 @@ class BagGuarantee:
         )
 
     def __str__(self) -> str:
-        void = f"NOTHING IS PROTECTED: {self.void}. Otherwise: " if self.void else ""
+        word = self.word
+        void = f"NOTHING IS PROTECTED: {word.void}. Otherwise: " if word.void else ""
         size = f"{self.size} words" if self.size else "the same number N of words"
         exponent = f"{up(self.epsilon)}·E(b,b')" if self.size else f"{up(self.epsilon)}·N·E(b,b')"
         text = void + (
             f"Between any two bags b, b' of {size} the likelihood ratio that an "
             f"observer of the output can see is at most exp({exponent}), E the "
-            f"Earth Mover's distance of the {self.metric} metric (POST'19, Theorem 1: the best "
+            f"Earth Mover's distance of the {word.metric} metric (POST'19, Theorem 1: the best "
             "matching pairs the words, each pair adds its distance, and E is the mean). The "
             "output has as many words as the input: bags of different sizes are told apart, and "
             "nothing is proved between them."
@@ -118,14 +114,16 @@ class BagGuarantee:
         if math.isfinite(self.slack) and self.slack > 0:
             text += f" Arithmetic adds at most {up(self.slack, 2)} to the exponent"
             text += "." if self.size else ", a word."
-        if self.unknown is not None:
+        if word.unknown is not None:
             text += (
                 " Unknown words are replaced at random, all by one law; that a word was not in the "
-                f"vocabulary shows with a likelihood ratio of at most exp({up(self.unknown, 5)})."
+                f"vocabulary shows with a likelihood ratio of at most exp({up(word.unknown, 5)})."
             )
-        if self.certificate is not None:
-            text += f" Certified: {self.certificate}"
-        return text + "".join(f" Not covered: {e}." for e in self.exceptions) + self._bits()
+        if word.certificate is not None:
+            text += f" Certified: {word.certificate}"
+        # A bag has no white space between words, so this exception does not apply.
+        exceptions = [e for e in word.exceptions if not e.startswith("white space")]
+        return text + "".join(f" Not covered: {e}." for e in exceptions) + self._bits()
 
 
 class BagOfWords:
@@ -216,28 +214,12 @@ class BagOfWords:
             size = bag if isinstance(bag, int) else len(bag_tokens(bag))
         if isinstance(size, bool) or size < 1:
             raise ParameterError(f"bag must be of at least one word, got {size}")
-        return self._guarantee(size)
+        return BagGuarantee(self._mechanism.guarantee, size)
 
     @property
     def guarantee(self) -> BagGuarantee:
         """The guarantee for bags of one size N, for every N."""
-        return self._guarantee(None)
-
-    def _guarantee(self, size: int | None) -> BagGuarantee:
-        guarantee = self._mechanism.guarantee
-        # A bag has no white space between words, so this exception does not apply.
-        exceptions = [e for e in guarantee.exceptions if not e.startswith("white space")]
-        return BagGuarantee(
-            metric=guarantee.metric,
-            epsilon=guarantee.epsilon * (size or 1),
-            size=size,
-            slack=guarantee.slack * (size or 1),
-            exceptions=tuple(exceptions),
-            void=guarantee.void,
-            unknown=guarantee.unknown,
-            certificate=guarantee.certificate,
-            mechanism=self._mechanism,
-        )
+        return BagGuarantee(self._mechanism.guarantee, None)
 
     def bound(
         self, a: Mapping[str, int] | Iterable[str], b: Mapping[str, int] | Iterable[str]

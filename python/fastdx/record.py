@@ -9,15 +9,18 @@ import time
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, Decimal, localcontext
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fastdx._core import ChannelCore, Cover, Guarantee, MechanismCore, __version__
 from fastdx._shared.laws import deniable
 from fastdx._shared.rounded import down, up
-from fastdx._types import LedgerLike, Unchanged
+from fastdx._types import Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
+
+if TYPE_CHECKING:
+    from fastdx.budget import Ledger
 
 __all__ = ["Pair", "pairs"]
 
@@ -81,7 +84,7 @@ def pairs(guarantee: Guarantee) -> list[Pair]:
     return [Pair(a, b, bound) for bound, _, a, b in (found[place] for place in places)]
 
 
-def page(guarantee: Guarantee, ledger: LedgerLike | None = None, account: str | None = None) -> str:
+def page(guarantee: Guarantee, ledger: Ledger | None = None, account: str | None = None) -> str:
     """Write the page of `Guarantee.describe` for a reviewer; it holds words, but no text."""
     if account is not None and ledger is None:
         raise ParameterError("ledger must be given with account, got None")
@@ -123,7 +126,7 @@ def _top(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str]:
         yield """\
 > **SOME WORDS ARE RELEASED AS THEY ARE.** The list under "What is not anonymous" names them. This
   page promises nothing for them."""
-    warning = Unchanged(*mechanism._unchanged_without_history()).warning
+    warning = Unchanged(*mechanism._unchanged()).warning
     if warning is not None:
         if mechanism._has_history:
             warning = f"without a history, {warning}"
@@ -218,7 +221,7 @@ These bounds are computed from the mechanism, for common words of its vocabulary
         yield """\
 Where the factor is large or missing, the promise alone does not hide which of the two words was
   written."""
-    unchanged = Unchanged(*mechanism._unchanged_without_history())
+    unchanged = Unchanged(*mechanism._unchanged())
     how = f"counted in {unchanged.draws:,} draws a word" if unchanged.draws else "computed"
     history = _HISTORY if mechanism._has_history else ""
     yield f"""\
@@ -291,7 +294,7 @@ Outside the promise are:
 - the vocabulary, the distances and the cover, if they were made from private texts."""
 
 
-def _budget(ledger: LedgerLike | None, account: str | None) -> str:
+def _budget(ledger: Ledger | None, account: str | None) -> str:
     if ledger is None:
         return """\
 **No ledger was given.** Nobody counted the releases of a person for this page. The promise is for

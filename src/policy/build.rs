@@ -526,7 +526,7 @@ fn with_certificate(index: &Index, certificate: Certificate) -> Index {
 ///
 /// # Errors
 /// [`Error::Parameter`] for a wrong row; [`Error::TooLarge`], [`Error::Interrupted`].
-pub(crate) fn certified_law(law: FiniteLaw, control: &Control) -> Result<FiniteLaw> {
+fn certified_law(law: FiniteLaw, control: &Control) -> Result<FiniteLaw> {
     let unknown = law.check(control)?;
     let found = audit::largest_loss(&law, law.space(), control)?;
     Ok(law.with_loss(Loss {

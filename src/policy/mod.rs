@@ -32,9 +32,9 @@ mod reference;
 
 use std::path::{Path, PathBuf};
 
-pub use build::{Parts, Spaces};
 #[cfg(feature = "python")]
-pub(crate) use build::{certified_law, fingerprint_of_rows};
+pub(crate) use build::fingerprint_of_rows;
+pub use build::{Parts, Spaces};
 pub use built::Built;
 pub use card::{CARD, TOKENIZER};
 use defaults::builtin_of;

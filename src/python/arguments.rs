@@ -15,12 +15,18 @@ use super::errors::wrong_type;
 use crate::Error;
 use crate::policy::Exclude;
 
+/// The name of a value's type, for errors.
+pub(super) fn type_of(value: &Bound<'_, PyAny>) -> String {
+    let name = value.get_type().qualname();
+    name.map_or_else(|_| "?".into(), |name| name.to_string())
+}
+
 /// A non-negative integer.
 pub(super) fn count(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
     let index = value.call_method0("__index__").ok();
     let index = index.filter(|_| !value.is_instance_of::<PyBool>());
     let Some(index) = index else {
-        let got = value.get_type().qualname()?;
+        let got = type_of(value);
         return Err(wrong_type(format!("{name} must be an int, not {got}")));
     };
     index.extract::<usize>().map_err(|_| {
@@ -41,13 +47,7 @@ pub(super) fn real(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<f64
     let number = value.extract::<f64>().ok();
     number
         .filter(|_| !value.is_instance_of::<PyBool>())
-        .ok_or_else(|| {
-            let got = value
-                .get_type()
-                .qualname()
-                .map_or_else(|_| "?".into(), |q| q.to_string());
-            wrong_type(format!("{name} must be a number, not {got}"))
-        })
+        .ok_or_else(|| wrong_type(format!("{name} must be a number, not {}", type_of(value))))
 }
 
 /// A text or a word. Python's own error for half of a surrogate pair contains the whole text; this
@@ -91,7 +91,7 @@ pub(super) fn strings(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<PyBa
         || value.is_instance_of::<PyDict>();
     let items = if refused { None } else { value.try_iter().ok() };
     let Some(items) = items else {
-        let got = value.get_type().qualname()?;
+        let got = type_of(value);
         return Err(wrong_type(format!(
             "{name} must be a list of str, not {got}"
         )));
@@ -101,10 +101,7 @@ pub(super) fn strings(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<PyBa
         .map(|(i, item)| {
             let item = item?;
             let text = item.cast::<PyString>().map_err(|_| {
-                let got = item
-                    .get_type()
-                    .qualname()
-                    .map_or_else(|_| "?".into(), |q| q.to_string());
+                let got = type_of(&item);
                 wrong_type(format!("{name}[{i}] must be a str, not {got}"))
             })?;
             Text::of(text)
@@ -127,10 +124,6 @@ fn as_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyUntypedArr
     Ok((array, kind))
 }
 
-fn dtype_name(array: &Bound<'_, PyUntypedArray>) -> String {
-    array.dtype().to_string()
-}
-
 /// Calls `used` with the numbers of an array that already has the right type and dimensions,
 /// without calling numpy. Gives `used` back for other arrays.
 fn ready<T: numpy::Element, D: Dimension, R, F: FnOnce(&[T], &[usize]) -> R>(
@@ -148,31 +141,46 @@ fn ready<T: numpy::Element, D: Dimension, R, F: FnOnce(&[T], &[usize]) -> R>(
     }
 }
 
-/// A one-dimensional array of real numbers.
-pub(super) fn numbers(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
-    if let Ok(numbers) = ready::<f64, Ix1, _, _>(value, |numbers, _| numbers.to_vec()) {
-        return Ok(numbers);
-    }
+/// Calls `used` with the numbers of an array of real numbers, row-major, and its shape.
+fn reals<T: numpy::Element + Copy, D: Dimension, R>(
+    name: &'static str,
+    value: &Bound<'_, PyAny>,
+    used: impl FnOnce(&[T], &[usize]) -> PyResult<R>,
+) -> PyResult<R> {
+    let used = match ready::<T, D, _, _>(value, used) {
+        Ok(result) => return result,
+        Err(used) => used,
+    };
     let py = value.py();
     let (array, kind) = as_array(value)?;
     if !"fiu".contains(kind) {
-        let got = dtype_name(&array);
+        let got = array.dtype();
         let message = format!("{name} must hold real numbers, not dtype {got}");
         return Err(wrong_type(message));
     }
-    if array.shape().len() != 1 {
+    let shape = array.shape();
+    if D::NDIM != Some(shape.len()) {
         let error = Error::Shape {
             what: name,
-            expected: "one dimension".into(),
-            got: shape_text(array.shape()),
+            expected: match D::NDIM {
+                Some(1) => "one dimension".into(),
+                _ => "two dimensions".into(),
+            },
+            got: shape_text(shape),
         };
         return Err(error.into());
     }
+    let dtype = numpy::dtype::<T>(py);
     let converted = py
         .import("numpy")?
-        .call_method("ascontiguousarray", (array, numpy::dtype::<f64>(py)), None)?
-        .cast_into::<PyArray1<f64>>()?;
-    Ok(converted.readonly().as_slice()?.to_vec())
+        .call_method("ascontiguousarray", (array, dtype), None)?
+        .cast_into::<PyArrayDyn<T>>()?;
+    used(converted.readonly().as_slice()?, converted.shape())
+}
+
+/// A one-dimensional array of real numbers.
+pub(super) fn numbers(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+    reals::<f64, Ix1, _>(name, value, |numbers, _| Ok(numbers.to_vec()))
 }
 
 /// A two-dimensional array of real numbers, row-major: its numbers, rows and columns.
@@ -191,34 +199,9 @@ pub(super) fn matrix_with<T: numpy::Element + Copy, R>(
     value: &Bound<'_, PyAny>,
     used: impl FnOnce(&[T], usize, usize) -> PyResult<R>,
 ) -> PyResult<R> {
-    let used = |numbers: &[T], shape: &[usize]| used(numbers, shape[0], shape[1]);
-    let used = match ready::<T, Ix2, _, _>(value, used) {
-        Ok(result) => return result,
-        Err(used) => used,
-    };
-    let py = value.py();
-    let (array, kind) = as_array(value)?;
-    if !"fiu".contains(kind) {
-        let got = dtype_name(&array);
-        return Err(wrong_type(format!(
-            "{name} must hold real numbers, not dtype {got}"
-        )));
-    }
-    let shape = array.shape();
-    let &[_, _] = shape else {
-        let error = Error::Shape {
-            what: name,
-            expected: "two dimensions".into(),
-            got: shape_text(shape),
-        };
-        return Err(error.into());
-    };
-    let dtype = numpy::dtype::<T>(py);
-    let converted = py
-        .import("numpy")?
-        .call_method("ascontiguousarray", (array, dtype), None)?
-        .cast_into::<PyArrayDyn<T>>()?;
-    used(converted.readonly().as_slice()?, converted.shape())
+    reals::<T, Ix2, _>(name, value, |numbers, shape| {
+        used(numbers, shape[0], shape[1])
+    })
 }
 
 /// [`matrix`] as float32; numbers beyond float32 become infinities, which are then refused by name.
@@ -259,7 +242,7 @@ fn whole<R>(
         'i' => each::<i64, R>(&array, of)?,
         'u' => each::<u64, R>(&array, of)?,
         _ => {
-            let got = dtype_name(&array);
+            let got = array.dtype();
             let message = format!("{name} must be whole numbers, not dtype {got}");
             return Err(wrong_type(message));
         }

@@ -7,7 +7,6 @@ use super::mechanisms::tem_within;
 use crate::distance::search::Search;
 use crate::mechanism::finite_law::FiniteLaw;
 use crate::mechanism::mahalanobis::Mahalanobis;
-use crate::mechanism::tem::Truncation;
 use crate::{HyperbolicLaplace, Mechanism, MultivariateLaplace, NeighborLists, NeighborResponse};
 
 /// Sets the properties that a mechanism's class in Python shows.
@@ -28,10 +27,6 @@ pub(super) fn mechanism_details(
         set! {
             nominal = tem.nominal();
             gamma = tem.gamma();
-            beta = match tem.truncation() {
-                Truncation::Gamma(_) => None,
-                Truncation::Beta(beta) => Some(beta),
-            };
             language = tem.language().map(|base| format!("{}{after}", base.source()));
             cached_bytes = tem.cache_bytes().1;
             certified = tem.certificate().map(|c| c.epsilon);

@@ -2,9 +2,9 @@
 
 use std::ffi::CString;
 
+use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
 
 use crate::Error;
 use crate::Vocabulary;
@@ -31,6 +31,8 @@ mod classes {
     import_exception!(fastdx.exceptions, VectorError);
     import_exception!(fastdx.exceptions, WordIdError);
 }
+
+pub(super) use classes::{FastdxWarning, UnchangedWarning, UnknownWordsWarning};
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
@@ -105,14 +107,14 @@ pub(super) fn warn_unreadable(py: Python<'_>, vocabulary: &Vocabulary) -> PyResu
         vocabulary.len(),
         vocabulary.word(first)
     );
-    warn(py, &message)
+    warn::<FastdxWarning>(py, &message)
 }
 
 /// Says how many words of a file were left out because they are repeated.
 pub(super) fn warn_repeated(py: Python<'_>, repeated: usize) -> PyResult<()> {
     match repeated {
         0 => Ok(()),
-        _ => warn(
+        _ => warn::<FastdxWarning>(
             py,
             &format!(
                 "{repeated} entries of the file repeat a word: the first vector of each counts"
@@ -121,24 +123,10 @@ pub(super) fn warn_repeated(py: Python<'_>, repeated: usize) -> PyResult<()> {
     }
 }
 
-/// Issues a warning, which is no error.
-pub(super) fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
-    warn_as(py, &py.get_type::<classes::FastdxWarning>(), message)
-}
-
-/// Warns of a policy that releases most words as they are.
-pub(super) fn warn_unchanged(py: Python<'_>, message: &str) -> PyResult<()> {
-    warn_as(py, &py.get_type::<classes::UnchangedWarning>(), message)
-}
-
-/// Warns of texts of another language than the vocabulary's.
-pub(super) fn warn_unknown(py: Python<'_>, message: &str) -> PyResult<()> {
-    warn_as(py, &py.get_type::<classes::UnknownWordsWarning>(), message)
-}
-
-fn warn_as(py: Python<'_>, class: &Bound<'_, PyType>, message: &str) -> PyResult<()> {
+/// Issues a warning of a class, which is no error.
+pub(super) fn warn<C: PyTypeInfo>(py: Python<'_>, message: &str) -> PyResult<()> {
     let message = CString::new(message).unwrap_or_default();
-    PyErr::warn(py, class, &message, 1)
+    PyErr::warn(py, &py.get_type::<C>(), &message, 1)
 }
 
 /// An input that cannot be read in its format.

@@ -396,9 +396,9 @@ impl PyGuarantee {
         let py = slf.py();
         match audience {
             "reviewer" => {
-                let mechanism = slf.get().mechanism.bind(py);
-                mechanism
-                    .call_method1("_record", (slf, ledger, account))?
+                let record = py.import("fastdx.record")?;
+                record
+                    .call_method1("page", (slf, ledger, account))?
                     .extract()
             }
             "engineer" | "user" if ledger.is_some() || account.is_some() => {

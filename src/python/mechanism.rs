@@ -33,7 +33,7 @@ use crate::support::parallel::Control;
 use crate::text::{
     Counts, PositionUnit, Replacements, TextPrivatizer, byte_ranges, padded, spans_in,
 };
-use crate::{Error, Mechanism, Result};
+use crate::{Cover, Error, Mechanism, Result};
 
 /// Number of words from which a call runs in the pool, where Ctrl-C is checked.
 const LONG: usize = 64;
@@ -152,21 +152,41 @@ impl PyMechanism {
         })
     }
 
-    /// How often common words come back unchanged; measured at the first call.
-    pub(super) fn unchanged(&self, py: Python<'_>) -> PyResult<Unchanged> {
-        run_in(py, self.threads_of_a_call(), true, None, |control| {
-            self.text().unchanged(control)
+    /// Pieces of a text or column: with `consistent='call'` the earlier pieces, of `first` texts,
+    /// count as this call's.
+    pub(super) fn texts_with(
+        &self,
+        py: Python<'_>,
+        texts: &[&str],
+        kept: &PyReplacements,
+        first: usize,
+    ) -> PyResult<(Vec<String>, Counts)> {
+        // Outside the pool: a worker that waits for a lock may hold up its holder.
+        let Ok(mut kept) = kept.0.try_lock() else {
+            let expected = "those of one call at a time";
+            return Err(Error::parameter("replacements", expected, "in use").into());
+        };
+        let kept = &mut *kept;
+        let size: usize = texts.iter().map(|t| t.len()).sum();
+        self.run(py, size > 8 * LONG, |control| {
+            let made = self.text().privatize_texts_with(texts, kept, control);
+            made.map_err(|e| e.after_texts(first))
         })
     }
 
-    /// The same; where the law depends on what was released before, that of the Tem without it.
-    pub(super) fn unchanged_without_history(&self, py: Python<'_>) -> PyResult<Unchanged> {
-        match self.mechanism().in_order() {
-            None => self.unchanged(py),
-            Some(tem) => run_in(py, self.threads_of_a_call(), true, None, |control| {
-                calibration::unchanged(tem.tem(), control)
-            }),
-        }
+    /// How often common words come back unchanged; measured at the first call. Where the law depends
+    /// on what was released before, that of the Tem without it.
+    pub(super) fn unchanged(&self, py: Python<'_>) -> PyResult<Unchanged> {
+        run_in(
+            py,
+            self.threads_of_a_call(),
+            true,
+            None,
+            |control| match self.mechanism().in_order() {
+                None => self.text().unchanged(control),
+                Some(tem) => calibration::unchanged(tem.tem(), control),
+            },
+        )
     }
 
     /// The bits that a release reveals about a word; computed at the first call, at a bounded cost.
@@ -192,14 +212,6 @@ impl PyMechanism {
 
 /// A value, the ends of its interval, and how many words were drawn for it.
 type Interval = (f64, f64, f64, usize);
-
-/// mean, worst, words, draws, and the warning.
-type Returning = (f64, f64, usize, usize, Option<String>);
-
-fn returning(found: Unchanged) -> Returning {
-    let warning = found.warning();
-    (found.mean, found.worst, found.words, found.draws, warning)
-}
 
 #[pymethods]
 impl PyMechanism {
@@ -281,18 +293,22 @@ impl PyMechanism {
         run(py, false, |_| Ok(format!("{:#}", self.built.spec().card())))
     }
 
-    /// The cover that it was made with, or None.
-    fn _given_cover(&self, py: Python<'_>) -> Option<PyCover> {
-        let cover = self.built.cover.clone()?;
-        Some(PyCover::new(cover, self.space.clone_ref(py)))
-    }
-
-    /// The base measure, or the model of language, that was given in memory, or None.
-    fn _given_language(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        match &self.built.given().language {
-            Some(Language::Stored(stored)) if stored.file.is_none() => self._language(py),
-            _ => Ok(None),
-        }
+    /// The parts in memory that `_of_spec` takes, by name: None for what the Spec says itself.
+    fn _held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let cover = |cover: &Option<Arc<Cover>>| {
+            let cover = cover.clone();
+            cover.map(|cover| PyCover::new(cover, self.space.clone_ref(py)))
+        };
+        let language = match &self.built.given().language {
+            Some(Language::Stored(stored)) if stored.file.is_none() => self._language(py)?,
+            _ => None,
+        };
+        let held = PyDict::new(py);
+        held.set_item("space", self.space.object(py))?;
+        held.set_item("cover", cover(&self.built.cover))?;
+        held.set_item("remap", cover(&self.built.remap))?;
+        held.set_item("language", language)?;
+        Ok(held)
     }
 
     /// The base measure, or the model of language, wherever it came from, or None.
@@ -307,22 +323,10 @@ impl PyMechanism {
         }
     }
 
-    /// The cover that outputs are remapped by, as given.
-    fn _given_remap(&self, py: Python<'_>) -> Option<PyCover> {
-        let cover = self.built.remap.clone()?;
-        Some(PyCover::new(cover, self.space.clone_ref(py)))
-    }
-
     /// Returns the core of the same mechanism at another ε.
     fn _at(&self, py: Python<'_>, epsilon: &Bound<'_, PyAny>) -> PyResult<Self> {
         let built = self.built.with_epsilon(real("epsilon", epsilon)?)?;
         Ok(Self::from_built(built, self.space.clone_ref(py)))
-    }
-
-    /// The name of its kind.
-    #[getter]
-    fn _kind(&self) -> &'static str {
-        self.built.given().mechanism.name()
     }
 
     /// The mechanism's properties besides its ε, by name.
@@ -356,14 +360,12 @@ impl PyMechanism {
         Ok(self.mechanism().check_one_law()?)
     }
 
-    /// mean, worst, words, draws of `calibration::unchanged`, and its warning.
-    fn _unchanged(&self, py: Python<'_>) -> PyResult<Returning> {
-        Ok(returning(self.unchanged(py)?))
-    }
-
-    /// The same; where the law depends on what was released before, of the Tem without it.
-    fn _unchanged_without_history(&self, py: Python<'_>) -> PyResult<Returning> {
-        Ok(returning(self.unchanged_without_history(py)?))
+    /// mean, worst, words, draws and warning of `calibration::unchanged`; where the law depends on
+    /// what was released before, of the Tem without it.
+    fn _unchanged(&self, py: Python<'_>) -> PyResult<(f64, f64, usize, usize, Option<String>)> {
+        let found = self.unchanged(py)?;
+        let warning = found.warning();
+        Ok((found.mean, found.worst, found.words, found.draws, warning))
     }
 
     /// value, low, high and sampled of `channel::word_bits`, or why there is no number.
@@ -541,20 +543,12 @@ impl PyMechanism {
             .cast::<PyList>()
             .is_ok_and(|list| list.iter().all(|item| item.is_instance_of::<PyString>()));
         if !plain {
-            return slf.call_method1("_privatize_column", (text,));
+            let columns = py.import("fastdx._shared.columns")?;
+            return columns.call_method1("privatize_column", (slf, text));
         }
         let (out, counts) = this.texts(py, &strings("text", text)?)?;
         this.warn(py, counts)?;
         Ok(PyList::new(py, out)?.into_any())
-    }
-
-    /// `privatize` of what is neither a str nor a list of str. The Python class knows columns.
-    fn _privatize_column(&self, text: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        let kind = text.get_type();
-        let kind = kind.name()?;
-        Err(wrong_type(format!(
-            "text must be a str or a list of str, not {kind}"
-        )))
     }
 
     /// `privatize_spans` on one text: the new text, its spans, the counts, and the parts outside.
@@ -606,19 +600,7 @@ impl PyMechanism {
         let texts = strings("texts", texts)?;
         let (out, counts) = match replacements {
             None => self.texts(py, &texts)?,
-            // A piece of a text: with consistent='call' the earlier pieces count as this call's.
-            Some(kept) => {
-                // Outside the pool: a worker that waits for a lock may hold up its holder.
-                let Ok(mut kept) = kept.get().0.try_lock() else {
-                    let expected = "those of one call at a time";
-                    return Err(Error::parameter("replacements", expected, "in use").into());
-                };
-                let kept = &mut *kept;
-                self.run(py, true, |control| {
-                    self.text()
-                        .privatize_texts_with(&as_strs(&texts), kept, control)
-                })?
-            }
+            Some(kept) => self.texts_with(py, &as_strs(&texts), kept.get(), 0)?,
         };
         Ok((PyList::new(py, out)?, dict_of(py, counts)?))
     }
@@ -640,40 +622,7 @@ impl PyMechanism {
         self.text().tokenize(&text)
     }
 
-    /// Counts how `privatize_tokens` would handle words, without drawing.
-    ///
-    /// Parameters
-    /// ----------
-    /// tokens : iterable of str
-    ///     The words.
-    ///
-    /// Returns
-    /// -------
-    /// dict of str to int
-    ///     As `privatize_counted` counts.
-    fn count_tokens<'py>(
-        &self,
-        py: Python<'py>,
-        tokens: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        dict_of(
-            py,
-            self.text()
-                .count_tokens(&as_strs(&strings("tokens", tokens)?)),
-        )
-    }
-
     /// Replaces words that were found elsewhere: each string is one word, whatever it contains.
-    ///
-    /// Parameters
-    /// ----------
-    /// tokens : iterable of str
-    ///     The words.
-    ///
-    /// Returns
-    /// -------
-    /// list of str
-    ///     Of the same length, unless ``oov='drop'``.
     fn privatize_tokens(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         let tokens = strings("tokens", tokens)?;
         let (out, _) = self.run(py, tokens.len() > LONG, |control| {

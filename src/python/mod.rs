@@ -2,10 +2,9 @@
 //! core.
 
 mod arguments;
-mod arrow;
 mod audit;
-mod capsules;
 mod channel;
+mod columns;
 mod cover;
 mod details;
 mod distances;
@@ -41,63 +40,43 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::arrow::privatize_arrow;
-    #[pymodule_export]
-    use super::audit::{
-        binomial_bounds, certify, closed_forms, inputs, largest_loss, likeliest_inputs,
-        near_losses, simulate, student_tail,
+    use super::{
+        audit::{
+            binomial_bounds, certify, closed_forms, inputs, largest_loss, likeliest_inputs,
+            near_losses, simulate, student_tail,
+        },
+        channel::{PyChannel, PyNgramPrior, PyPosterior},
+        columns::privatize_strings,
+        cover::PyCover,
+        embedding::PyEmbedding,
+        graph::{PyWordGraph, read_edges},
+        guarantee::{PyCertificate, PyGuarantee},
+        hyperbolic_space::{
+            PyMetropolisSample, ball_distance, clamp, exp_map, hyperbolic_laplace,
+            hyperbolic_metropolis, log_map, mobius_add,
+        },
+        law_rows::{PyLawRows, nearest_words, partition_words},
+        mechanism::PyMechanism,
+        mechanisms::multivariate_laplace::laplace_perturb,
+        mechanisms::tem::{
+            check_index, open_space, reopen, save_space, space_cover, tem_build_lists,
+            tem_probabilities_after,
+        },
+        mechanisms::{mechanism_base, mechanism_cover},
+        noise::multivariate_laplace,
+        numbers::PyNumber,
+        poincare::{PyTraining, poincare_reconstruction},
+        records::{PyBlock, PyDocument, PyFields, PyTexts, field_steps, privatize_json},
+        source::open_words,
+        spec::{prepare_recommended, read_policies, read_spec, spec_keys},
+        text::PyReplacements,
+        tokenize::tokenize,
+        transport::{
+            PyNearestDocuments, PyTransport, earth_movers_distance, nearest_documents,
+            optimal_transport, pairwise_emd, utility_bound,
+        },
     };
-    #[pymodule_export]
-    use super::channel::{PyChannel, PyNgramPrior, PyPosterior};
-    #[pymodule_export]
-    use super::cover::PyCover;
-    #[pymodule_export]
-    use super::embedding::PyEmbedding;
-    #[pymodule_export]
-    use super::graph::{PyWordGraph, read_edges};
-    #[pymodule_export]
-    use super::guarantee::{PyCertificate, PyGuarantee};
-    #[pymodule_export]
-    use super::hyperbolic_space::{
-        PyMetropolisSample, ball_distance, clamp, exp_map, hyperbolic_laplace,
-        hyperbolic_metropolis, log_map, mobius_add,
-    };
-    #[pymodule_export]
-    use super::law_rows::{PyLawRows, nearest_words, partition_words};
-    #[pymodule_export]
-    use super::mechanism::PyMechanism;
-    #[pymodule_export]
-    use super::mechanisms::finite_law::certify_law;
-    #[pymodule_export]
-    use super::mechanisms::multivariate_laplace::laplace_perturb;
-    #[pymodule_export]
-    use super::mechanisms::tem::{
-        check_index, open_space, reopen, save_space, space_cover, tem_build_lists,
-        tem_probabilities_after,
-    };
-    #[pymodule_export]
-    use super::mechanisms::{mechanism_base, mechanism_cover};
-    #[pymodule_export]
-    use super::noise::multivariate_laplace;
-    #[pymodule_export]
-    use super::numbers::PyNumber;
-    #[pymodule_export]
-    use super::poincare::{PyTraining, poincare_reconstruction};
-    #[pymodule_export]
-    use super::records::{PyBlock, PyDocument, PyFields, PyTexts, field_steps, privatize_json};
-    #[pymodule_export]
-    use super::source::open_words;
-    #[pymodule_export]
-    use super::spec::{prepare_recommended, read_policies, read_spec, spec_keys};
-    #[pymodule_export]
-    use super::text::PyReplacements;
-    #[pymodule_export]
-    use super::tokenize::tokenize;
-    #[pymodule_export]
-    use super::transport::{
-        PyNearestDocuments, PyTransport, earth_movers_distance, nearest_documents,
-        optimal_transport, pairwise_emd, utility_bound,
-    };
+
     #[pymodule_export]
     const CARD: u32 = crate::policy::CARD;
     #[pymodule_export]

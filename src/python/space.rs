@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 
+use super::arguments::type_of;
 use super::embedding::PyEmbedding;
 use super::errors::wrong_type;
 use super::graph::PyWordGraph;
@@ -29,7 +30,7 @@ impl Space {
         if let Ok(graph) = given.cast::<PyWordGraph>() {
             return Ok(Space::Graph(graph.clone().unbind()));
         }
-        let got = given.get_type().qualname()?;
+        let got = type_of(given);
         Err(wrong_type(format!(
             "embedding must be a fastdx.Embedding (or, for Tem, a WordGraph), not {got}"
         )))

@@ -9,7 +9,7 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
-use super::arguments::{count, exclude, numbers, real, strings};
+use super::arguments::{count, exclude, numbers, real, strings, type_of};
 use super::cover::PyCover;
 use super::errors::wrong_type;
 use super::language_model::model_of;
@@ -216,8 +216,7 @@ impl<'py> Described<'py> {
             Type::Figure => spec.set(name, &figure(name, value)?)?,
             _ => {
                 let text = value.cast::<PyString>().map_err(|_| {
-                    let got = value.get_type().qualname();
-                    let got = got.map_or_else(|_| "?".into(), |name| name.to_string());
+                    let got = type_of(value);
                     wrong_type(format!("{name} must be a str, not {got}"))
                 })?;
                 spec.set(name, &Value::from(&*PyBackedStr::try_from(text.clone())?))?;

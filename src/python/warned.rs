@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pyo3::prelude::*;
 
-use super::errors::{warn, warn_unchanged, warn_unknown};
+use super::errors::{FastdxWarning, UnchangedWarning, UnknownWordsWarning, warn};
 use super::mechanism::PyMechanism;
 use crate::Mechanism;
 use crate::guarantee::measured::calibration;
@@ -37,7 +37,7 @@ impl PyMechanism {
         if counts.misdecoded > 0 && first(&warned.misdecoded) {
             let message = "a text looks like UTF-8 that was read as another encoding (Latin-1, \
                            Windows-1251, …): parts of its words stand as punctuation and are released as they are";
-            warn(py, message)?;
+            warn::<FastdxWarning>(py, message)?;
         }
         if self.built.pad.is_some() {
             // Time must not depend on the text, and the padded part of the call is over.
@@ -50,8 +50,8 @@ impl PyMechanism {
             };
             let leaves_most =
                 self.run_unpadded(py, |control| calibration::leaves_most(tem, control))?;
-            if leaves_most && let Some(warning) = self.unchanged_without_history(py)?.warning() {
-                warn_unchanged(py, &format!("{without}{warning}"))?;
+            if leaves_most && let Some(warning) = self.unchanged(py)?.warning() {
+                warn::<UnchangedWarning>(py, &format!("{without}{warning}"))?;
             }
         }
         let add = |sum: &AtomicU64, count| sum.fetch_add(count, Ordering::Relaxed) + count;
@@ -59,7 +59,7 @@ impl PyMechanism {
         let unknown = add(&warned.unknown_words, counts.unknown);
         if words >= FEW_WORDS && 2 * unknown > words && first(&warned.unknown) {
             let share = 100 * unknown / words;
-            warn_unknown(
+            warn::<UnknownWordsWarning>(
                 py,
                 &format!(
                     "{share}% of the words are not in the vocabulary: is it of the language of these texts?"

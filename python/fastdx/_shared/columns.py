@@ -1,22 +1,28 @@
 """Privatises columns and frames of other libraries: pandas, polars, Arrow, DuckDB, nested lists.
 
 A column keeps its kind, name, index and type, and its missing values (None, NaN, nulls). The module
-imports no library that the caller has not imported.
+imports no library that the caller has not imported, except pyarrow for columns that go by Arrow.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from fastdx._core import MechanismCore, privatize_arrow
+import numpy as np
+
+from fastdx._core import MechanismCore, Replacements, privatize_strings
 from fastdx._shared.card import card_of, with_card
 from fastdx._shared.missing import is_missing, loaded
-from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
 
-__all__ = ["privatize_column", "privatize_frame"]
+__all__ = ["privatize_arrow", "privatize_column", "privatize_frame"]
 
+ROWS = 1 << 16
+"""The number of rows that are privatised at a time: with 8,192 words cost half as much again."""
 
 JSON = (
     "text must be a column of text, not JSON, which would not be valid then: take its texts out "
@@ -38,17 +44,20 @@ def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR
     if polars is not None and isinstance(column, polars.Series):
         return _polars(mechanism, column, polars)
     if arrow is not None and isinstance(column, arrow.Scalar):
-        return _arrow(mechanism, arrow.array([column.as_py()], column.type), arrow)[0]
+        return _arrow(mechanism, arrow.array([column.as_py()], column.type))[0]
     if arrow is not None and isinstance(column, (arrow.Array, arrow.ChunkedArray)):
-        return _arrow(mechanism, column, arrow)
+        return _arrow(mechanism, column)
     if (duckdb := loaded("duckdb")) is not None and isinstance(column, duckdb.DuckDBPyRelation):
         if len(column.columns) != 1:
             raise InputTypeError(
                 f"text is a relation of {len(column.columns)} columns: use privatize_frame"
             )
         return privatize_frame(mechanism, column, column.columns).column(0)
-    if hasattr(column, "__arrow_c_stream__") or hasattr(column, "__arrow_c_array__"):
-        return privatize_arrow(mechanism, column)[0]
+    if hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__"):
+        import pyarrow
+
+        array = hasattr(column, "__arrow_c_array__")
+        return _arrow(mechanism, (pyarrow.array if array else pyarrow.chunked_array)(column))
     return _nested(mechanism, column)
 
 
@@ -105,8 +114,6 @@ def _pandas(mechanism: MechanismCore, column: Any, pandas: Any, path: Sequence[s
         values = pandas.Categorical(new, ordered=dtype.ordered)
         dtype = values.dtype
     elif hasattr(column.array, "__arrow_array__") and hasattr(dtype, "__from_arrow__"):
-        import pyarrow
-
         surrogate = None
         try:
             old = column.array.__arrow_array__()
@@ -115,7 +122,7 @@ def _pandas(mechanism: MechanismCore, column: Any, pandas: Any, path: Sequence[s
         if surrogate is not None:
             # Outside of the clause, because the handled error holds the text.
             raise InputTypeError(f"a text holds a lone surrogate, character {surrogate} of it")
-        values = dtype.__from_arrow__(_arrow(mechanism, old, pyarrow, path))
+        values = dtype.__from_arrow__(_arrow(mechanism, old, path))
     else:
         values = _nested(mechanism, column.tolist())
     if isinstance(column, pandas.Index):
@@ -136,15 +143,175 @@ def _polars(mechanism: MechanismCore, column: Any, polars: Any, path: Sequence[s
         return column  # it has no texts
     if isinstance(kind, polars.Enum):
         raise InputTypeError("text is an Enum, which holds no other words: cast it to String")
-    new = polars.Series(column.name, privatize_arrow(mechanism, column, list(path))[0])
+    new = polars.Series(column.name, _arrow(mechanism, column.to_arrow(), path))
     return new if new.dtype == column.dtype else new.cast(column.dtype)
 
 
-def _arrow(mechanism: MechanismCore, column: Any, arrow: Any, path: Sequence[str] = ()) -> Any:
-    new = privatize_arrow(mechanism, column, list(path))[0]
-    made = arrow.chunked_array(new) if hasattr(column, "chunks") else arrow.array(new)
-    schema = own_schema(arrow.schema([arrow.field("", made.type)]))[0]
-    return _of_type(made, schema.field(0).type)
+def _arrow(mechanism: MechanismCore, column: Any, path: Sequence[str] = ()) -> Any:
+    import pyarrow
+
+    new = privatize_arrow(mechanism, column, path)[0]
+    schema = own_schema(pyarrow.schema([pyarrow.field("", new.type)]))[0]
+    return _of_type(new, schema.field(0).type)
+
+
+def privatize_arrow(
+    mechanism: MechanismCore, column: Any, path: Sequence[str] = ()
+) -> tuple[Any, Counter[str]]:
+    """Privatise an Array or ChunkedArray; of structs, the field that the path names.
+
+    Returns a column of the same type, except that dictionaries get indices of at least 32 bits, and
+    the counts of `privatize_counted`. Every row is drawn by itself, also of a dictionary.
+    """
+    import pyarrow
+
+    kind = _drawn_type(column.type, path)
+    try:
+        column.validate(full=True)
+        damaged = False
+    except pyarrow.ArrowException:
+        damaged = True
+    if damaged:
+        # Outside of the clause, because the handled error may hold text.
+        raise InputTypeError("text is an Arrow column that is damaged")
+    chunks = column.chunks if hasattr(column, "chunks") else [column]
+    pieces = [c.slice(at, ROWS) for c in chunks for at in range(0, len(c), ROWS)]
+    drawn = _Drawn(mechanism)
+    new = [drawn.array(piece, kind, path) for piece in pieces]
+    if hasattr(column, "chunks"):
+        return pyarrow.chunked_array(new, kind), drawn.counts
+    if len(new) == 1:
+        return new[0], drawn.counts
+    with _fitting(pyarrow):
+        made = pyarrow.concat_arrays(new) if new else pyarrow.array([], kind)
+    return made, drawn.counts
+
+
+@contextmanager
+def _fitting(arrow: Any) -> Iterator[None]:
+    try:
+        yield
+    except (arrow.ArrowInvalid, arrow.ArrowCapacityError):
+        message = "the text of an array with 32-bit offsets (use large_string) is over 2 GiB"
+        raise TooLargeError(message) from None
+
+
+def _drawn_type(kind: Any, path: Sequence[str]) -> Any:
+    """Return the type of a drawn column, or refuse one that is no text."""
+    import pyarrow as pa
+
+    is_, text = pa.types, (pa.string(), pa.large_string(), pa.string_view())
+    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name.lower().endswith("json"):
+        raise InputTypeError(JSON)
+    if is_.is_list(kind) or is_.is_large_list(kind) or is_.is_fixed_size_list(kind):
+        return _with_fields(kind, lambda field: _drawn_field(field, path))
+    if is_.is_struct(kind):
+        fields = list(kind)
+        refused = f"text must be a column of text, not a struct of {len(fields)} fields: name one"
+        if path:
+            at = [i for i, field in enumerate(fields) if field.name == path[0]]
+            if len(at) == 1:
+                fields[at[0]] = _drawn_field(fields[at[0]], path[1:])
+                return pa.struct(fields)
+            # Fields of the same name would otherwise be released unchanged.
+            how = "with several fields" if at else "without a field"
+            refused = f"text must be a column of text, not a struct {how} {path[0]!r}"
+        raise InputTypeError(refused)
+    if path:
+        raise InputTypeError(f"text must be text, not {kind}, which has no field {path[0]!r}")
+    if is_.is_dictionary(kind) and kind.value_type in text:
+        wide = kind.index_type in (pa.int64(), pa.uint32(), pa.uint64())
+        index = kind.index_type if wide else pa.int32()
+        return pa.dictionary(index, kind.value_type, kind.ordered)
+    if is_.is_null(kind) or kind in text:
+        return kind
+    raise InputTypeError(f"text must be a column of text, not {kind}")
+
+
+def _with_fields(kind: Any, of: Callable[[Any], Any]) -> Any:
+    """Rebuild a type that contains fields."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return pa.struct([of(child) for child in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(of(kind.key_field), of(kind.item_field), kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(of(kind.value_field), kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(of(kind.value_field))
+    if pa.types.is_list(kind):
+        return pa.list_(of(kind.value_field))
+    return kind
+
+
+def _drawn_field(field: Any, path: Sequence[str]) -> Any:
+    """Return a field with its drawn type. JSON is text, but its names and syntax are no words."""
+    if (field.metadata or {}).get(b"ARROW:extension:name", b"").lower().endswith(b"json"):
+        raise InputTypeError(JSON)
+    return field.with_type(_drawn_type(field.type, path))
+
+
+class _Drawn:
+    """One call on a column: what its pieces share."""
+
+    def __init__(self, mechanism: MechanismCore) -> None:
+        self.mechanism = mechanism
+        self.replacements = Replacements()
+        self.texts = 0
+        self.counts: Counter[str] = Counter()
+
+    def array(self, array: Any, kind: Any, path: Sequence[str]) -> Any:
+        """Privatise an array, which becomes one of the kind that `_drawn_type` says."""
+        import pyarrow as pa
+
+        if pa.types.is_null(kind):
+            return array
+        if pa.types.is_struct(kind):
+            fields = [array.field(i) for i in range(kind.num_fields)]
+            at = kind.get_field_index(path[0])
+            fields[at] = self.array(fields[at], kind.field(at).type, path[1:])
+            return pa.StructArray.from_arrays(fields, fields=list(kind), mask=array.is_null())
+        if pa.types.is_fixed_size_list(kind):
+            size, start = kind.list_size, array.offset * kind.list_size
+            shown = array.values.slice(start, len(array) * size)
+            values = self.array(shown, kind.value_type, path)
+            return type(array).from_arrays(values, type=kind, mask=array.is_null())
+        if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            # Of a slice, only the visible part.
+            ends = array.offsets.to_numpy()
+            shown = array.values.slice(ends[0], ends[-1] - ends[0])
+            values = self.array(shown, kind.value_type, path)
+            offsets = pa.array(ends - ends[0], array.offsets.type)
+            return type(array).from_arrays(offsets, values, type=kind, mask=array.is_null())
+        if pa.types.is_dictionary(kind):
+            rows = self.strings(array.dictionary_decode())
+            return rows.dictionary_encode().cast(kind)
+        with _fitting(pa):
+            return self.strings(array).cast(kind)
+
+    def strings(self, array: Any) -> Any:
+        """Privatise an array of strings; of a null, what lies under it is not read."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        present = array.is_valid()
+        texts = array.cast(pa.large_string())
+        if texts.null_count:
+            texts = texts.fill_null("")
+        count = len(texts)
+        _, offsets, data = texts.buffers()
+        if count == 0:
+            return texts
+        ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + count + 1]
+        held = np.frombuffer(data or b"", np.uint8)
+        drawn = privatize_strings(self.mechanism, ends, held, self.replacements, self.texts)
+        self.texts += count
+        self.counts.update(drawn[2])
+        buffers = [None, pa.py_buffer(drawn[0]), pa.py_buffer(drawn[1])]
+        new = pa.Array.from_buffers(texts.type, count, buffers)
+        none = pa.scalar(None, texts.type)
+        return new if array.null_count == 0 else compute.if_else(present, new, none)
 
 
 def _of_type(column: Any, kind: Any) -> Any:
@@ -193,7 +360,7 @@ def privatize_frame(
 
         frame, arrow = pyarrow.table(frame), pyarrow
     if arrow is not None and isinstance(frame, (arrow.Table, arrow.RecordBatch)):
-        return _arrow_table(mechanism, frame, names, arrow)
+        return _arrow_table(mechanism, frame, names)
     raise InputTypeError(
         "frame must be a pandas or polars DataFrame, a pyarrow Table or RecordBatch, or a DuckDB "
         f"relation, not {type(frame).__name__}"
@@ -222,15 +389,12 @@ def _paths(names: list[Any], there: list[Any]) -> list[tuple[Any, list[str]]]:
     return paths
 
 
-def _arrow_table(mechanism: MechanismCore, table: Any, names: list[str], arrow: Any) -> Any:
+def _arrow_table(mechanism: MechanismCore, table: Any, names: list[str]) -> Any:
     for first, path in _paths(names, table.schema.names):
         at = table.schema.get_field_index(first)
         field = table.schema.field(at)
-        # A column by itself has no metadata, by which BigQuery marks JSON.
-        extension = (field.metadata or {}).get(b"ARROW:extension:name", b"")
-        if extension.lower().endswith(b"json"):
-            raise InputTypeError(JSON)
-        new = _arrow(mechanism, table.column(at), arrow, path)
+        _drawn_field(field, path)  # a column by itself has no metadata, which may say JSON
+        new = _arrow(mechanism, table.column(at), path)
         field = field.with_type(new.type)
         table = table.set_column(at, field, new)
     schema = own_schema(table.schema)[0]
@@ -240,11 +404,15 @@ def _arrow_table(mechanism: MechanismCore, table: Any, names: list[str], arrow: 
 
 
 _OWN = (b"ARROW:extension:name", b"ARROW:extension:metadata", b"PARQUET:field_id")
-_PANDAS = {"index_columns", "column_indexes", "columns", "creator", "pandas_version"}
-_PANDAS_COLUMN = {"name", "field_name", "pandas_type", "numpy_type", "metadata"}
-_PANDAS_INDEX = {"kind", "name", "start", "stop", "step"}
-_PANDAS_MAKER = {"library", "version"}
-_PANDAS_TYPE = {"num_categories", "ordered", "encoding", "timezone", "precision", "scale", "unit"}
+_PANDAS = {
+    "": {"index_columns", "column_indexes", "columns", "creator", "pandas_version"},
+    "columns": {"name", "field_name", "pandas_type", "numpy_type", "metadata"},
+    "column_indexes": {"name", "field_name", "pandas_type", "numpy_type", "metadata"},
+    "metadata": {"num_categories", "ordered", "encoding", "timezone", "precision", "scale", "unit"},
+    "index_columns": {"kind", "name", "start", "stop", "step"},
+    "creator": {"library", "version"},
+}
+"""The keys that pandas needs, in what stands under a key."""
 
 
 def own_schema(schema: Any) -> tuple[Any, list[str]]:
@@ -268,21 +436,8 @@ def own_schema(schema: Any) -> tuple[Any, list[str]]:
         return kept
 
     def own_field(old: Any) -> Any:
-        return pa.field(old.name, own_type(old.type), old.nullable, own(old.metadata))
-
-    def own_type(old: Any) -> Any:
-        """Rebuild a type that contains fields."""
-        if pa.types.is_struct(old):
-            return pa.struct([own_field(child) for child in old])
-        if pa.types.is_map(old):
-            return pa.map_(own_field(old.key_field), own_field(old.item_field), old.keys_sorted)
-        if pa.types.is_fixed_size_list(old):
-            return pa.list_(own_field(old.value_field), old.list_size)
-        if pa.types.is_large_list(old):
-            return pa.large_list(own_field(old.value_field))
-        if pa.types.is_list(old):
-            return pa.list_(own_field(old.value_field))
-        return old
+        kind = _with_fields(old.type, own_field)
+        return pa.field(old.name, kind, old.nullable, own(old.metadata))
 
     fields = [own_field(column) for column in schema]
     return pa.schema(fields, own(schema.metadata)), list(dropped)
@@ -292,27 +447,18 @@ def _own_pandas(metadata: bytes, dropped: dict[str, None]) -> bytes | None:
     """Return the part of its metadata that pandas needs; ``attrs`` are dropped as user data."""
     import json
 
-    def own(given: Any, keys: set[str]) -> dict[str, Any]:
+    def own(key: str, given: Any) -> Any:
+        if isinstance(given, list):
+            return [x if key == "index_columns" and isinstance(x, str) else own(key, x)
+                    for x in given]  # fmt: skip
         if not isinstance(given, dict):
             raise TypeError
-        dropped.update((f"pandas: {key}", None) for key in given if key not in keys)
-        return {key: value for key, value in given.items() if key in keys}
-
-    def own_column(given: Any) -> dict[str, Any]:
-        column = own(given, _PANDAS_COLUMN)
-        if column.get("metadata") is not None:
-            column["metadata"] = own(column["metadata"], _PANDAS_TYPE)
-        return column
+        dropped.update((f"pandas: {k}", None) for k in given if k not in _PANDAS[key])
+        kept = {k: v for k, v in given.items() if k in _PANDAS[key]}
+        return {k: own(k, v) if k in _PANDAS and v is not None else v for k, v in kept.items()}
 
     try:
-        kept = own(json.loads(metadata), _PANDAS)
-        for key in kept.keys() & {"columns", "column_indexes"}:
-            kept[key] = [own_column(column) for column in kept[key]]
-        indices = kept.get("index_columns", [])
-        kept["index_columns"] = [
-            i if isinstance(i, str) else own(i, _PANDAS_INDEX) for i in indices
-        ]
-        kept["creator"] = own(kept.get("creator", {}), _PANDAS_MAKER)
+        kept = {"index_columns": [], "creator": {}, **own("", json.loads(metadata))}
     except (ValueError, TypeError, RecursionError):
         return None
     return json.dumps(kept).encode()

@@ -17,9 +17,6 @@ from fastdx.exceptions import FileError
 PACKED = (".gz", ".zst")
 """The endings of names of compressed files."""
 
-FOLDERS_OPEN = {os.open, os.link, os.unlink} <= os.supports_dir_fd
-"""Whether files can be made relative to an open folder, which is not so on Windows."""
-
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
@@ -111,57 +108,30 @@ def _temporary(target: Path, mode: int) -> Iterator[BinaryIO]:
     """Yield a file that becomes `target`, with this mode, unless an exception is raised."""
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
-    beside = f".{target.name}.{os.urandom(8).hex()}.tmp"
-    if not FOLDERS_OPEN:
-        yield from _beside(target, target.with_name(beside), mode)
-        return
-    folder = os.open(target.parent, getattr(os, "O_PATH", os.O_RDONLY))
-    named = False
+    temporary = target.with_name(f".{target.name}.{os.urandom(8).hex()}.tmp")
     try:
-        fd = _unnamed(folder)
-        if fd is None:
-            fd, named = os.open(beside, _NEW, 0o600, dir_fd=folder), True
-        with open(fd, "wb") as plain:  # noqa: PTH123 (a descriptor)
-            yield plain
-            plain.flush()
-            os.fchmod(fd, mode)
-            os.fsync(fd)
-            if not named:
-                # With dst_dir_fd Python calls linkat, which follows the link to the open file.
-                open_file = f"/proc/self/fd/{fd}"
-                try:
-                    os.link(open_file, target.name, dst_dir_fd=folder, follow_symlinks=True)
-                    return
-                except FileExistsError:
-                    os.link(open_file, beside, dst_dir_fd=folder, follow_symlinks=True)
-                    named = True
-            os.replace(beside, target.name, src_dir_fd=folder, dst_dir_fd=folder)
-            named = False
-    finally:
-        if named:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(beside, dir_fd=folder)
-        os.close(folder)
-
-
-def _beside(target: Path, temporary: Path, mode: int) -> Iterator[BinaryIO]:
-    """Yield a temporary file that replaces `target`, on platforms without `FOLDERS_OPEN`."""
-    try:
-        with open(os.open(temporary, _NEW, 0o600), "wb") as plain:  # noqa: PTH123 (a descriptor)
+        fd = _unnamed(target.parent)
+        named = fd is None
+        with open(os.open(temporary, _NEW, 0o600) if fd is None else fd, "wb") as plain:  # noqa: PTH123 (a descriptor)
             yield plain
             plain.flush()
             os.fsync(plain.fileno())
+            if not named:
+                # With dst_dir_fd, which counts for no absolute path, Python calls linkat, which
+                # follows the link to the open file.
+                open_file = f"/proc/self/fd/{plain.fileno()}"
+                os.link(open_file, temporary, dst_dir_fd=plain.fileno(), follow_symlinks=True)
         temporary.chmod(mode)
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _unnamed(folder: int) -> int | None:
+def _unnamed(folder: Path) -> int | None:
     """Return a descriptor of a file without a name, or None if the platform has none."""
     if not hasattr(os, "O_TMPFILE") or not Path("/proc/self/fd").is_dir():
         return None
     try:
-        return os.open(".", os.O_TMPFILE | os.O_WRONLY, 0o600, dir_fd=folder)
+        return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600)
     except OSError:
         return None  # not on this file system; the caller's next attempt reports other errors

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fastdx._core import JsonBlock, Replacements, Texts, privatize_arrow, privatize_json
+from fastdx._core import JsonBlock, Replacements, Texts, privatize_json
 from fastdx.cli.formats import FORMATS, Choice, Opener, format_of
 from fastdx.cli.formats.base import Batch, Draw, TextError, leaves
 from fastdx.cli.messages import CommandError
@@ -144,7 +144,7 @@ class Drawing(Draw):
 
     def column(self, array: Any, path: list[str], accounts: Sequence[str] | None = None) -> Any:
         """Privatise an Arrow array of text; in structs, the field that the path names."""
-        import pyarrow as pa
+        from fastdx._shared.columns import privatize_arrow
 
         if self.bill is not None:
             self.bill.add(list(leaves(array.to_pylist(), path)), accounts)
@@ -153,4 +153,4 @@ class Drawing(Draw):
             warnings.simplefilter("ignore", FastdxWarning)
             column, counts = privatize_arrow(self._mechanism, array, path)
         self.counts.update(counts)
-        return pa.array(column)
+        return column

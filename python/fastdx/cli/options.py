@@ -360,7 +360,7 @@ def refuse_unchanged(mechanism: Mechanism, *, allowed: bool) -> None:
     """Refuse a policy under which more than half of the common words come back unchanged."""
     from fastdx._core import MOST_UNCHANGED
 
-    found = Unchanged(*mechanism._unchanged_without_history())
+    found = Unchanged(*mechanism._unchanged())
     if found.mean > MOST_UNCHANGED and not allowed:
         without = "without a history, " if mechanism._has_history else ""
         raise CommandError(f"{without}{found.warning}; take a smaller --epsilon or a --cover, or "

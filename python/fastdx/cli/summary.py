@@ -96,7 +96,7 @@ def _line(word: Mechanism, total: Totals) -> str:
 def _warnings(word: Mechanism, total: Totals, *, show_text: bool) -> Iterator[str]:
     """Yield warnings about unprotected parts; ``-q`` does not hide them."""
     counts, left = total.counts, total.left
-    unchanged = Unchanged(*word._unchanged_without_history())
+    unchanged = Unchanged(*word._unchanged())
     if (warning := unchanged.warning) is not None:
         yield f"without a history, {warning}" if word._has_history else warning
     if total.nearly:

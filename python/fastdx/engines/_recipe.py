@@ -40,7 +40,7 @@ several; a service that keeps changing ε must not keep them all."""
 def fingerprint(path: str) -> str:
     """Return a hash of the size and all checksums of a fastdx file.
 
-    It finds mix-ups and old copies, but not forgery (see ``Tem.load(verify='recompute')``).
+    It finds mix-ups and old copies, but not forgery (see ``fastdx index check``).
     """
     try:
         with Path(path).open("rb") as file:

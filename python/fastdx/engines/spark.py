@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastdx._core import privatize_arrow
 from fastdx._shared.card import KEY, card_of
+from fastdx._shared.columns import privatize_arrow
 from fastdx.engines._recipe import Recipe, column_names, no_text
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism

@@ -89,7 +89,7 @@ def certify(
     outputs. For Tem it is at most the nominal ε, and at least half of it unless γ is below the
     distances. The result assumes that the embedding is public.
 
-    Without `metric`, a Tem gets a certificate that its guarantee can use (``Tem.certified``). For
+    Without `metric`, a Tem gets a certificate that its guarantee can use (``certified=True``). For
     every other mechanism with a law, and for a Tem with `metric`, the function looks at all pairs.
     It then holds all laws in memory (eight bytes for each word and output).
 

@@ -10,8 +10,7 @@ from fastdx.mechanisms.hyperbolic_laplace import HyperbolicLaplace
 from fastdx.mechanisms.mahalanobis import Mahalanobis
 from fastdx.mechanisms.multivariate_laplace import MultivariateLaplace
 from fastdx.mechanisms.neighbor_response import NeighborResponse
-from fastdx.mechanisms.registry import MECHANISMS
-from fastdx.mechanisms.spec import from_spec
+from fastdx.mechanisms.spec import MECHANISMS, from_spec
 from fastdx.mechanisms.tem import Tem
 from fastdx.mechanisms.vickrey import Vickrey
 

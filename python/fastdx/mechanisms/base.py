@@ -8,9 +8,17 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypedDict
 
 from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
-from fastdx._selection import PrivateSpans, Select, pairs, places_of, private_spans, spans_of
+from fastdx._selection import (
+    CHOSEN,
+    RELEASED,
+    PrivateSpans,
+    Select,
+    pairs,
+    places_of,
+    spans_of,
+)
 from fastdx._shared.rounded import up
-from fastdx._types import Bits, LedgerLike, Unchanged
+from fastdx._types import Bits, Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
 
 if TYPE_CHECKING:
@@ -91,21 +99,21 @@ class Mechanism(MechanismCore):
     default_space: ClassVar[str] = "english"
     """The built-in embedding that the mechanism uses if none is given."""
 
-    @classmethod
-    def _new(
+    def __new__(
         cls,
-        space: Embedding | WordGraph | None,
-        epsilon: float | None,
-        own: dict[str, Any],
-        common: Common,
+        space: Embedding | WordGraph | None = None,
+        epsilon: float | None = None,
+        **parameters: Any,
     ) -> Self:
-        """Make the core."""
+        """Make the core of a mechanism of this class, whichever class it is."""
         if epsilon is None and isinstance(space, Real):
             raise InputTypeError(
                 "embedding must be a fastdx.Embedding (or, for Tem, a WordGraph), not "
                 f"{type(space).__name__}; ε comes second, or by its name: epsilon={float(space)!r}"
             )
-        return MechanismCore.__new__(cls, cls.name, space, {"epsilon": epsilon, **own, **common})
+        if cls is Mechanism:
+            raise TypeError("Mechanism is abstract: make a Tem, a MultivariateLaplace, …")
+        return super().__new__(cls, cls.name, space, {"epsilon": epsilon, **parameters})
 
     @classmethod
     def _around(cls, core: MechanismCore) -> Self:
@@ -115,13 +123,6 @@ class Mechanism(MechanismCore):
     def _from_spec(cls, spec: str, held: dict[str, Any]) -> Self:
         """Make the mechanism that a Spec (JSON) and its in-memory parts, by name, describe."""
         return cls._around(MechanismCore._of_spec(spec, held))
-
-    @classmethod
-    def make(cls, space: Embedding | WordGraph | None, epsilon: float, **parameters: Any) -> Self:
-        """Make a mechanism of this class, whichever class it is, from parameters by name."""
-        constructor: Any = cls
-        made: Self = constructor(space, epsilon, **parameters)
-        return made
 
     @classmethod
     def smallest_epsilon(cls, space: Embedding | WordGraph) -> float:
@@ -202,6 +203,7 @@ class Mechanism(MechanismCore):
         >>> Tem(epsilon=6.0).unchanged.warning
         'at this ε 57% of common words come back as they were: this protects hardly anything'
         """
+        self._check_one_law()
         return Unchanged(*self._unchanged())
 
     def bits(self) -> Bits:
@@ -232,29 +234,6 @@ class Mechanism(MechanismCore):
             raise ParameterError(f"mechanism must be one whose bits are known: {why}")
         return Bits(*found)
 
-    def describe(
-        self,
-        audience: str = "engineer",
-        *,
-        ledger: LedgerLike | None = None,
-        account: str | None = None,
-    ) -> str:
-        """Describe the guarantee for one audience, as `Guarantee.describe` does.
-
-        Examples
-        --------
-        >>> from fastdx import Tem
-        >>> "## What is not anonymous" in Tem.recommended().describe("reviewer")
-        True
-        """
-        return self.guarantee.describe(audience, ledger=ledger, account=account)
-
-    def _record(self, guarantee: Guarantee, ledger: LedgerLike | None, account: str | None) -> str:
-        """Write the release record of a guarantee of this mechanism; the core calls it."""
-        from fastdx.record import page
-
-        return page(guarantee, ledger, account)
-
     def with_epsilon(self, epsilon: float) -> Self:
         """Return a copy at another ε that shares everything else."""
         return self._around(self._at(epsilon))
@@ -266,12 +245,6 @@ class Mechanism(MechanismCore):
         spec = json.loads(self._given_spec())
         spec["seed"] = seed
         return self._from_spec(json.dumps(spec), self._held())
-
-    def _privatize_column(self, text: Any) -> Any:
-        """Replace the words of a column of a type that the core's `privatize` does not know."""
-        from fastdx._shared.columns import privatize_column
-
-        return privatize_column(self, text)
 
     def privatize_frame(self, frame: Any, columns: str | int | Iterable[str | int]) -> Any:
         """Replace the words of columns of a frame; all others stay as they are, UNPROTECTED.
@@ -357,9 +330,11 @@ class Mechanism(MechanismCore):
         if select is not None:
             if unit != "codepoint":
                 raise InputTypeError("select finds words in code points: give unit with spans")
-            spans_by_words = spans_of(self, text, select)
-            return private_spans(self, text, spans_by_words, unit, by_words=True)
-        return private_spans(self, text, pairs(spans), unit)
+            spans = spans_of(self, text, select)
+        new, places, counts, outside = self._privatize_spans(text, pairs(spans), unit)
+        chosen = Guarantee(self, [RELEASED, CHOSEN])
+        guarantee = Guarantee(self, [RELEASED], outside) if select is None else chosen
+        return PrivateSpans(new, places, counts, guarantee)
 
     def privatize_tokens(self, tokens: Iterable[str], *, select: Select | None = None) -> list[str]:
         """Replace the words of a list; each string is one word, whatever characters it holds.
@@ -385,21 +360,23 @@ class Mechanism(MechanismCore):
 
     def _shown(self) -> str:
         """Return the parameters as `repr` shows them."""
-        return f"epsilon={up(self.epsilon)}"
-
-    def _held(self) -> dict[str, Any]:
-        """Return the in-memory parts that, together with `spec`, make an equal mechanism."""
-        return {"space": self.space, "cover": self._given_cover(), "remap": self._given_remap(),
-                "language": self._given_language()}  # fmt: skip
+        own = {name: value for name, value in self._details.items() if value is not None}
+        shown = [f"{k}={up(v) if isinstance(v, float) else repr(v)}" for k, v in own.items()]
+        return ", ".join([f"epsilon={up(self.epsilon)}", *shown])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self)._from_spec, (self._given_spec(), self._held())
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both have an equal `spec`: the same law, words and guarantee."""
+        """Return whether both have an equal `spec` and, of what is in Python, the same objects."""
         if type(self) is not type(other) or not isinstance(other, Mechanism):
             return NotImplemented
-        return self is other or self._complete_spec(False) == other._complete_spec(False)
+        if self is other:
+            return True
+        held = other._held()
+        same = all(part is held[name] for name, part in self._held().items()
+                   if callable(part) or hasattr(part, "log_next"))  # fmt: skip
+        return same and self._complete_spec(False) == other._complete_spec(False)
 
     def __hash__(self) -> int:
         return hash(self._complete_spec(False))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from fastdx._core import Embedding, WordGraph, certify_law
+from fastdx._core import Embedding, WordGraph
 from fastdx._shared.rounded import up
-from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.exceptions import InputTypeError
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class FiniteLaw(Mechanism):
     ----------
     space : Embedding or WordGraph
         The words, and the metric of which ε is per unit. A `fastdx.lab.laws.Law` brings its own.
-    law : array_like of shape (V, V), scipy.sparse matrix, callable, or fastdx.lab.laws.Law
+    law : array_like of shape (V, V), callable, or fastdx.lab.laws.Law
         The probability of every output (column) for every word (row), ≥ 0; rows need not sum to 1.
         A callable takes a word's id and returns its row, the same one each time.
     certify : bool, optional
@@ -96,25 +96,15 @@ class FiniteLaw(Mechanism):
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        if is_law(law):
-            space = law.space if space is None else space
-            law = law.matrix() if len(law.space) <= CERTIFIED else law.row
+        if is_law(law) and space is None:
+            space = law.space
         if space is None:
             raise InputTypeError("space is missing: give the words of the law")
-        own = {"law": rows_of(law), "certified": certify, "progress": progress}
-        made = cls._new(space, None, own, common)
+        law = rows_of(law)
+        own = {"law": law, "certified": certify, "progress": progress}
+        made = super().__new__(cls, space, None, **own, **common)
         made._given = law
         return made
-
-    def certified(self, progress: Callable[[int], object] | None = None) -> Self:
-        """Return a copy whose ε is computed now from its law; `progress` as for the constructor.
-
-        Raises
-        ------
-        TooLargeError
-            The laws take more than 8 GiB.
-        """
-        return self._with_law(self._around(certify_law(self, progress)))
 
     @property
     def local(self) -> float | None:
@@ -122,33 +112,16 @@ class FiniteLaw(Mechanism):
         local: float | None = self._details["local"]
         return local
 
-    def with_epsilon(self, epsilon: float) -> Self:
-        """Raise ParameterError: a given law fixes its ε."""
-        return self._with_law(super().with_epsilon(epsilon))
-
-    def _with_law(self, other: Self) -> Self:
-        other._given = self._given
-        return other
-
     def _held(self) -> dict[str, Any]:
         # None for a law from a file, which the Spec names.
         return {**super()._held(), "law": self._given}
 
     @classmethod
     def _from_spec(cls, spec: str, held: dict[str, Any]) -> Self:
-        law = held.get("law")
-        made = super()._from_spec(spec, {**held, "law": rows_of(law)})
+        law = rows_of(held.get("law"))
+        made = super()._from_spec(spec, {**held, "law": law})
         made._given = law
         return made
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether both have an equal `spec` and, if the law is a function, the same one."""
-        same = super().__eq__(other)
-        if same is not True or "fingerprint" in self.spec["law"]:
-            return same
-        return isinstance(other, FiniteLaw) and self._given is other._given
-
-    __hash__ = Mechanism.__hash__
 
     def _shown(self) -> str:
         if self.local is None:
@@ -157,16 +130,10 @@ class FiniteLaw(Mechanism):
 
 
 def rows_of(law: Any) -> Any:
-    """Return a law as the core reads it: a sparse matrix as (indptr, indices, data)."""
-    if is_law(law):
-        # A matrix is read faster than a function and can be pickled.
-        law = law.matrix() if len(law.space) <= CERTIFIED else law.row
-    if not hasattr(law, "tocsr"):
+    """Return a law as the core reads it: of a Law its matrix, which is read faster and pickled."""
+    if not is_law(law):
         return law
-    rows = law.tocsr()
-    if rows.shape != (rows.shape[0],) * 2:
-        raise ParameterError(f"law must be square, got shape {rows.shape}")
-    return rows.indptr.tolist(), rows.indices, rows.data.astype("float64")
+    return law.matrix() if len(law.space) <= CERTIFIED else law.row
 
 
 def is_law(given: object) -> TypeIs[LawLike]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fastdx._core import Embedding, WordGraph
-from fastdx._shared.rounded import up
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class HyperbolicLaplace(Mechanism):
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        return cls._new(space, epsilon, {"base": base}, common)
+        return super().__new__(cls, space, epsilon, base=base, **common)
 
     @classmethod
     def from_paper(cls, space: Embedding, nominal: float, **common: Unpack[Common]) -> Self:
@@ -76,12 +75,3 @@ class HyperbolicLaplace(Mechanism):
     def nominal(self) -> float:
         """The parameter of the noise: ε for base='volume', ε - n (the paper's ε) for 'ball'."""
         return float(self._details["nominal"])
-
-    @property
-    def base(self) -> str:
-        """The measure of the noise's density: 'volume' or 'ball'."""
-        return str(self._details["base"])
-
-    def _shown(self) -> str:
-        nominal = f", nominal {up(self.nominal)}" if self.base == "ball" else ""
-        return f"{super()._shown()}, base={self.base!r}{nominal}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fastdx._core import Embedding
-from fastdx._shared.rounded import up
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class Mahalanobis(Mechanism):
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        return cls._new(space, epsilon, {"mixing": mixing}, common)
+        return super().__new__(cls, space, epsilon, mixing=mixing, **common)
 
     @classmethod
     def from_paper(
@@ -71,11 +70,3 @@ class Mahalanobis(Mechanism):
     def nominal(self) -> float:
         """The parameter of the noise: the paper's ε, per unit of the Mahalanobis norm."""
         return float(self._details["nominal"])
-
-    @property
-    def mixing(self) -> float:
-        """λ, the share of the covariance in the noise."""
-        return float(self._details["mixing"])
-
-    def _shown(self) -> str:
-        return f"{super()._shown()}, nominal {up(self.nominal)}, mixing={self.mixing:.4g}"

@@ -52,23 +52,8 @@ class MultivariateLaplace(Mechanism):
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        return cls._new(space, epsilon, {"search": search, "ef": ef}, common)
-
-    @property
-    def search(self) -> str:
-        """The search: 'exact' or 'hnsw'."""
-        return str(self._details["search"])
-
-    @property
-    def ef(self) -> int | None:
-        """The number of candidates that the search looks at; None if it is exact."""
-        ef: int | None = self._details["ef"]
-        return ef
+        return super().__new__(cls, space, epsilon, search=search, ef=ef, **common)
 
     def perturb(self, vectors: ArrayLike) -> NDArray[np.float64]:
         """Add fresh noise to vectors, shape (m, n), without searching for the nearest word."""
         return laplace_perturb(self, vectors)
-
-    def _shown(self) -> str:
-        ef = self.ef
-        return super()._shown() + ("" if ef is None else f", search='hnsw', ef={ef}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, SupportsIndex
 
 from fastdx._core import Cover, Embedding, WordGraph, mechanism_cover
-from fastdx._shared.rounded import up
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class NeighborResponse(Mechanism):
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        return cls._new(space, epsilon, {"cover": cover, "balance": balance}, common)
+        return super().__new__(cls, space, epsilon, cover=cover, balance=balance, **common)
 
     @property
     def cover(self) -> Cover:
@@ -64,11 +63,3 @@ class NeighborResponse(Mechanism):
         cover = mechanism_cover(self)
         assert cover is not None
         return cover
-
-    @property
-    def score(self) -> float:
-        """The log-ratio of the probabilities of a likely output and an unlikely one."""
-        return float(self._details["score"])
-
-    def _shown(self) -> str:
-        return f"epsilon={up(self.epsilon)} for any two words, cover={self.cover!r}"

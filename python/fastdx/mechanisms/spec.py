@@ -1,4 +1,4 @@
-"""`from_spec` makes a mechanism from its description."""
+"""The table of mechanisms by name, and `from_spec`, which makes one from its description."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from fastdx._core import Cover, Embedding, MechanismCore, NgramPrior, WordGraph,
 from fastdx.exceptions import InputTypeError
 from fastdx.mechanisms.base import Mechanism
 from fastdx.mechanisms.finite_law import FiniteLaw, LawLike
-from fastdx.mechanisms.registry import MECHANISMS
+from fastdx.mechanisms.hyperbolic_laplace import HyperbolicLaplace
+from fastdx.mechanisms.mahalanobis import Mahalanobis
+from fastdx.mechanisms.multivariate_laplace import MultivariateLaplace
+from fastdx.mechanisms.neighbor_response import NeighborResponse
+from fastdx.mechanisms.tem import Tem
+from fastdx.mechanisms.vickrey import Vickrey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +24,16 @@ if TYPE_CHECKING:
 
     from fastdx._types import LanguageModel
 
-KINDS: dict[str, type[Mechanism]] = {**MECHANISMS, FiniteLaw.name: FiniteLaw}
+MECHANISMS: dict[str, type[Mechanism]] = {
+    "tem": Tem,
+    "laplace": MultivariateLaplace,
+    "hyperbolic": HyperbolicLaplace,
+    "mahalanobis": Mahalanobis,
+    "response": NeighborResponse,
+    "vickrey": Vickrey,
+}
+"""Every word mechanism by name; the command and the tests iterate over it."""
+KINDS: dict[str, type[Mechanism]] = {**MECHANISMS, "law": FiniteLaw}
 """Every mechanism that a Spec can describe, by its name."""
 
 

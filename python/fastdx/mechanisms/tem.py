@@ -11,10 +11,8 @@ from fastdx._core import (
     RECOMMENDED_EPSILON,
     Cover,
     Embedding,
-    MechanismCore,
     NgramPrior,
     WordGraph,
-    check_index,
     mechanism_base,
     mechanism_cover,
     open_space,
@@ -23,7 +21,6 @@ from fastdx._core import (
     tem_probabilities_after,
 )
 from fastdx._shared.rounded import up
-from fastdx.exceptions import ParameterError
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
@@ -32,9 +29,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from fastdx._types import LanguageModel
-
-RECOMPUTED = 1000
-"""The number of words whose lists ``verify='recompute'`` computes again."""
 
 
 class Tem(Mechanism):
@@ -79,6 +73,15 @@ class Tem(Mechanism):
     balance : float, optional
         For an int `cover`: takes ``Cover.balanced`` with this weight (try 0.1), which also prefers
         outputs of similar frequency. The vocabulary must be in order of frequency.
+    certified : bool, optional
+        Whether `epsilon` is the *certified* ε: the nominal ε is then the largest one whose
+        certificate is at most `epsilon` (see ``fastdx.lab.audit.certify``). The guarantee is as
+        strong, with less noise. `epsilon` and `guarantee` are the certified ones; `nominal` is the
+        ε in the law's formula, for which a γ from `beta` is computed. `save` stores the certificate
+        with the mechanism. It assumes that the embedding is public. A `language` that goes by what
+        was released before has no certificate.
+    progress : callable, optional
+        Called now and then with the number of words certified, over about a dozen passes.
     **common
         ``oov``, ``skip``, ``consistent``, ``seed``, ``pad``: see `fastdx.mechanisms.Common`.
 
@@ -89,11 +92,15 @@ class Tem(Mechanism):
 
     Examples
     --------
-    >>> from fastdx import Tem
+    >>> from fastdx import Embedding, Tem
     >>> tem = Tem.recommended()
     >>> law = tem.probabilities("coffee")
     >>> law.shape, round(float(law.sum()), 9)
     ((20000,), 1.0)
+    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
+    >>> tem = Tem(e, 0.5, certified=True)
+    >>> tem.epsilon <= 0.5 < tem.nominal
+    True
     """
 
     __slots__ = ()
@@ -110,75 +117,27 @@ class Tem(Mechanism):
         cover: Cover | SupportsIndex | None = None,
         balance: float | None = None,
         language: str | PathLike[str] | ArrayLike | LanguageModel | NgramPrior | None = None,
-        **common: Unpack[Common],
-    ) -> Self:
-        """Make the mechanism."""
-        own = {"gamma": gamma, "beta": beta, "cover": cover, "balance": balance,
-               "language": language}  # fmt: skip
-        return cls._new(space, epsilon, own, common)
-
-    @classmethod
-    def certified(
-        cls,
-        space: Embedding | WordGraph | None = None,
-        epsilon: float | None = None,
-        *,
-        gamma: float | None = None,
-        beta: float | None = None,
-        cover: Cover | SupportsIndex | None = None,
-        balance: float | None = None,
-        language: str | PathLike[str] | ArrayLike | LanguageModel | NgramPrior | None = None,
+        certified: bool = False,
         progress: Callable[[int], object] | None = None,
         **common: Unpack[Common],
     ) -> Self:
-        """Make a Tem whose *certified* ε is the given one.
-
-        The nominal ε is the largest one whose certificate is at most `epsilon` (see
-        ``fastdx.lab.audit.certify``): the guarantee is as strong, with less noise. `epsilon` and
-        `guarantee` are the certified ones; `nominal` is the ε in the law's formula. `save` stores
-        the certificate with the mechanism. The certificate assumes that the embedding is public.
-
-        Parameters
-        ----------
-        space : Embedding or WordGraph
-            Words and metric.
-        epsilon : float
-            The ε to certify, per unit of distance.
-        gamma, beta, cover, balance, language, **common : optional
-            As for the constructor. A γ from `beta` is computed for the nominal ε. A `language` that
-            goes by what was released before has no certificate.
-        progress : callable, optional
-            Called now and then with the number of words done, over about a dozen passes.
-
-        Examples
-        --------
-        >>> from fastdx import Embedding, Tem
-        >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
-        >>> tem = Tem.certified(e, 0.5)
-        >>> tem.epsilon <= 0.5 < tem.nominal
-        True
-        """
-        own = {
-            "gamma": gamma,
-            "beta": beta,
-            "cover": cover,
-            "balance": balance,
-            "language": language,
-            "certified": True,
-            "progress": progress,
-        }
-        return cls._new(space, epsilon, own, common)
+        """Make the mechanism."""
+        return super().__new__(
+            cls,
+            space,
+            epsilon,
+            gamma=gamma,
+            beta=beta,
+            cover=cover,
+            balance=balance,
+            language=language,
+            certified=certified or None,
+            progress=progress,
+            **common,
+        )
 
     @classmethod
-    def recommended(
-        cls,
-        *,
-        epsilon: float | None = None,
-        language: str | PathLike[str] | ArrayLike | None = None,
-        cover: Cover | SupportsIndex | None = None,
-        balance: float | None = None,
-        **common: Unpack[Common],
-    ) -> Self:
+    def recommended(cls, *, epsilon: float = RECOMMENDED_EPSILON, **parameters: Any) -> Self:
         """Make the policy that the documents use, on the built-in English words.
 
         It is a Tem with ``language="rank"`` that excludes offensive words. Attacks on sentences
@@ -188,8 +147,9 @@ class Tem(Mechanism):
 
         Parameters
         ----------
-        epsilon, language, cover, balance, **common : optional
-            As for the constructor. ``exclude`` is ``"offensive"`` unless given.
+        epsilon, **parameters : optional
+            As for the constructor. ``language`` is ``"rank"`` and ``exclude`` is ``"offensive"``
+            unless given.
 
         Examples
         --------
@@ -200,14 +160,7 @@ class Tem(Mechanism):
         >>> Tem.recommended(epsilon=3.0) == tem.with_epsilon(3.0)
         True
         """
-        common.setdefault("exclude", "offensive")
-        return cls(
-            epsilon=RECOMMENDED_EPSILON if epsilon is None else epsilon,
-            language="rank" if language is None else language,
-            cover=cover,
-            balance=balance,
-            **common,
-        )
+        return cls(epsilon=epsilon, **{"language": "rank", "exclude": "offensive", **parameters})
 
     def probabilities(
         self, word: str, after: str | Iterable[str] | None = None
@@ -336,14 +289,15 @@ class Tem(Mechanism):
         path: str | PathLike[str],
         epsilon: float,
         *,
-        verify: bool | str | None = True,
-        pickle_by: str = "reference",
+        verify: bool = True,
         **parameters: Any,
     ) -> Self:
         """Make a Tem on a file from `save` or ``fastdx index build``, with its cover if it has one.
 
         The words that it excludes stay excluded, unless a `cover` is given. The file is
-        memory-mapped without copying; all processes that open it share it.
+        memory-mapped without copying; all processes that open it share it. Pickles hold its path
+        and fingerprint: unpickling fails if the file is missing or is another one, and verifies a
+        verified file again if it has changed since.
 
         Parameters
         ----------
@@ -351,23 +305,17 @@ class Tem(Mechanism):
             The file.
         epsilon : float
             ε per unit of distance.
-        verify : bool or 'recompute', optional
-            True (default) checks every checksum, which finds damage. False opens the file in
-            milliseconds and claims no certificate. 'recompute' certifies again and computes the
-            lists of 1,000 random words again, which finds forgery; use it for files from others.
-        pickle_by : 'reference' or 'value', optional
-            'reference' (default) pickles the file's path and fingerprint, so that processes share
-            the file. Unpickling fails if the file is missing or is another one, and verifies a
-            verified file again if it has changed since. 'value' pickles the words and vectors
-            themselves.
+        verify : bool, optional
+            True (default) checks every checksum, which finds damage, not forgery: for a file from
+            others, ``fastdx index check`` computes it again. False opens the file in milliseconds
+            and claims no certificate.
         **parameters
             As for the constructor.
 
         Raises
         ------
         CorruptFileError
-            The file is damaged, truncated, extended or no fastdx file; with 'recompute', it is
-            forged.
+            The file is damaged, truncated, extended or no fastdx file.
 
         Examples
         --------
@@ -378,28 +326,8 @@ class Tem(Mechanism):
         >>> Tem.load(path, 2.6, language="rank").spec["exclude"]
         'offensive'
         """
-        if verify is None:
-            verify = True
-        if not isinstance(verify, bool) and verify != "recompute":
-            raise ParameterError(f"verify must be True, False or 'recompute', got {verify!r}")
-        if pickle_by not in ("reference", "value"):
-            raise ParameterError(f"pickle_by must be 'reference' or 'value', got {pickle_by!r}")
-        space = open_space(path, bool(verify), pickle_by == "reference")
-        if verify == "recompute":
-            check_index(os.fspath(path), RECOMPUTED)
-        own = {"index": os.fspath(path), **parameters}
-        made: Self = MechanismCore.__new__(cls, cls.name, space, {"epsilon": epsilon, **own})
-        return made
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether both have an equal `spec` and, if a model is in Python, the same one."""
-        same = super().__eq__(other)
-        if same is not True or not isinstance(other, Tem):
-            return same
-        mine = self._given_language()
-        return not hasattr(mine, "log_next") or mine is other._given_language()
-
-    __hash__ = Mechanism.__hash__
+        space = open_space(path, verify, True)
+        return super().__new__(cls, space, epsilon, index=os.fspath(path), **parameters)
 
     def _shown(self) -> str:
         details = self._details

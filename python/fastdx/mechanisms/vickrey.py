@@ -51,18 +51,4 @@ class Vickrey(Mechanism):
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        return cls._new(space, epsilon, {"tuning": tuning, "mixing": mixing}, common)
-
-    @property
-    def tuning(self) -> float:
-        """t, the weight of the second nearest word."""
-        return float(self._details["tuning"])
-
-    @property
-    def mixing(self) -> float:
-        """λ, the share of the covariance in the noise; 0 for round noise."""
-        return float(self._details["mixing"])
-
-    def _shown(self) -> str:
-        mixing = f", mixing={self.mixing:.4g}" if self.mixing else ""
-        return f"{super()._shown()}, tuning={self.tuning:.4g}{mixing}"
+        return super().__new__(cls, space, epsilon, tuning=tuning, mixing=mixing, **common)

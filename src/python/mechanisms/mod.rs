@@ -1,6 +1,5 @@
 //! Features that only one mechanism has.
 
-pub(super) mod finite_law;
 pub(super) mod multivariate_laplace;
 pub(super) mod tem;
 

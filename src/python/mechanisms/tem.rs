@@ -150,7 +150,7 @@ pub(in crate::python) fn reopen(
     Ok(Space::from_file(py, index, Some(Origin::Index(source)))?.object(py))
 }
 
-/// The cover in the file of a space, or None.
+/// The cover in the file of a space, or None: a pickle asks for it.
 #[pyfunction]
 pub(in crate::python) fn space_cover(space: &Bound<'_, PyAny>) -> PyResult<Option<PyCover>> {
     let space = Space::of(space)?;

@@ -314,7 +314,7 @@ ODD = [",", "-", "...", "@", "\u00a0", "\u2028", "Game", "game", "game.", "3.5",
 def test_what_is_read_back_has_the_law_of_what_was_drawn(mechanism: type[fastdx.Mechanism]) -> None:
     e = Embedding(ODD, np.arange(len(ODD), dtype=np.float32)[:, None] / 4)
     own: dict[str, Any] = {"cover": 3} if mechanism is NeighborResponse else {}
-    m = mechanism.make(e, 2.0, oov="mask", **own)
+    m = mechanism(e, 2.0, oov="mask", **own)
     # Symbols that drop, and marks that join what stands beside them.
     text = (
         "Game'<tea e-mail 3.5-7 7·½ www.coffee @tea+’e c++’tea- a@b mail/½/tea, unknown-7-unknown"

@@ -67,17 +67,17 @@ def test_a_policy_that_leaves_most_words_warns_once() -> None:
     english = fastdx.Embedding.default()
     e = fastdx.Embedding(english.words[:2000], english.vectors[:2000])
     for kind in (Tem, MultivariateLaplace):
-        m = kind.make(e, 100.0)
+        m = kind(e, 100.0)
         with pytest.warns(fastdx.UnchangedWarning, match=r"\d+% of common words come back"):
             m.privatize("the coffee was cold")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             m.privatize("the coffee was cold")
-            kind.make(e, 3.0).privatize("the coffee was cold")
+            kind(e, 3.0).privatize("the coffee was cold")
             # A padded call must not take longer by what it holds.
-            kind.make(e, 100.0, pad=0.001).privatize("the coffee was cold")
+            kind(e, 100.0, pad=0.001).privatize("the coffee was cold")
             warnings.simplefilter("ignore", fastdx.UnchangedWarning)
-            kind.make(e, 100.0).privatize("the coffee was cold")
+            kind(e, 100.0).privatize("the coffee was cold")
 
 
 def test_texts_of_another_language_warn_once() -> None:

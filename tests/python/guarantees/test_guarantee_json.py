@@ -39,8 +39,8 @@ def law() -> FiniteLaw:
 MADE: dict[str, Callable[[], Mechanism]] = {
     "tem": lambda: Tem(words(), 2.0),
     "cover": lambda: Tem(words(), 2.0, cover=10, exclude=["w3"]),
-    "certified": lambda: Tem.certified(words(), 2.0),
-    "certified cover": lambda: Tem.certified(words(), 2.0, cover=10),
+    "certified": lambda: Tem(words(), 2.0, certified=True),
+    "certified cover": lambda: Tem(words(), 2.0, cover=10, certified=True),
     "seeded": lambda: Tem(words(), 2.0, seed=1),
     "kept": lambda: Tem(words(), 2.0, oov="keep", skip=["w1"], consistent=True),
     "laplace": lambda: MultivariateLaplace(words(), 2.0),
@@ -87,7 +87,7 @@ def test_every_mechanism_gives_what_the_schema_describes(name: str) -> None:
 
 
 def test_a_certificate_is_the_same_alone_and_within_its_guarantee() -> None:
-    tem = Tem.certified(words(), 2.0, cover=10)
+    tem = Tem(words(), 2.0, cover=10, certified=True)
     alone = audit.certify(tem)
     within = tem.guarantee.to_dict()["certificate"]
     assert alone.to_dict() == within

@@ -76,16 +76,15 @@ def check(page: str, guarantee: Guarantee) -> None:
 @KINDS
 def test_every_mechanism_has_a_record(kind: type[Mechanism]) -> None:
     m = made(kind, space(kind, ROWS), 2.0)
-    page = m.describe("reviewer")
+    page = m.guarantee.describe("reviewer")
     check(page, m.guarantee)
-    assert page == m.guarantee.describe("reviewer")
     assert page.startswith(f"# Release record: texts changed by {kind.__name__}\n")
     assert f"| distance | {m.guarantee.metric}" in page and "DO NOT SIGN" not in page
 
 
 def test_other_kinds_of_spaces_and_laws() -> None:
-    certified = Tem.certified(SMALL, 2.0)
-    assert "| certificate | ε = " in certified.describe("reviewer")
+    certified = Tem(SMALL, 2.0, certified=True)
+    assert "| certificate | ε = " in certified.guarantee.describe("reviewer")
     graph = Tem(WordGraph(edges=[("a", "b"), ("b", "c"), ("c", "d")]), 1.0)
     law = FiniteLaw(LINE, [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]])
     few = [Tem(Embedding(["a"], [[1.0]]), 1.0), Tem(Embedding(["a", "b"], [[1.0], [2.0]]), 1.0)]
@@ -96,13 +95,13 @@ def test_other_kinds_of_spaces_and_laws() -> None:
         *few,
         *(Tem(SMALL, 2.0, consistent=c) for c in (True, "call")),
     ):
-        check(m.describe("reviewer"), m.guarantee)
-    assert [row[1] for row in rows(law.describe("reviewer"))] == ["no bound"] * 3
-    response = NeighborResponse(LINE, 2.0, cover=2).describe("reviewer")
+        check(m.guarantee.describe("reviewer"), m.guarantee)
+    assert [row[1] for row in rows(law.guarantee.describe("reviewer"))] == ["no bound"] * 3
+    response = NeighborResponse(LINE, 2.0, cover=2).guarantee.describe("reviewer")
     assert rows(response)[0][:2] == ["tea, coffee", "7.39"]
-    assert "fewer than two words" in few[0].describe("reviewer")
+    assert "fewer than two words" in few[0].guarantee.describe("reviewer")
     assert len(record.pairs(few[1].guarantee)) == 1
-    assert "equal, also in different texts" in m.describe("reviewer")
+    assert "equal, also in different texts" in m.guarantee.describe("reviewer")
 
 
 def test_the_default_vocabularies_give_telling_pairs() -> None:
@@ -113,7 +112,7 @@ def test_the_default_vocabularies_give_telling_pairs() -> None:
         assert len({(pair.first, pair.second) for pair in found}) == 3
         assert [pair.bound for pair in found] == sorted(pair.bound for pair in found)
         if m.has_law or kind.default_space != "english":  # else it is drawn what comes back
-            check(m.describe("reviewer"), m.guarantee)
+            check(m.guarantee.describe("reviewer"), m.guarantee)
 
 
 def test_pairs_are_of_words_that_may_be_shown_and_are_protected() -> None:
@@ -129,7 +128,7 @@ def test_pairs_are_of_words_that_may_be_shown_and_are_protected() -> None:
 def test_words_do_not_break_the_page() -> None:
     e = Embedding(["a|b", "*x*", "`q#`", "x`|y"], [[0.0], [1.0], [3.0], [4.0]])
     odd = Tem(e, 1.0, exclude=["x`|y"])
-    page = odd.describe("reviewer")
+    page = odd.guarantee.describe("reviewer")
     check(page, odd.guarantee)
     assert "`q#`" not in page and r"a\|b, \*x\* (nearest)" in page
     assert len(rows(page)) == 3
@@ -138,7 +137,7 @@ def test_words_do_not_break_the_page() -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, 30.0])
 def test_what_comes_back_is_said(epsilon: float) -> None:
     tem = Tem(SMALL, epsilon)
-    page, found = tem.describe("reviewer"), tem.unchanged
+    page, found = tem.guarantee.describe("reviewer"), tem.unchanged
     mean, worst = map(float, re.findall(r"([\d.]+)%", page.split("Measured, not proved")[1])[:2])
     assert 0 <= mean - 100 * found.mean <= 0.1001 and 0 <= worst - 100 * found.worst <= 0.1001
     assert "computed, for 400 words" in page
@@ -158,7 +157,7 @@ def deniability_is_true(page: str, law: NDArray[np.float64]) -> bool:
 
 def test_deniability_is_counted_in_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
     for tem in (Tem(SMALL, 0.5), Tem(SMALL, 3.0, exclude=SMALL.words[:50], cover=3)):
-        assert "Plausible deniability" not in tem.describe("reviewer")
+        assert "Plausible deniability" not in tem.guarantee.describe("reviewer")
         page = tem.guarantee.with_bits().describe("reviewer")
         assert deniability_is_true(page, law_of(tem))
     with monkeypatch.context() as liar:
@@ -169,7 +168,7 @@ def test_deniability_is_counted_in_the_law(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_is_void_is_not_to_be_signed() -> None:
-    page = Tem(SMALL, 2.0, seed=1).describe("reviewer")
+    page = Tem(SMALL, 2.0, seed=1).guarantee.describe("reviewer")
     assert page.splitlines()[2].startswith("> **DO NOT SIGN. NOTHING IS PROTECTED: ")
     assert "**The promise:**" not in page and "**Protected:**" not in page
     assert [row[1] for row in rows(page)] == ["no bound"] * 3
@@ -178,7 +177,7 @@ def test_what_is_void_is_not_to_be_signed() -> None:
 def test_what_is_released_is_said_at_the_top() -> None:
     warning = "> **SOME WORDS ARE RELEASED AS THEY ARE.**"
     plain = Tem(SMALL, 2.0)
-    assert warning not in plain.describe("reviewer")
+    assert warning not in plain.guarantee.describe("reviewer")
     spans = plain.privatize_spans("the cat", [(4, 7)]).guarantee
     for guarantee in (
         spans,
@@ -195,24 +194,24 @@ def test_what_is_released_is_said_at_the_top() -> None:
 def test_the_budget(tmp_path: Path) -> None:
     tem = Tem(SMALL, 2.0)
     ledger = Ledger(tmp_path / "ledger.sqlite", budget=50.0)
-    empty = tem.describe("reviewer", ledger=ledger)
+    empty = tem.guarantee.describe("reviewer", ledger=ledger)
     assert "| accounts | 0 |" in empty and "first and last" not in empty
     for account, text in (("ann", "in the house"), ("ann", "the"), ("b|b", "it was")):
         ledger.privatize(tem, text, account=account)
     ledger.charge("b|b", 0.1234567)
-    ann = tem.describe("reviewer", ledger=ledger, account="ann")
+    ann = tem.guarantee.describe("reviewer", ledger=ledger, account="ann")
     for line in ("| budget of an account | 50 |", "| account | ann |", "| spent | 8 |",
                  "| left | 42 |", "| releases charged | 2 |", "at most e^8: 2990."):  # fmt: skip
         assert line in ann, line
     assert "b" + r"\|" + "b" not in ann
-    both = tem.describe("reviewer", ledger=ledger)
+    both = tem.guarantee.describe("reviewer", ledger=ledger)
     for line in ("| accounts | 2 |", "| most that an account spent | 8 |", "charged | 4 |"):
         assert line in both, line
-    other = tem.describe("reviewer", ledger=ledger, account="b|b")
+    other = tem.guarantee.describe("reviewer", ledger=ledger, account="b|b")
     # Rounded up, and what is left down.
     assert r"| account | b\|b |" in other and "| spent | 4.12346 |" in other
     assert "| left | 45.8765 |" in other
-    assert "**No ledger was given.**" in tem.describe("reviewer")
+    assert "**No ledger was given.**" in tem.guarantee.describe("reviewer")
 
 
 def test_wrong_arguments(tmp_path: Path) -> None:
@@ -220,15 +219,15 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite", budget=5.0)
     refused(
         (fastdx.ParameterError, "ledger must be given with account",
-         lambda: tem.describe("reviewer", account="ann")),
+         lambda: tem.guarantee.describe("reviewer", account="ann")),
         (fastdx.InputTypeError, "ledger must be a Ledger, not str",
-         lambda: tem.describe("reviewer", ledger="ledger.sqlite")),
+         lambda: tem.guarantee.describe("reviewer", ledger="ledger.sqlite")),
         (fastdx.ParameterError, "audience must be 'reviewer' with ledger",
-         lambda: tem.describe("user", ledger=ledger)),
-        (fastdx.ParameterError, "'engineer', 'user' or 'reviewer'", lambda: tem.describe("nobody")),
+         lambda: tem.guarantee.describe("user", ledger=ledger)),
+        (fastdx.ParameterError, "'engineer', 'user' or 'reviewer'",
+         lambda: tem.guarantee.describe("nobody")),
     )  # fmt: skip
-    assert tem.describe() == str(tem.guarantee)
-    assert tem.describe("user") == tem.guarantee.describe("user")
+    assert tem.guarantee.describe() == str(tem.guarantee)
 
 
 def test_the_example_is_what_the_code_writes_today() -> None:

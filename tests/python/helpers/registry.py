@@ -18,4 +18,4 @@ def space(kind: type[Mechanism], rows: list[list[float]]) -> Embedding:
 
 def made(kind: type[Mechanism], e: Embedding, epsilon: float, **parameters: object) -> Mechanism:
     """The mechanism at `epsilon` above its smallest one."""
-    return kind.make(e, kind.smallest_epsilon(e) + epsilon, **parameters)
+    return kind(e, kind.smallest_epsilon(e) + epsilon, **parameters)

@@ -77,7 +77,7 @@ def test_the_measured_anchors() -> None:
 
 def test_a_certified_mechanism_costs_what_it_says() -> None:
     e = vocabulary(200, 8, 3)
-    tem = Tem.certified(e, 1.0)
+    tem = Tem(e, 1.0, certified=True)
     assert tem.epsilon <= 1.0 < tem.nominal <= 2.0
     assert tem.epsilon > 0.999 * 1.0 or tem.nominal == 2.0
     assert loss_of(tem) <= 1.0 + 1e-6
@@ -88,7 +88,7 @@ def test_a_certified_mechanism_costs_what_it_says() -> None:
     assert "public" in str(guarantee) and certificate.vocabulary in str(guarantee)
     assert guarantee.bound("w1", "w2") == pytest.approx(tem.epsilon * e.distance("w1", "w2"))
     # Where γ binds, much more may cost nothing.
-    bounded = Tem.certified(e, 0.5, gamma=0.1)
+    bounded = Tem(e, 0.5, gamma=0.1, certified=True)
     assert bounded.nominal > 2 and 0.49 < bounded.epsilon <= 0.5
 
 

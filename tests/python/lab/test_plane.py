@@ -111,7 +111,7 @@ def test_a_million_draws_follow_the_law(
     points = np.random.default_rng(3).normal(size=(30, dim)).round(1)
     # Two words at one place, and one that is never released.
     points[7] = points[3]
-    m = kind.make(numbered(points), 2.5, seed=9, exclude=["w5"])
+    m = kind(numbered(points), 2.5, seed=9, exclude=["w5"])
     law = laws.of_noise(m)
     assert law.row(2)[[5, 7]].tolist() == [0.0, 0.0]
     for word in (0, 5):

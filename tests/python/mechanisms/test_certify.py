@@ -159,7 +159,7 @@ def test_what_has_no_law() -> None:
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-320, 3e-310, 1e307, 1.7e308])
 def test_the_smallest_and_the_largest_epsilon_are_certified(epsilon: float) -> None:
     e = numbered(np.arange(9.0)[:, None] ** 2)
-    tem = Tem.certified(e, epsilon)
+    tem = Tem(e, epsilon, certified=True)
     assert tem.epsilon <= epsilon <= tem.nominal < inf
     assert audit.certify(Tem(e, tem.nominal)).epsilon <= epsilon
 
@@ -168,7 +168,7 @@ def test_an_unknown_word_is_paid_for_where_a_certificate_is_not_about_it() -> No
     """The price times γ/2 covers the log-ratio to an unknown word, which is drawn uniformly."""
     e = line(0, 0.1, 0.2, 3)
     for consistent in (False, True):
-        tem = Tem.certified(e, 0.5, gamma=0.4, consistent=consistent)
+        tem = Tem(e, 0.5, gamma=0.4, consistent=consistent, certified=True)
         assert tem.nominal > tem.epsilon * 1.2
         unknown, known = tem.guarantee.price("xyz"), tem.guarantee.price("a")
         assert known == tem.epsilon and unknown == tem.nominal

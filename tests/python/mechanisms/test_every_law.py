@@ -68,7 +68,7 @@ def test_none_escapes() -> None:
     ball = Embedding(["a", "b"], np.eye(2, 3) / 3, metric="poincare")
     for name in set(family_names()) - set(FINITE):
         space = ball if MECHANISMS[name].default_space != "english" else e
-        m = MECHANISMS[name].make(space, 5.0)
+        m = MECHANISMS[name](space, 5.0)
         assert not m.has_law
 
 

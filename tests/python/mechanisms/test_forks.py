@@ -69,7 +69,7 @@ FIRST: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
     "tem, guarantee": (lambda: Tem(space(), 3.0), lambda m: str(m.guarantee)),
     "tem, hash": (lambda: Tem(space(), 3.0), hash),
     "tem on a cover": (lambda: Tem(space(), 3.0, cover=10), lambda m: m.privatize(TEXTS)),
-    "certified": (small, lambda e: Tem.certified(e, 3.0)),
+    "certified": (small, lambda e: Tem(e, 3.0, certified=True)),
     "laplace": (lambda: MultivariateLaplace(fewer(), 8.0), lambda m: m.privatize(TEXTS)),
     "laplace, one word": (lambda: MultivariateLaplace(space(), 8.0), lambda m: m.sample("w1", 5)),
     "laplace, unchanged": (lambda: MultivariateLaplace(fewer(), 8.0), lambda m: m.unchanged),

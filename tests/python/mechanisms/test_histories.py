@@ -227,10 +227,10 @@ def test_it_is_described() -> None:
     assert "1 of the 4 words" in said and "come back" not in said
     assert tem.guarantee.to_dict()["unchanged"] is None
     assert tem.guarantee.with_bits().to_dict()["bits"]["value"] is None
-    record = tem.describe("reviewer")
+    record = tem.guarantee.describe("reviewer")
     assert "leaves out what was released before" in " ".join(record.split())
     for audience in ("engineer", "user"):
-        assert tem.describe(audience)
+        assert tem.guarantee.describe(audience)
     assert tem.base is not None and tem.cover is not None
     with pytest.warns(fastdx.UnchangedWarning, match="without a history"):
         Tem(epsilon=30.0, language="english").privatize("the coffee was cold")
@@ -253,7 +253,7 @@ def test_what_needs_one_law_is_refused() -> None:
     with pytest.raises(fastdx.ParameterError, match='"frequency"'):
         tem.bits()
     for made, name in ((lambda: tem_of(PRIOR, remap=2), "remap"),
-                       (lambda: Tem.certified(E, 1.0, language=PRIOR), "certified"),
+                       (lambda: Tem(E, 1.0, language=PRIOR, certified=True), "certified"),
                        (lambda: tem_of("english"), "language"),
                        (lambda: tem_of(NgramPrior.english()), "language"),
                        (lambda: tem_of(PRIOR, cover=Cover.identity(E).weighted([1, 2, 3, 4])),

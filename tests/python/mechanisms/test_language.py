@@ -111,7 +111,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
 
 def test_certificates() -> None:
     # Their numbers: test_certify.py.
-    certified = Tem.certified(E, 2.0, language=Q)
+    certified = Tem(E, 2.0, language=Q, certified=True)
     assert certified.epsilon <= 2.0 < certified.nominal
     assert pickle.loads(pickle.dumps(certified)).epsilon == certified.epsilon
 

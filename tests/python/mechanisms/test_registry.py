@@ -63,9 +63,9 @@ def test_it_has_the_face_of_all(kind: type[Mechanism]) -> None:
     assert m.sample("w5", 9).shape == (9,) and m.sample("w5", 0).shape == (0,)
     assert fastdx.BagOfWords(m).privatize({"w1": 2}).total() == 2
     with pytest.raises(fastdx.ParameterError, match="epsilon"):
-        kind.make(e, -1.0)
+        kind(e, -1.0)
     with pytest.raises(TypeError, match="nonsense"):
-        kind.make(e, 2.0, nonsense=1)
+        kind(e, 2.0, nonsense=1)
 
 
 def on_a_tree(e: Embedding, epsilon: float, seed: int | None = None) -> Tem:

@@ -75,7 +75,9 @@ def test_threads_are_those_that_were_asked_for() -> None:
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
     path = tmp_path / "words.fdx"
-    Tem.certified(Embedding(WORDS[:300], SPACE.vectors[:300]), 1.0, gamma=3.0, cover=4).save(path)
+    Tem(Embedding(WORDS[:300], SPACE.vectors[:300]), 1.0, gamma=3.0, cover=4, certified=True).save(
+        path
+    )
     old = time.time() - 3600
     os.utime(path, (old, old))
     return path
@@ -103,15 +105,6 @@ def test_a_loaded_tem_is_pickled_as_its_file(index: Path) -> None:
     assert pickle.loads(pickle.dumps(other)).cover.k >= 9
 
 
-def test_by_value_the_file_is_not_needed(index: Path) -> None:
-    tem = Tem.load(index, 0.7, pickle_by="value")
-    data = pickle.dumps(tem)
-    index.unlink()
-    assert len(data) > 10_000 and pickle.loads(data).cover == tem.cover
-    with pytest.raises(fastdx.ParameterError, match="pickle_by"):
-        Tem.load(index, 1.0, pickle_by="name")
-
-
 def test_a_missing_or_other_file_is_an_error_that_names_it(index: Path) -> None:
     tem = Tem.load(index, 0.7)
     data = pickle.dumps(tem)
@@ -127,7 +120,7 @@ def test_a_missing_or_other_file_is_an_error_that_names_it(index: Path) -> None:
 
 
 def test_certificates_are_claimed_only_of_what_was_checked(index: Path) -> None:
-    certified = Tem.certified(Embedding(WORDS[:50], SPACE.vectors[:50]), 1.0, gamma=3.0)
+    certified = Tem(Embedding(WORDS[:50], SPACE.vectors[:50]), 1.0, gamma=3.0, certified=True)
     path = index.with_name("certified.fdx")
     certified.save(path)
     nominal = certified.nominal

@@ -313,14 +313,10 @@ class TestTemporaryFiles:
             os.umask(before)
         assert stat.S_IMODE((tmp_path / "e.fdx").stat().st_mode) == 0o644
 
-    @pytest.mark.parametrize("folders", [True, False])
-    def test_without_unnamed_files(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folders: bool
-    ) -> None:
+    def test_without_unnamed_files(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         from fastdx._shared import replace
 
         monkeypatch.setattr(replace, "_unnamed", lambda folder: None)
-        monkeypatch.setattr(replace, "FOLDERS_OPEN", folders)
         seen: list[int] = []
         out = tmp_path / "out.gz"
         with replace.open_output(str(out)) as f:

@@ -320,7 +320,7 @@ def test_a_space_from_a_file_is_found_again(tmp_path: Path) -> None:
 def test_a_mechanism_on_built_in_words_is_pickled_by_their_name(
     kind: type[fastdx.Mechanism],
 ) -> None:
-    m = kind.make(None, 12.0)
+    m = kind(None, 12.0)
     copy = pickle.loads(pickle.dumps(m))
     assert copy == m and len(pickle.dumps(m)) < 10_000 and len(pickle.dumps(m.guarantee)) < 10_000
     tem = fastdx.Tem.recommended()

@@ -199,7 +199,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
 def test_everything_else_takes_it() -> None:
     tem = Tem(GRAPH, 2.0, exclude=["red"])
     assert 0 < Channel.of(tem).bits() < np.log2(7)
-    certified = Tem.certified(GRAPH, 2.0)
+    certified = Tem(GRAPH, 2.0, certified=True)
     assert certified.guarantee.certificate is not None and certified.epsilon <= 2.0
     assert ratios_of(law_of(certified))[METRIC > 0].max() <= 2 * METRIC.max() + 1e-9
     assert_exact_bound(certified)

@@ -21,7 +21,8 @@ def test_a_graph_is_built_again_after_loading(graph: Embedding, tmp_path: Path) 
         assert graph.has_hnsw and not loaded.has_hnsw
     madlib = MultivariateLaplace(graph, 30.0, search="hnsw", ef=40)
     again = pickle.loads(pickle.dumps(madlib))
-    assert (again.search, again.ef, madlib.with_epsilon(2.0).ef) == ("hnsw", 40, 40)
+    for same in (again, madlib.with_epsilon(2.0)):
+        assert (same.spec["search"], same.spec["ef"]) == ("hnsw", 40)
     assert again.embedding.has_hnsw and len(again.sample("w1", 5)) == 5
     assert "hnsw" in repr(madlib) and madlib.guarantee.epsilon == 30.0
 
@@ -36,11 +37,11 @@ def test_one_seed_one_graph(small: Embedding) -> None:
 
 
 def test_search_is_chosen_and_said(graph: Embedding, small: Embedding) -> None:
-    assert MultivariateLaplace(small, 1.0, search="auto").search == "exact"
-    assert MultivariateLaplace(graph, 1.0, search="auto", ef=9).search == "exact"
+    assert MultivariateLaplace(small, 1.0, search="auto").spec["search"] == "exact"
+    assert MultivariateLaplace(graph, 1.0, search="auto", ef=9).spec["search"] == "exact"
     built = MultivariateLaplace(small, 1.0, search="hnsw")
-    assert built.search == "hnsw" and built.embedding.has_hnsw and not small.has_hnsw
-    assert MultivariateLaplace(graph, 1.0).ef is None
+    assert built.spec["search"] == "hnsw" and built.embedding.has_hnsw and not small.has_hnsw
+    assert "ef" not in MultivariateLaplace(graph, 1.0).spec
     for bad in ({"search": "annoy"}, {"search": "hnsw", "ef": 0}):
         with pytest.raises(fastdx.ParameterError):
             MultivariateLaplace(graph, 1.0, **bad)  # type: ignore[arg-type]

@@ -105,7 +105,6 @@ def test_lone_surrogates_are_refused_by_their_place() -> None:
         lambda: SURE.privatize_spans(text, [(0, 6)]),
         lambda: SURE.privatize_spans(text, select=["secret"]),
         lambda: SURE.privatize_counted(tokens),
-        lambda: SURE.count_tokens(tokens),
         lambda: SURE.tokenize(text),
         lambda: SURE.sample(text, 1),
         lambda: SURE.probabilities(text),

@@ -99,7 +99,7 @@ def of_noise(mechanism: MultivariateLaplace | Mahalanobis) -> Law:
     ids = np.sort(ids[first])
     rate, to_round = mechanism.epsilon, np.eye(e.dim)
     if isinstance(mechanism, Mahalanobis):
-        rate, to_round = mechanism.nominal, _rounding_map(points, mechanism.mixing)
+        rate, to_round = mechanism.nominal, _rounding_map(points, mechanism._details["mixing"])
     if e.dim == 1:
         cells: _Line | _Plane = _Line(points[ids, 0], rate * float(to_round[0, 0]))
     else:
