@@ -1,12 +1,10 @@
 //! The parts of features of releases: blocks of laws, the rows of a table that words select, and
 //! their means.
 
-use rayon::prelude::*;
-
 use super::Channel;
 use super::read::{Observed, TextOrTokens, ids_of_each};
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, for_all, install};
 
 /// Laws that are computed together.
 const LAWS_PER_BLOCK: usize = 32;
@@ -26,20 +24,18 @@ impl Channel {
         let mut laws = vec![0.0; ids.len() * words];
         let shown = self.shown();
         install(laws.len(), 0, || {
-            let parts = laws.par_chunks_mut(LAWS_PER_BLOCK * words.max(1));
-            parts
-                .zip(ids.par_chunks(LAWS_PER_BLOCK))
-                .try_for_each(|(rows, ids)| {
-                    control.check()?;
-                    let mut rows = rows.chunks_exact_mut(words);
-                    self.source.each_law(ids, words, |id, law, _, _| {
-                        let Some(row) = rows.next() else { return };
-                        match shown.binary_search(&id) {
-                            Ok(_) => row[id as usize] = 1.0,
-                            Err(_) => row.copy_from_slice(law),
-                        }
-                    })
+            let parts = laws.chunks_mut(LAWS_PER_BLOCK * words.max(1));
+            for_all(parts.zip(ids.chunks(LAWS_PER_BLOCK)), |(rows, ids)| {
+                control.check()?;
+                let mut rows = rows.chunks_exact_mut(words);
+                self.source.each_law(ids, words, |id, law, _, _| {
+                    let Some(row) = rows.next() else { return };
+                    match shown.binary_search(&id) {
+                        Ok(_) => row[id as usize] = 1.0,
+                        Err(_) => row.copy_from_slice(law),
+                    }
                 })
+            })
         })??;
         Ok(laws)
     }
@@ -126,8 +122,8 @@ pub fn row_means(
         return Ok(means);
     }
     install(ids.len() * width, 0, || {
-        let parts = means.par_chunks_mut(TEXTS_PER_BLOCK * width).enumerate();
-        parts.try_for_each(|(part, means)| {
+        let parts = means.chunks_mut(TEXTS_PER_BLOCK * width).enumerate();
+        for_all(parts, |(part, means)| {
             control.check()?;
             for (mean, text) in means.chunks_exact_mut(width).zip(part * TEXTS_PER_BLOCK..) {
                 let length = lengths[text] as usize;

@@ -1,10 +1,9 @@
 //! Groups the words of a call, so that one table serves all draws of a word.
 
 use rand::rngs::ChaCha12Rng;
-use rayon::prelude::*;
 
 use crate::support::error::Result;
-use crate::support::parallel::Control;
+use crate::support::parallel::{Control, for_all, for_all_with};
 use crate::support::random::Key;
 
 /// Most draws of one word between two checks for Ctrl-C.
@@ -15,7 +14,7 @@ const DRAWS_PER_TASK: usize = 512;
 /// Draws the outputs of words.
 pub(super) trait WordDraws: Sync {
     /// Working memory of one thread.
-    type Scratch: Default;
+    type Scratch: Default + Send;
 
     /// Fills `out` with the draws of several chunks, in their order.
     fn draw_chunks(
@@ -177,30 +176,19 @@ impl Grouped {
             control.advance(size);
             Ok(())
         };
-        let pooled = rayon::current_thread_index().is_some();
-        if pooled {
-            let tasks = tasks.into_par_iter();
-            tasks.try_for_each_init(D::Scratch::default, each)?;
-        } else {
-            let (mut scratch, mut tasks) = (D::Scratch::default(), tasks.into_iter());
-            tasks.try_for_each(|task| each(&mut scratch, task))?;
-        }
+        for_all_with(tasks, D::Scratch::default, each)?;
         // Every position reads its own draw. Writing each draw to its position instead would move
         // cache lines of `out` between threads.
-        let take = |(out, ranks): (&mut [u32], &[u32])| {
-            for (y, &rank) in out.iter_mut().zip(ranks) {
-                *y = drawn[rank as usize];
-            }
-        };
-        if pooled {
-            let parts = out.par_chunks_mut(DRAWS_PER_CHUNK);
-            parts
-                .zip(self.ranks.par_chunks(DRAWS_PER_CHUNK))
-                .for_each(take);
-        } else {
-            take((out, &self.ranks));
-        }
-        Ok(())
+        let parts = out.chunks_mut(DRAWS_PER_CHUNK);
+        for_all(
+            parts.zip(self.ranks.chunks(DRAWS_PER_CHUNK)),
+            |(out, ranks)| {
+                for (y, &rank) in out.iter_mut().zip(ranks) {
+                    *y = drawn[rank as usize];
+                }
+                Ok(())
+            },
+        )
     }
 }
 

@@ -9,14 +9,13 @@
 use std::sync::Arc;
 
 use rand::rngs::ChaCha12Rng;
-use rayon::prelude::*;
 
 use crate::distance::search::hnsw::{self, Hnsw, HnswScratch};
 use crate::distance::search::{BATCH, Search, exact::Scratch};
 use crate::guarantee::Guarantee;
 use crate::mechanism::{Mechanism, WordMechanism};
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, for_all_with, install};
 use crate::support::random::{Key, Randomness, uniform_below};
 use crate::words::embedding::Embedding;
 use crate::words::space::MetricSpace;
@@ -339,21 +338,19 @@ impl<N: Noise, C: Choice> WordMechanism for NoisyNearest<N, C> {
             points: vec![0.0; BATCH.min(ids.len()) * n],
         };
         install(ids.len(), 8, || {
-            ids.par_chunks(BATCH)
-                .zip(out.par_chunks_mut(BATCH))
-                .enumerate()
-                .try_for_each_init(scratch, |scratch, (chunk, (ids, out))| {
-                    control.check()?;
-                    let mut rng = key.stream(chunk as u64);
-                    let mut points = std::mem::take(&mut scratch.points);
-                    let some = &mut points[..ids.len() * n];
-                    let noise = &self.noise;
-                    noise.perturb(&self.embedding, ids, &mut rng, some, control)?;
-                    self.chosen(graph, some, scratch, &mut rng, out);
-                    scratch.points = points;
-                    control.advance(ids.len());
-                    Ok(())
-                })
+            let each = ids.chunks(BATCH).zip(out.chunks_mut(BATCH)).enumerate();
+            for_all_with(each, scratch, |scratch, (chunk, (ids, out))| {
+                control.check()?;
+                let mut rng = key.stream(chunk as u64);
+                let mut points = std::mem::take(&mut scratch.points);
+                let some = &mut points[..ids.len() * n];
+                let noise = &self.noise;
+                noise.perturb(&self.embedding, ids, &mut rng, some, control)?;
+                self.chosen(graph, some, scratch, &mut rng, out);
+                scratch.points = points;
+                control.advance(ids.len());
+                Ok(())
+            })
         })?
     }
 }

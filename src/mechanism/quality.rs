@@ -3,14 +3,12 @@
 
 use std::collections::HashMap;
 
-use rayon::prelude::*;
-
 use crate::distance::search::BATCH;
 use crate::distance::search::exact::Scratch;
 use crate::distance::search::hnsw::{Hnsw, HnswScratch};
 use crate::mechanism::noisy_nearest::{Noise, NoisyNearest};
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, install, map_all_with};
 
 /// How closely an approximate search agrees with the exact one on the same noisy points.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,51 +76,38 @@ pub fn measure<N: Noise>(
     let key = crate::WordMechanism::randomness(mechanism).next_key()?;
     let search = embedding.search();
     let measured: Vec<(usize, f64, f64)> = install(ids.len() * draws, 0, || {
-        ids.par_iter()
-            .enumerate()
-            .map_init(
-                || {
-                    (
-                        Scratch::default(),
-                        HnswScratch::default(),
-                        vec![0.0; BATCH * n],
-                    )
-                },
-                |(exact, approximate, queries), (stream, &id)| {
-                    control.check()?;
-                    let mut rng = key.stream(stream as u64);
-                    let (mut right, mut ratio) = (0, 0.0);
-                    let mut surplus: HashMap<u32, i64> = HashMap::new();
-                    for first in (0..draws).step_by(BATCH) {
-                        let count = BATCH.min(draws - first);
-                        let queries = &mut queries[..count * n];
-                        let noise = mechanism.noise();
-                        noise.perturb(
-                            embedding,
-                            &[id; BATCH][..count],
-                            &mut rng,
-                            queries,
-                            control,
-                        )?;
-                        let queries = &*queries;
-                        search.nearest_batch(vectors, queries, 1, None, exact, |i, best| {
-                            let query = &queries[i * n..][..n];
-                            let found = hnsw.nearest(query, 1, ef, approximate)[0];
-                            right += usize::from(found.0 == best[0].0);
-                            ratio += match best[0].0 {
-                                0.0 if found.0 == 0.0 => 1.0,
-                                d => found.0 / d,
-                            };
-                            *surplus.entry(best[0].1).or_default() += 1;
-                            *surplus.entry(found.1).or_default() -= 1;
-                        });
-                    }
-                    control.advance(draws);
-                    let apart: i64 = surplus.values().map(|x| x.abs()).sum();
-                    Ok((right, ratio, apart as f64 / 2.0 / draws as f64))
-                },
-            )
-            .collect::<Result<_>>()
+        let memory = || {
+            let queries = vec![0.0; BATCH * n];
+            (Scratch::default(), HnswScratch::default(), queries)
+        };
+        map_all_with((0..).zip(ids), memory, |memory, (stream, &id)| {
+            let (exact, approximate, queries) = memory;
+            control.check()?;
+            let mut rng = key.stream(stream);
+            let (mut right, mut ratio) = (0, 0.0);
+            let mut surplus: HashMap<u32, i64> = HashMap::new();
+            for first in (0..draws).step_by(BATCH) {
+                let count = BATCH.min(draws - first);
+                let queries = &mut queries[..count * n];
+                let noise = mechanism.noise();
+                noise.perturb(embedding, &[id; BATCH][..count], &mut rng, queries, control)?;
+                let queries = &*queries;
+                search.nearest_batch(vectors, queries, 1, None, exact, |i, best| {
+                    let query = &queries[i * n..][..n];
+                    let found = hnsw.nearest(query, 1, ef, approximate)[0];
+                    right += usize::from(found.0 == best[0].0);
+                    ratio += match best[0].0 {
+                        0.0 if found.0 == 0.0 => 1.0,
+                        d => found.0 / d,
+                    };
+                    *surplus.entry(best[0].1).or_default() += 1;
+                    *surplus.entry(found.1).or_default() -= 1;
+                });
+            }
+            control.advance(draws);
+            let apart: i64 = surplus.values().map(|x| x.abs()).sum();
+            Ok((right, ratio, apart as f64 / 2.0 / draws as f64))
+        })
     })??;
     let all = (ids.len() * draws) as f64;
     let worst = measured.iter().zip(ids).map(|(m, &id)| (m.2, id));

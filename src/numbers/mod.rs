@@ -26,10 +26,10 @@ use std::sync::Arc;
 
 use rand::Rng;
 use rand::rngs::ChaCha12Rng;
-use rayon::prelude::*;
 
 use crate::support::error::{Error, Result, check_epsilon};
 use crate::support::names::named;
+use crate::support::parallel::for_all;
 use crate::support::random::Key;
 pub use calendar::Civil;
 pub use date_form::DateForm;
@@ -483,19 +483,11 @@ fn change_all<T: Send>(
     key: &Key,
     change: impl Fn(&mut T, &mut ChaCha12Rng) + Sync,
 ) {
-    let work = |(at, chunk): (usize, &mut [T])| {
+    let chunks = items.chunks_mut(ITEMS_PER_STREAM).enumerate();
+    // No change fails.
+    let _ = for_all(chunks, |(at, chunk)| {
         let mut rng = key.stream(at as u64);
         chunk.iter_mut().for_each(|item| change(item, &mut rng));
-    };
-    // Outside of a pool rayon would take its own, which does not survive a fork.
-    match rayon::current_thread_index() {
-        Some(_) => items
-            .par_chunks_mut(ITEMS_PER_STREAM)
-            .enumerate()
-            .for_each(work),
-        None => items
-            .chunks_mut(ITEMS_PER_STREAM)
-            .enumerate()
-            .for_each(work),
-    }
+        Ok(())
+    });
 }

@@ -1,14 +1,13 @@
 //! Bayes capacity from some outputs: an unbiased estimate of the sum of the columns' largest numbers.
 
 use rand::rngs::ChaCha12Rng;
-use rayon::prelude::*;
 
 use super::mean::interval_of_mean;
 use crate::channel::source::Source;
 use crate::guarantee::Bits;
 use crate::mechanism::tem::Tem;
 use crate::support::error::Result;
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, install, map_all};
 use crate::support::random::uniform_below;
 
 /// How often the interval misses, at most: as three standard errors do.
@@ -53,18 +52,15 @@ fn estimate(
     let ranks: Vec<u32> = (0..sample)
         .map(|_| uniform_below(rng, outputs as u32))
         .collect();
-    let largest: Vec<f64> = install(laws * words, 0, || {
-        let each = ranks
-            .par_chunks(OUTPUTS_PER_TASK)
-            .map(|ranks| -> Result<Vec<f64>> {
-                control.check()?;
-                let found = largest_of(source, tem, ranks, words)?;
-                control.advance(ranks.len());
-                Ok(found)
-            });
-        let found: Result<Vec<_>> = each.collect();
-        found.map(|parts| parts.concat())
+    let parts: Vec<Vec<f64>> = install(laws * words, 0, || {
+        map_all(ranks.chunks(OUTPUTS_PER_TASK), |ranks| {
+            control.check()?;
+            let found = largest_of(source, tem, ranks, words)?;
+            control.advance(ranks.len());
+            Ok(found)
+        })
     })??;
+    let largest = parts.concat();
     let most = bound(tem, words);
     let shares: Vec<f64> = largest.iter().map(|x| (x / most).min(1.0)).collect();
     let (low, high) = interval_of_mean(&shares, MISS_RATE);

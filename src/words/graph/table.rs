@@ -5,13 +5,14 @@
 //! Distances are multiples of one step, so sums and differences of them are exact. Other numbers
 //! are rounded *up* to multiples, which keeps the triangle inequality: ⌈a + b⌉ ≤ ⌈a⌉ + ⌈b⌉.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
-use rayon::prelude::*;
 
 use super::LONGEST;
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, install, map_all};
 use crate::support::random::uniform_below;
 use crate::support::simd::vectorised;
 use crate::words::vocabulary::Vocabulary;
@@ -165,36 +166,55 @@ impl Table {
     ) -> Result<(Option<Pair>, Option<u64>)> {
         let n = self.words as u64;
         let fails = |&(i, j): &Pair| self.separation(i, j) > self.steps(i, j);
-        let found = |result: &Result<Option<_>>| !matches!(result, Ok(None));
         let all = n * n.saturating_sub(1) / 2 * n;
         if all <= triples {
-            let starts = (0..self.words).into_par_iter().step_by(TOGETHER);
-            let looked = starts.map(|start| {
+            let starts = (0..self.words).step_by(TOGETHER);
+            let found = first_of(self.words, starts, |start| {
                 control.check()?;
                 let end = (start + TOGETHER).min(self.words);
                 let pairs = (0..end).flat_map(|j| (start.max(j + 1)..end).map(move |i| (i, j)));
                 Ok(pairs.into_iter().find(fails))
             });
-            let first = install(self.words, 0, || looked.find_first(found))?;
-            return Ok((first.transpose()?.flatten(), None));
+            return Ok((found?, None));
         }
         let count = (triples / n).max(1);
-        let looked = (0..count.div_ceil(DRAWN_TOGETHER))
-            .into_par_iter()
-            .map(|stream| {
-                control.check()?;
-                let mut rng = ChaCha12Rng::seed_from_u64(stream);
-                let pairs = (stream * DRAWN_TOGETHER..count).take(DRAWN_TOGETHER as usize);
-                let pairs = pairs.map(|_| {
-                    let i = uniform_below(&mut rng, n as u32);
-                    let j = (i + 1 + uniform_below(&mut rng, n as u32 - 1)) % n as u32;
-                    (i as usize, j as usize)
-                });
-                Ok(pairs.into_iter().find(fails))
+        let streams = 0..count.div_ceil(DRAWN_TOGETHER);
+        let found = first_of(count as usize, streams, |stream| {
+            control.check()?;
+            let mut rng = ChaCha12Rng::seed_from_u64(stream);
+            let pairs = (stream * DRAWN_TOGETHER..count).take(DRAWN_TOGETHER as usize);
+            let pairs = pairs.map(|_| {
+                let i = uniform_below(&mut rng, n as u32);
+                let j = (i + 1 + uniform_below(&mut rng, n as u32 - 1)) % n as u32;
+                (i as usize, j as usize)
             });
-        let first = install(count as usize, 0, || looked.find_first(found))?;
-        Ok((first.transpose()?.flatten(), Some(count)))
+            Ok(pairs.into_iter().find(fails))
+        });
+        Ok((found?, Some(count)))
     }
+}
+
+/// The first pair that `look` finds, in the order of the items.
+fn first_of<T: Send>(
+    size: usize,
+    items: impl Iterator<Item = T> + Send,
+    look: impl Fn(T) -> Result<Option<Pair>> + Sync,
+) -> Result<Option<Pair>> {
+    let found = AtomicUsize::new(usize::MAX);
+    let all = install(size, 0, || {
+        map_all(items.enumerate(), |(at, item)| {
+            // A pair that was found before is the one that counts.
+            if at > found.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            let pair = look(item)?;
+            if pair.is_some() {
+                found.fetch_min(at, Ordering::Relaxed);
+            }
+            Ok(pair)
+        })
+    })??;
+    Ok(all.into_iter().flatten().next())
 }
 
 /// The power of two that makes the largest number less than 2³¹ steps.

@@ -2,12 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rayon::prelude::*;
-
 use crate::distance::neighbors::{Extent, Grid, NeighborLists};
 use crate::distance::search::batch_size;
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, for_all, install, map_all_with};
 use crate::words::space::MetricSpace;
 
 impl Grid {
@@ -56,18 +54,15 @@ impl NeighborLists {
         let grid = Grid::of(space);
         install(words, 1, || {
             let block = batch_size(words, rayon::current_num_threads());
-            entries
-                .par_chunks_mut(block * k)
-                .enumerate()
-                .try_for_each(|(i, lists)| {
-                    control.check()?;
-                    let first = (i * block) as u32;
-                    let count = lists.len() / k;
-                    let words: Vec<u32> = (first..first + count as u32).collect();
-                    space.neighbors(&words, grid, k, lists);
-                    control.advance(count);
-                    Ok(())
-                })
+            for_all(entries.chunks_mut(block * k).enumerate(), |(i, lists)| {
+                control.check()?;
+                let first = (i * block) as u32;
+                let count = lists.len() / k;
+                let words: Vec<u32> = (first..first + count as u32).collect();
+                space.neighbors(&words, grid, k, lists);
+                control.advance(count);
+                Ok(())
+            })
         })??;
         Ok(NeighborLists {
             grid,
@@ -118,28 +113,25 @@ impl NeighborLists {
                 .step_by(words.div_ceil(SAMPLE))
                 .map(|w| w as u32)
                 .collect();
-            let count = |row: &mut Vec<f64>, &id: &u32| list(id, row).len();
-            let counted: usize = sample.par_iter().map_init(Vec::new, count).sum();
+            let count = |row: &mut Vec<f64>, &id: &u32| Ok(list(id, row).len());
+            let counted: usize = map_all_with(&sample, Vec::new, count)?.iter().sum();
             let predicted = counted as f64 / sample.len() as f64 * words as f64;
             if predicted > room as f64 {
                 return Err(too_large(predicted));
             }
             let (total, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-            let lists: Vec<Vec<u64>> = (0..words as u32)
-                .into_par_iter()
-                .map_init(Vec::new, |row, id| {
-                    control.check()?;
-                    let mut list = list(id, row);
-                    list.sort_unstable();
-                    let total = total.fetch_add(list.len(), Ordering::Relaxed) + list.len();
-                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                    if total > room {
-                        return Err(too_large(total as f64 / done as f64 * words as f64));
-                    }
-                    control.advance(1);
-                    Ok(list)
-                })
-                .collect::<Result<_>>()?;
+            let lists = map_all_with(0..words as u32, Vec::new, |row, id| {
+                control.check()?;
+                let mut list = list(id, row);
+                list.sort_unstable();
+                let total = total.fetch_add(list.len(), Ordering::Relaxed) + list.len();
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                if total > room {
+                    return Err(too_large(total as f64 / done as f64 * words as f64));
+                }
+                control.advance(1);
+                Ok(list)
+            })?;
             let mut starts = vec![0u64];
             let mut entries = Vec::new();
             if entries.try_reserve_exact(total.into_inner()).is_err() {

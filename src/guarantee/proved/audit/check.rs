@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rand::Rng;
-use rayon::prelude::*;
 
 use super::certify;
 use crate::cover::Cover;
@@ -16,7 +15,7 @@ use crate::distance::neighbors::{Extent, Grid, NeighborLists};
 use crate::distance::search::BATCH;
 use crate::mechanism::tem::{Tem, Truncation};
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, for_all_with, install};
 use crate::support::random::{Randomness, uniform_below};
 use crate::words::space::MetricSpace;
 
@@ -133,17 +132,16 @@ fn first_false(
 ) -> Result<Option<u32>> {
     let worst = AtomicUsize::new(usize::MAX);
     install(ids.len(), 1, || {
-        ids.par_chunks(BATCH)
-            .try_for_each_init(Vec::new, |computed, ids| {
-                control.check()?;
-                for (&id, list) in ids.iter().zip(recomputed(space, lists, ids, computed)) {
-                    if lists.list(id) != list {
-                        worst.fetch_min(id as usize, Ordering::Relaxed);
-                    }
+        for_all_with(ids.chunks(BATCH), Vec::new, |computed, ids| {
+            control.check()?;
+            for (&id, list) in ids.iter().zip(recomputed(space, lists, ids, computed)) {
+                if lists.list(id) != list {
+                    worst.fetch_min(id as usize, Ordering::Relaxed);
                 }
-                control.advance(ids.len());
-                Ok::<_, Error>(())
-            })
+            }
+            control.advance(ids.len());
+            Ok(())
+        })
     })??;
     let worst = worst.into_inner();
     Ok((worst != usize::MAX).then_some(worst as u32))
