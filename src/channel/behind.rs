@@ -14,14 +14,12 @@
 use std::collections::HashMap;
 use std::sync::RwLock;
 
-use rayon::prelude::*;
-
 use super::read::{Observed, Reading};
 use super::source::Column;
 use super::{Channel, KEPT_BYTES};
 use crate::language::Expected;
 use crate::support::error::Result;
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, for_all, install};
 use crate::text::id_of;
 
 /// Columns that are added up at a time.
@@ -247,16 +245,17 @@ impl Channel {
             };
             let terms: Vec<Vec<(usize, f64)>> = terms.iter().map(some).collect();
             install(sums.len(), 0, || {
-                let tiles = sums.par_chunks_mut(TILE * lists.len()).enumerate();
-                tiles.for_each(|(tile, sums)| {
+                let tiles = sums.chunks_mut(TILE * lists.len()).enumerate();
+                for_all(tiles, |(tile, sums)| {
                     for (sums, terms) in sums.chunks_mut(TILE).zip(&terms) {
                         for &(column, s) in terms {
                             let part = &columns[column][tile * TILE..];
                             sums.iter_mut().zip(part).for_each(|(sum, p)| *sum += s * p);
                         }
                     }
-                });
-            })?;
+                    Ok(())
+                })
+            })??;
         }
         let made = terms.iter().enumerate().map(|(list, terms)| {
             let tiles = sums.chunks(TILE).skip(list).step_by(lists.len());

@@ -1,12 +1,10 @@
 //! The information that one output reveals about one word: mutual information and Bayes capacity,
 //! in one pass over all laws.
 
-use rayon::prelude::*;
-
 use super::source::Source;
 use crate::guarantee::Bits;
 use crate::support::error::Result;
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, install, map_all};
 
 /// The results of a pass over all laws.
 pub(super) struct Survey {
@@ -64,8 +62,7 @@ pub(super) fn survey(
         Ok(part)
     };
     let parts: Vec<Part> = install(words * words, 0, || {
-        let chunks = ids.par_chunks(words.div_ceil(PARTS));
-        chunks.map(of_part).collect::<Result<_>>()
+        map_all(ids.chunks(words.div_ceil(PARTS)), of_part)
     })??;
     let mut all = Part {
         outputs: vec![0.0; words],

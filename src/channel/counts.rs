@@ -10,11 +10,9 @@
 //! One half of the documents is fitted, and the fit to all stops after the round at which the other
 //! half is likeliest.
 
-use rayon::prelude::*;
-
 use super::Channel;
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, for_all, install, map_all};
 use crate::support::simd::vectorised;
 
 /// Maximum number of rounds.
@@ -150,8 +148,8 @@ impl<'a> Matrix<'a> {
         let width = matrix.outputs.len();
         let mut kept = vec![0.0; rows_kept * width];
         install(rows_kept * start.len(), 0, || {
-            let parts = kept.par_chunks_mut(64 * width).enumerate();
-            parts.try_for_each(|(part, rows)| {
+            let parts = kept.chunks_mut(64 * width).enumerate();
+            for_all(parts, |(part, rows)| {
                 control.check()?;
                 let from = 64 * part;
                 matrix.write(from..from + rows.len() / width, rows)
@@ -203,8 +201,7 @@ impl<'a> Matrix<'a> {
         let (known, last) = x.split_at_mut(self.inputs.len());
         let each = known.len().div_ceil(PARTS).next_multiple_of(64);
         let parts: Vec<Vec<f64>> = install(known.len() * width, 0, || {
-            let parts = known.par_chunks_mut(each).enumerate();
-            let sums = parts.map(|(part, x)| {
+            map_all(known.chunks_mut(each).enumerate(), |(part, x)| {
                 let mut sums = vec![0.0; width];
                 let mut fresh = Vec::new();
                 for (block, x) in x.chunks_mut(64).enumerate() {
@@ -217,8 +214,7 @@ impl<'a> Matrix<'a> {
                     fours.for_each(|(rows, x)| step(rows, x, ratios, &mut sums));
                 }
                 Ok(sums)
-            });
-            sums.collect::<Result<_>>()
+            })
         })??;
         let mut sums = vec![0.0; width];
         for part in parts {

@@ -31,8 +31,6 @@ mod viterbi;
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 pub use counts::Frequencies;
 pub use posterior::{Posterior, WordPosterior};
 pub use read::{TextOrTokens, UNKNOWN};
@@ -42,7 +40,7 @@ use crate::guarantee::{Guarantee, WordBits};
 use crate::law::word_cache::{CacheBudget, WordCache};
 use crate::support::error::{Error, Result};
 use crate::support::fork::Once;
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, for_all, install};
 use crate::support::random::Randomness;
 use crate::text::TextPrivatizer;
 use crate::words::vocabulary::Vocabulary;
@@ -359,20 +357,18 @@ impl Channel {
         let mut laws = vec![0.0; ids.len() * words];
         let shown = self.shown();
         install(laws.len(), 0, || {
-            let parts = laws.par_chunks_mut(LAWS_PER_BLOCK * words.max(1));
-            parts
-                .zip(ids.par_chunks(LAWS_PER_BLOCK))
-                .try_for_each(|(rows, ids)| {
-                    control.check()?;
-                    let mut rows = rows.chunks_exact_mut(words);
-                    self.source.each_law(ids, words, |id, law, _, _| {
-                        let Some(row) = rows.next() else { return };
-                        match shown.binary_search(&id) {
-                            Ok(_) => row[id as usize] = 1.0,
-                            Err(_) => row.copy_from_slice(law),
-                        }
-                    })
+            let parts = laws.chunks_mut(LAWS_PER_BLOCK * words.max(1));
+            for_all(parts.zip(ids.chunks(LAWS_PER_BLOCK)), |(rows, ids)| {
+                control.check()?;
+                let mut rows = rows.chunks_exact_mut(words);
+                self.source.each_law(ids, words, |id, law, _, _| {
+                    let Some(row) = rows.next() else { return };
+                    match shown.binary_search(&id) {
+                        Ok(_) => row[id as usize] = 1.0,
+                        Err(_) => row.copy_from_slice(law),
+                    }
                 })
+            })
         })??;
         Ok(laws)
     }

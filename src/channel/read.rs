@@ -2,11 +2,9 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::Channel;
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, install, map_all};
 use crate::text::{MASK, Oov, ends_sentence, id_of, normalize};
 
 /// The text of an unknown word in a text drawn from a posterior: nothing else is known of it.
@@ -60,7 +58,7 @@ impl Channel {
         self.check_one_law()?;
         let bytes: usize = texts.iter().map(|text| text.len()).sum();
         let found: Vec<Vec<u32>> = install(bytes, 0, || {
-            let each = texts.par_iter().enumerate().map(|(at, text)| {
+            map_all(texts.iter().enumerate(), |(at, text)| {
                 control.check()?;
                 self.numbers(text, partly).map_err(|error| match error {
                     Error::Parameter { expected, got, .. } => {
@@ -68,8 +66,7 @@ impl Channel {
                     }
                     other => other,
                 })
-            });
-            each.collect::<Result<_>>()
+            })
         })??;
         let lengths = found.iter().map(|ids| ids.len() as u32).collect();
         Ok((found.concat(), lengths))

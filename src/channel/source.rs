@@ -3,8 +3,6 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::estimated::Estimated;
 use crate::cover::Cover;
 use crate::guarantee::measured::calibration::sums::sums;
@@ -13,7 +11,7 @@ use crate::mechanism::neighbor_response::NeighborResponse;
 use crate::mechanism::remapped::Remapped;
 use crate::mechanism::tem::Tem;
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, install, map_all};
 use crate::words::space::rows_together;
 
 /// Pr\[y|w\] of one output y and every word w.
@@ -194,7 +192,7 @@ impl Source {
             return install(outputs.len() * words, 0, || {
                 let each = outputs.len().div_ceil(rayon::current_num_threads());
                 let each = each.clamp(1, COLUMNS_TOGETHER);
-                let each = outputs.par_chunks(each).map(|outputs| {
+                let parts: Vec<Vec<Column>> = map_all(outputs.chunks(each), |outputs| {
                     control.check()?;
                     let mut columns = vec![0.0; outputs.len() * words];
                     match self {
@@ -205,15 +203,14 @@ impl Source {
                         }
                     }
                     Ok(columns.chunks_exact(words).map(Column::from).collect())
-                });
-                let parts: Vec<Vec<Column>> = each.collect::<Result<_>>()?;
+                })?;
                 Ok(parts.concat())
             })?;
         };
         let ids: Vec<u32> = (0..words as u32).collect();
         let together = rows_together(words);
         let parts: Vec<Vec<f64>> = install(words * words, 0, || {
-            let each = ids.par_chunks(together).map(|ids| {
+            map_all(ids.chunks(together), |ids| {
                 control.check()?;
                 let mut law = vec![0.0; words];
                 let mut part = Vec::with_capacity(ids.len() * outputs.len());
@@ -224,8 +221,7 @@ impl Source {
                     part.extend(outputs.iter().map(|&y| law[y as usize]));
                 }
                 Ok(part)
-            });
-            each.collect::<Result<_>>()
+            })
         })??;
         let rows = || parts.iter().flat_map(|part| part.chunks(outputs.len()));
         let column = |at: usize| rows().map(|row| row[at]).collect();

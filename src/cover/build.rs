@@ -1,12 +1,10 @@
 //! Builds covers from a space: each word's k nearest outputs, optionally balanced by frequency.
 
-use rayon::prelude::*;
-
 use super::Cover;
 use crate::distance::neighbors::Grid;
 use crate::distance::search::BATCH;
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, for_all, install, map_all};
 use crate::words::space::{MetricSpace, rows_together};
 
 /// Options that every method of building a cover takes.
@@ -325,14 +323,12 @@ pub(crate) fn each_block(
 ) -> Result<Vec<Vec<u32>>> {
     let ids: Vec<u32> = (0..space.vocabulary().len() as u32).collect();
     let blocks: Vec<Vec<Vec<u32>>> = install(ids.len(), 1, || {
-        ids.par_chunks(block)
-            .map(|ids| {
-                control.check()?;
-                let found = lists(ids);
-                control.advance(ids.len());
-                Ok(found)
-            })
-            .collect::<Result<_>>()
+        map_all(ids.chunks(block), |ids| {
+            control.check()?;
+            let found = lists(ids);
+            control.advance(ids.len());
+            Ok(found)
+        })
     })??;
     Ok(blocks.into_iter().flatten().collect())
 }
@@ -360,10 +356,8 @@ pub(crate) fn finish(
     let mut lists = vec![0; short.len() * least];
     if least > 0 {
         install(short.len(), 1, || {
-            let blocks = short
-                .par_chunks(BATCH)
-                .zip(lists.par_chunks_mut(BATCH * least));
-            blocks.try_for_each(|(ids, lists)| {
+            let blocks = short.chunks(BATCH).zip(lists.chunks_mut(BATCH * least));
+            for_all(blocks, |(ids, lists)| {
                 control.check()?;
                 space.neighbors(ids, grid, least, lists);
                 Ok(())

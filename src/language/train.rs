@@ -128,8 +128,10 @@ impl NgramPrior {
             control.check()?;
             let size = texts.iter().map(|t| t.as_ref().len()).sum();
             let found = install(size, 1 << 14, || {
-                map_all(texts, |text| sentences(space.vocabulary(), text.as_ref()))
-            })?;
+                map_all(texts, |text| {
+                    Ok(sentences(space.vocabulary(), text.as_ref()))
+                })
+            })??;
             for sentence in found.iter().flatten() {
                 let (mut first, mut last) = (None, start);
                 for &token in sentence {

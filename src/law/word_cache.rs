@@ -308,8 +308,7 @@ impl Spent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::parallel::install;
-    use rayon::prelude::*;
+    use crate::support::parallel::{for_all, install};
 
     /// Counts when it is dropped.
     struct Counted<'a>(u32, &'a AtomicUsize);
@@ -328,16 +327,17 @@ mod tests {
         let cache = WordCache::new(WORDS as usize, budget.clone(), 1 << 20);
         // Every word 64 times, in turn, so that threads meet.
         let keep_all = || {
-            (0..64 * WORDS).into_par_iter().for_each(|i| {
+            for_all(0..64 * WORDS, |i| {
                 let id = i % WORDS;
                 let Ok(kept) = cache.keep(id, Counted(i, &dropped), 16) else {
                     panic!("there is room");
                 };
                 assert_eq!(kept.0 % WORDS, id);
                 assert!(cache.get(id).is_some_and(|got| ptr::eq(got, kept)));
-            });
+                Ok(())
+            })
         };
-        install(usize::MAX, 1, keep_all).unwrap();
+        install(usize::MAX, 1, keep_all).unwrap().unwrap();
         let slots = WORDS as usize * size_of::<usize>();
         assert_eq!(dropped.load(Ordering::Relaxed) as u32, 63 * WORDS);
         assert_eq!(budget.free(), (1 << 20) - slots - 16 * WORDS as usize);

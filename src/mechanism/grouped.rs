@@ -1,10 +1,9 @@
 //! Groups the words of a call, so that one table serves all draws of a word.
 
 use rand::rngs::ChaCha12Rng;
-use rayon::prelude::*;
 
 use crate::support::error::Result;
-use crate::support::parallel::Control;
+use crate::support::parallel::{Control, for_all, for_all_with};
 use crate::support::random::Key;
 
 /// Most draws of one word between two checks for Ctrl-C.
@@ -112,7 +111,7 @@ impl Grouped {
     ///
     /// # Errors
     /// Those of `draws`; [`Error::Interrupted`](crate::Error::Interrupted).
-    pub(super) fn draw<S: Default>(
+    pub(super) fn draw<S: Default + Send>(
         &self,
         first: u64,
         key: &Key,
@@ -148,30 +147,19 @@ impl Grouped {
             control.advance(size);
             Ok(())
         };
-        let pooled = rayon::current_thread_index().is_some();
-        if pooled {
-            let tasks = tasks.into_par_iter();
-            tasks.try_for_each_init(S::default, each)?;
-        } else {
-            let (mut scratch, mut tasks) = (S::default(), tasks.into_iter());
-            tasks.try_for_each(|task| each(&mut scratch, task))?;
-        }
+        for_all_with(tasks, S::default, each)?;
         // Every position reads its own draw. Writing each draw to its position instead would move
         // cache lines of `out` between threads.
-        let take = |(out, ranks): (&mut [u32], &[u32])| {
-            for (y, &rank) in out.iter_mut().zip(ranks) {
-                *y = drawn[rank as usize];
-            }
-        };
-        if pooled {
-            let parts = out.par_chunks_mut(DRAWS_PER_CHUNK);
-            parts
-                .zip(self.ranks.par_chunks(DRAWS_PER_CHUNK))
-                .for_each(take);
-        } else {
-            take((out, &self.ranks));
-        }
-        Ok(())
+        let parts = out.chunks_mut(DRAWS_PER_CHUNK);
+        for_all(
+            parts.zip(self.ranks.chunks(DRAWS_PER_CHUNK)),
+            |(out, ranks)| {
+                for (y, &rank) in out.iter_mut().zip(ranks) {
+                    *y = drawn[rank as usize];
+                }
+                Ok(())
+            },
+        )
     }
 }
 

@@ -17,14 +17,13 @@
 use std::sync::Arc;
 
 use rand::rngs::ChaCha12Rng;
-use rayon::prelude::*;
 
 use crate::guarantee::Guarantee;
 use crate::mechanism::multivariate_laplace::{add_vectors, check_euclidean};
 use crate::mechanism::noisy_nearest::{Noise, NoisyNearest, floating_point};
 use crate::noise::MultivariateLaplace;
 use crate::support::error::{Error, Result, check_epsilon};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, install, map_all};
 use crate::support::random::Randomness;
 use crate::words::embedding::Embedding;
 
@@ -181,24 +180,20 @@ fn covariance(embedding: &Embedding, control: &Control) -> Result<Vec<f64>> {
             .for_each(|(m, &x)| *m += f64::from(x) / words);
     }
     let parts: Vec<Vec<f64>> = install(embedding.len(), ROWS, || {
-        embedding
-            .vectors()
-            .par_chunks(ROWS * n)
-            .map(|rows| {
-                control.check()?;
-                let mut sums = vec![0.0; n * n];
-                let mut centred = vec![0.0; n];
-                for row in rows.chunks_exact(n) {
-                    for ((c, &x), m) in centred.iter_mut().zip(row).zip(&mean) {
-                        *c = f64::from(x) - m;
-                    }
-                    for (sums, &a) in sums.chunks_exact_mut(n).zip(&centred) {
-                        sums.iter_mut().zip(&centred).for_each(|(s, b)| *s += a * b);
-                    }
+        map_all(embedding.vectors().chunks(ROWS * n), |rows| {
+            control.check()?;
+            let mut sums = vec![0.0; n * n];
+            let mut centred = vec![0.0; n];
+            for row in rows.chunks_exact(n) {
+                for ((c, &x), m) in centred.iter_mut().zip(row).zip(&mean) {
+                    *c = f64::from(x) - m;
                 }
-                Ok(sums)
-            })
-            .collect::<Result<_>>()
+                for (sums, &a) in sums.chunks_exact_mut(n).zip(&centred) {
+                    sums.iter_mut().zip(&centred).for_each(|(s, b)| *s += a * b);
+                }
+            }
+            Ok(sums)
+        })
     })??;
     let mut total = vec![0.0; n * n];
     for part in parts {

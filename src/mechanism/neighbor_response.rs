@@ -12,13 +12,12 @@
 use std::sync::Arc;
 
 use rand::rngs::ChaCha12Rng;
-use rayon::prelude::*;
 
 use crate::cover::Cover;
 use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
 use crate::support::error::{Error, Result, check_epsilon};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, for_all, install};
 use crate::support::random::{Key, Randomness, uniform_below_u128};
 use crate::words::space::MetricSpace;
 
@@ -201,18 +200,17 @@ impl Mechanism for NeighborResponse {
 
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
         install(ids.len(), WORDS_PER_STREAM, || {
-            ids.par_chunks(WORDS_PER_STREAM)
-                .zip(out.par_chunks_mut(WORDS_PER_STREAM))
-                .enumerate()
-                .try_for_each(|(piece, (ids, out))| {
-                    control.check()?;
-                    let mut rng = key.stream(piece as u64);
-                    for (&id, out) in ids.iter().zip(out) {
-                        *out = self.draw_word(id, &mut rng);
-                    }
-                    control.advance(ids.len());
-                    Ok(())
-                })
+            let out = out.chunks_mut(WORDS_PER_STREAM);
+            let each = ids.chunks(WORDS_PER_STREAM).zip(out).enumerate();
+            for_all(each, |(piece, (ids, out))| {
+                control.check()?;
+                let mut rng = key.stream(piece as u64);
+                for (&id, out) in ids.iter().zip(out) {
+                    *out = self.draw_word(id, &mut rng);
+                }
+                control.advance(ids.len());
+                Ok(())
+            })
         })?
     }
     fn bound(&self, a: u32, b: u32) -> f64 {

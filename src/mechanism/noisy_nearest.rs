@@ -17,14 +17,13 @@ use std::sync::Arc;
 
 use rand::RngExt;
 use rand::rngs::ChaCha12Rng;
-use rayon::prelude::*;
 
 use crate::distance::search::hnsw::{self, Hnsw, HnswScratch};
 use crate::distance::search::{BATCH, Search, exact::Scratch};
 use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, for_all_with, install};
 use crate::support::random::{Key, Randomness, uniform_below};
 use crate::words::embedding::Embedding;
 use crate::words::space::MetricSpace;
@@ -332,20 +331,18 @@ impl<N: Noise> Mechanism for NoisyNearest<N> {
             points: vec![0.0; BATCH.min(ids.len()) * n],
         };
         install(ids.len(), 8, || {
-            ids.par_chunks(BATCH)
-                .zip(out.par_chunks_mut(BATCH))
-                .enumerate()
-                .try_for_each_init(scratch, |scratch, (chunk, (ids, out))| {
-                    control.check()?;
-                    let mut rng = key.stream(chunk as u64);
-                    let mut points = std::mem::take(&mut scratch.points);
-                    let some = &mut points[..ids.len() * n];
-                    self.noise.perturb(&self.embedding, ids, &mut rng, some);
-                    self.chosen(graph, some, scratch, &mut rng, out);
-                    scratch.points = points;
-                    control.advance(ids.len());
-                    Ok(())
-                })
+            let each = ids.chunks(BATCH).zip(out.chunks_mut(BATCH)).enumerate();
+            for_all_with(each, scratch, |scratch, (chunk, (ids, out))| {
+                control.check()?;
+                let mut rng = key.stream(chunk as u64);
+                let mut points = std::mem::take(&mut scratch.points);
+                let some = &mut points[..ids.len() * n];
+                self.noise.perturb(&self.embedding, ids, &mut rng, some);
+                self.chosen(graph, some, scratch, &mut rng, out);
+                scratch.points = points;
+                control.advance(ids.len());
+                Ok(())
+            })
         })?
     }
     fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {

@@ -9,10 +9,9 @@ pub mod hyperbolic;
 use rand::Rng;
 use rand::rngs::ChaCha12Rng;
 use rand_distr::{Distribution, Gamma, StandardNormal};
-use rayon::prelude::*;
 
 use crate::support::error::{Error, Result, check_epsilon};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, for_all, install};
 use crate::support::random::Key;
 
 /// The law on ℝⁿ with density ∝ exp(-ε‖z‖₂).
@@ -127,16 +126,14 @@ pub(crate) fn sample_rows(
     const ROWS: usize = 256;
     let mut out = rows(size, dim)?;
     install(size, ROWS, || {
-        out.par_chunks_mut(ROWS * dim)
-            .enumerate()
-            .try_for_each(|(chunk, rows)| {
-                control.check()?;
-                let mut rng = key.stream(chunk as u64);
-                for row in rows.chunks_exact_mut(dim) {
-                    sample(&mut rng, row);
-                }
-                Ok(())
-            })
+        for_all(out.chunks_mut(ROWS * dim).enumerate(), |(chunk, rows)| {
+            control.check()?;
+            let mut rng = key.stream(chunk as u64);
+            for row in rows.chunks_exact_mut(dim) {
+                sample(&mut rng, row);
+            }
+            Ok(())
+        })
     })??;
     Ok(out)
 }

@@ -24,11 +24,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use rand::Rng;
-use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::support::error::{Error, Result, check_epsilon};
 use crate::support::names::named;
+use crate::support::parallel::for_all;
 use crate::support::random::Key;
 pub use calendar::Civil;
 pub use date_form::DateForm;
@@ -117,25 +117,17 @@ impl Line {
     /// Replaces numbers by their draws; NaN stays. Each chunk has its own stream of random bits, so the draws do not
     /// depend on the number of threads.
     pub fn privatize(&self, numbers: &mut [f64], key: &Key) {
-        let work = |(at, chunk): (usize, &mut [f64])| {
+        let chunks = numbers.chunks_mut(ITEMS_PER_STREAM).enumerate();
+        // No draw fails.
+        let _ = for_all(chunks, |(at, chunk)| {
             let mut rng = key.stream(at as u64);
             for x in chunk {
                 if let Some(place) = self.place(*x) {
                     *x = self.value(self.draw(place, &mut rng));
                 }
             }
-        };
-        // Outside of a pool rayon would take its own, which does not survive a fork.
-        match rayon::current_thread_index() {
-            Some(_) => numbers
-                .par_chunks_mut(ITEMS_PER_STREAM)
-                .enumerate()
-                .for_each(work),
-            None => numbers
-                .chunks_mut(ITEMS_PER_STREAM)
-                .enumerate()
-                .for_each(work),
-        }
+            Ok(())
+        });
     }
 }
 

@@ -198,27 +198,85 @@ fn in_pool(work: &mut (dyn FnMut() + Send)) -> Result<()> {
 
 /// Applies `work` to every item: in parallel inside a pool, otherwise one after the other. (Outside
 /// a pool, rayon would use its global pool, which has threads for all cores and does not survive a
-/// fork.)
-pub(crate) fn map_all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    match rayon::current_thread_index() {
-        Some(_) => items.par_iter().map(&work).collect(),
-        None => items.iter().map(work).collect(),
+/// fork.) After an error, items that were not begun are left out.
+///
+/// rayon's own iterators would do, and compile a loop of their own for each use: a tenth of the
+/// code of the library.
+pub(crate) fn for_all<T: Send>(
+    items: impl IntoIterator<Item = T>,
+    work: impl Fn(T) -> Result<()> + Sync,
+) -> Result<()> {
+    for_all_with(items, || (), |(), item| work(item))
+}
+
+/// [`for_all`] with memory that `made` creates once for many items.
+pub(crate) fn for_all_with<T: Send, W: Send>(
+    items: impl IntoIterator<Item = T>,
+    made: impl Fn() -> W + Sync,
+    work: impl Fn(&mut W, T) -> Result<()> + Sync,
+) -> Result<()> {
+    if rayon::current_thread_index().is_none() {
+        let mut memory = made();
+        return items
+            .into_iter()
+            .try_for_each(|item| work(&mut memory, item));
     }
+    let mut items: Vec<T> = items.into_iter().collect();
+    // Groups of equal size, so many that threads end at about the same time.
+    let each = items.len().div_ceil(64 * rayon::current_num_threads());
+    let groups = items.len().div_ceil(each.max(1));
+    let groups: Vec<_> = (0..groups)
+        .rev()
+        .map(|at| Mutex::new(items.split_off(at * each)))
+        .collect();
+    let free = Mutex::new(Vec::new());
+    in_parallel(groups.len(), &|at| {
+        let group = std::mem::take(&mut *lock(&groups[at]));
+        let known = lock(&free).pop();
+        let mut memory = known.unwrap_or_else(&made);
+        let done = group
+            .into_iter()
+            .try_for_each(|item| work(&mut memory, item));
+        lock(&free).push(memory);
+        done
+    })
+}
+
+/// Does not depend on the types of items and work, so that rayon's loop is compiled once.
+fn in_parallel(count: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+    let each = (0..count).into_par_iter().with_max_len(1);
+    each.try_for_each(work)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// [`for_all`], with what `work` makes of each item, in their order.
+pub(crate) fn map_all<T: Send, R: Send>(
+    items: impl IntoIterator<Item = T>,
+    work: impl Fn(T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    map_all_with(items, || (), |(), item| work(item))
 }
 
 /// [`map_all`] with memory that `made` creates once for many items.
-pub(crate) fn map_all_with<T: Sync, W, R: Send>(
-    items: &[T],
-    made: impl Fn() -> W + Send + Sync,
-    work: impl Fn(&mut W, &T) -> R + Sync + Send,
-) -> Vec<R> {
-    match rayon::current_thread_index() {
-        Some(_) => items.par_iter().map_init(made, work).collect(),
-        None => {
-            let mut memory = made();
-            items.iter().map(|item| work(&mut memory, item)).collect()
-        }
-    }
+pub(crate) fn map_all_with<T: Send, R: Send, W: Send>(
+    items: impl IntoIterator<Item = T>,
+    made: impl Fn() -> W + Sync,
+    work: impl Fn(&mut W, T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let items: Vec<T> = items.into_iter().collect();
+    let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
+    for_all_with(
+        items.into_iter().zip(&mut results),
+        made,
+        |memory, (item, result)| {
+            *result = Some(work(memory, item)?);
+            Ok(())
+        },
+    )?;
+    Ok(results.into_iter().flatten().collect())
 }
 
 /// Runs two functions: at the same time inside a pool, otherwise one after the other.
@@ -241,7 +299,7 @@ pub(crate) fn split<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync) {
         None => pool().map_or(1, ThreadPool::current_num_threads),
     };
     let queue = Mutex::new(items.into_iter());
-    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let next = || lock(&queue).next();
     let help = || std::iter::from_fn(next).for_each(&work);
     std::thread::scope(|scope| {
         for _ in 1..threads {
@@ -264,11 +322,43 @@ mod tests {
             let own = std::thread::current().id();
             let items: Vec<u32> = (0..10_000).collect();
             let threads = install(items.len(), 0, || {
-                map_all(&items, |_| std::thread::current().id())
+                map_all(&items, |_| Ok(std::thread::current().id()))
             });
-            threads.unwrap().iter().all(|thread| *thread == own)
+            let threads = threads.unwrap().unwrap();
+            threads.iter().all(|thread| *thread == own)
         });
         assert!(alone.join().unwrap());
         assert!(rayon::current_thread_index().is_none());
+    }
+
+    #[test]
+    fn results_keep_their_order_and_an_error_ends_the_work() {
+        let begun = AtomicU64::new(0);
+        let work = |memory: &mut Vec<usize>, at: usize| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            memory.push(at);
+            if at == 5 {
+                return Err(Error::Interrupted);
+            }
+            Ok((at, memory.len()))
+        };
+        for count in [0, 1, 4, 100_000] {
+            begun.store(0, Ordering::Relaxed);
+            let inside = || map_all_with(10..10 + count, Vec::new, work);
+            let (one, many) = (inside().unwrap(), install(9, 0, inside).unwrap().unwrap());
+            assert_eq!(begun.load(Ordering::Relaxed), 2 * count as u64);
+            for (found, at) in one.iter().chain(&many).zip((10..10 + count).cycle()) {
+                assert_eq!(found.0, at);
+            }
+            assert_eq!((one.len(), many.len()), (count, count));
+            // Outside a pool there is one memory; inside there are few, each for many items.
+            assert_eq!(one.last().map_or(0, |last| last.1), count);
+            let memories = many.iter().filter(|found| found.1 == 1).count();
+            assert!(memories <= pool().unwrap().current_num_threads().min(count));
+        }
+        begun.store(0, Ordering::Relaxed);
+        let failed = install(9, 0, || map_all_with(0..1_000_000, Vec::new, work)).unwrap();
+        assert!(matches!(failed, Err(Error::Interrupted)));
+        assert!(begun.into_inner() < 1_000_000);
     }
 }

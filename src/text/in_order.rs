@@ -163,13 +163,11 @@ impl TextPrivatizer {
         let key = self.mechanism.randomness().next_key()?;
         let each: Vec<OfText> = match (self.policy.consistent, clear) {
             (Consistent::Never | Consistent::Text, None) => {
-                let texts: Vec<_> = (0..).zip(texts).collect();
                 let first = || InOrder::new(tem, key.stream(0));
-                let each = map_all_with(&texts, first, |order, &(at, (text, found))| {
+                map_all_with((0..).zip(texts), first, |order, (at, (text, found))| {
                     order.begin(key.stream(at));
                     self.draw_places(found.places(text), order, &mut Said::default(), control)
-                });
-                each.into_iter().collect::<Result<_>>()?
+                })?
             }
             _ => {
                 let mut order = InOrder::new(tem, key.stream(0));

@@ -353,8 +353,7 @@ impl TextPrivatizer {
                 control.check()?;
                 Ok(self.find(text, memo))
             },
-        );
-        let found: Vec<FoundWords> = found.into_iter().collect::<Result<_>>()?;
+        )?;
         for (i, (text, found)) in (out.len()..).zip(texts.iter().zip(&found)) {
             *counts += found.counts;
             self.refuse_unknown(found.strs(text), |n| {
@@ -393,11 +392,10 @@ impl TextPrivatizer {
             let unknown = unknown.split_off(..most).unwrap_or_default();
             (*text, found, of_text, unknown, places)
         });
-        let parts: Vec<_> = parts.collect();
-        out.extend(map_all(&parts, |&(text, found, known, unknown, places)| {
+        out.extend(map_all(parts, |(text, found, known, unknown, places)| {
             let figures = self.written(&found.figures, places);
-            self.assembled(text, &found.words, known, unknown, &figures)
-        }));
+            Ok(self.assembled(text, &found.words, known, unknown, &figures))
+        })?);
         Ok(())
     }
 

@@ -1,12 +1,10 @@
 //! Distances of many documents, and the nearest documents with rigorous pruning.
 
-use rayon::prelude::*;
-
 use super::bags::{Bag, BagSolver};
 use super::cost::Costs;
 use crate::distance::metric::Metric;
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, for_all, for_all_with, install, map_all_with};
 use crate::words::space::MetricSpace;
 
 /// Maximum bytes of a table of word distances.
@@ -59,16 +57,14 @@ impl Table {
         // Blocks that stay in the cache.
         const ROWS: usize = 64;
         const COLUMNS: usize = 256;
-        let parts = values.par_chunks_mut(ROWS * width);
-        parts
-            .zip(rows.ids.par_chunks(ROWS))
-            .try_for_each(|(values, rows)| {
-                control.check()?;
-                for (i, some) in columns.ids.chunks(COLUMNS).enumerate() {
-                    space.block(rows, some, &mut values[i * COLUMNS..], width);
-                }
-                Ok(())
-            })?;
+        let parts = values.chunks_mut(ROWS * width);
+        for_all(parts.zip(rows.ids.chunks(ROWS)), |(values, rows)| {
+            control.check()?;
+            for (i, some) in columns.ids.chunks(COLUMNS).enumerate() {
+                space.block(rows, some, &mut values[i * COLUMNS..], width);
+            }
+            Ok(())
+        })?;
         Ok(Some(Table {
             rows,
             columns,
@@ -117,22 +113,21 @@ pub fn pairwise(
             true => Table::new(space, words.clone(), words, control)?,
             false => None,
         };
-        let rows = out.par_chunks_mut(columns.max(1)).zip(a).enumerate();
-        rows.with_max_len(1)
-            .try_for_each_init(BagSolver::default, |solver, (i, (row, x))| {
-                let first = if b.is_none() { i + 1 } else { 0 };
-                for (out, y) in row.iter_mut().zip(others).skip(first) {
-                    control.check()?;
-                    *out = match &table {
-                        None => solver.between(space, x, y, control)?,
-                        Some(table) => {
-                            solver.distance(x, y, control, |cost, left| table.fill(cost, left))?
-                        }
-                    };
-                }
-                control.advance(1);
-                Ok(())
-            })
+        let rows = out.chunks_mut(columns.max(1)).zip(a).enumerate();
+        for_all_with(rows, BagSolver::default, |solver, (i, (row, x))| {
+            let first = if b.is_none() { i + 1 } else { 0 };
+            for (out, y) in row.iter_mut().zip(others).skip(first) {
+                control.check()?;
+                *out = match &table {
+                    None => solver.between(space, x, y, control)?,
+                    Some(table) => {
+                        solver.distance(x, y, control, |cost, left| table.fill(cost, left))?
+                    }
+                };
+            }
+            control.advance(1);
+            Ok(())
+        })
     })??;
     if b.is_none() {
         for i in 0..columns {
@@ -203,14 +198,11 @@ pub fn nearest(
         centroids,
     };
     let found: Vec<Nearest> = install(queries.len() * documents.len(), 0, || {
-        let found = queries.par_iter().with_max_len(1);
-        found
-            .map_init(BagSolver::default, |solver, query| {
-                let found = corpus.query(query, k, solver, control)?;
-                control.advance(1);
-                Ok(found)
-            })
-            .collect::<Result<_>>()
+        map_all_with(queries, BagSolver::default, |solver, query| {
+            let found = corpus.query(query, k, solver, control)?;
+            control.advance(1);
+            Ok(found)
+        })
     })??;
     let mut all = Nearest::default();
     for one in found {

@@ -7,8 +7,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use rayon::prelude::*;
-
 use super::Channel;
 use super::behind::Histories;
 use super::chain::Chain;
@@ -19,7 +17,7 @@ use super::sweep::{Evidence, Likelihoods, sweep};
 use crate::guarantee::measured::calibration::sums::sums;
 use crate::language::{NgramPrior, words_fingerprint};
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, install, map_all};
 use crate::text::{Consistent, Oov};
 
 /// Columns of a sentence that are held at once.
@@ -381,10 +379,7 @@ impl Posterior {
         let groups: Vec<&[Range<usize>]> = groups.collect();
         install(self.reading.sentences.len() * self.tokens(), 0, || {
             for some in groups.chunks(GROUPS_PER_BLOCK) {
-                let found: Vec<T> = some
-                    .par_iter()
-                    .map(|some| work(some))
-                    .collect::<Result<_>>()?;
+                let found = map_all(some, |some| work(some))?;
                 found.into_iter().for_each(&mut each);
             }
             Ok(())

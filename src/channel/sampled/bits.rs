@@ -1,13 +1,12 @@
 //! Mutual information from the laws of some words.
 
 use rand::rngs::ChaCha12Rng;
-use rayon::prelude::*;
 
 use super::WIDTH;
 use crate::channel::source::Source;
 use crate::guarantee::Bits;
 use crate::support::error::Result;
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, install, map_all};
 use crate::support::random::uniform_below_u128;
 
 /// Groups that the drawn words are dealt out to.
@@ -70,18 +69,18 @@ pub(in crate::channel) fn sampled_bits(
     let words = prior.len();
     let mut head = Sum::of_none(words);
     let parts: Vec<Sum> = install(heads.len() * words, 0, || {
-        let each = heads.par_chunks(heads.len().div_ceil(PARTS).max(1));
-        let each = each.map(|ids| sum_of(source, words, ids, |w| prior[w as usize], control));
-        each.collect::<Result<_>>()
+        let each = heads.chunks(heads.len().div_ceil(PARTS).max(1));
+        map_all(each, |ids| {
+            sum_of(source, words, ids, |w| prior[w as usize], control)
+        })
     })??;
     parts.into_iter().for_each(|part| head.add(&part));
     let laws = groups.iter().map(Vec::len).sum::<usize>() * words;
     let groups: Vec<Sum> = install(laws, 0, || {
-        let each = groups.par_iter().map(|ids| {
+        map_all(&groups, |ids| {
             let share = 1.0 / ids.len() as f64;
             sum_of(source, words, ids, |_| share, control)
-        });
-        each.collect::<Result<_>>()
+        })
     })??;
     let entropy: f64 = prior.iter().map(|&p| minus_p_ln_p(p, p)).sum();
     let found = Bounds::of(&head, &groups, rest);

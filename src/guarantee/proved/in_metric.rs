@@ -2,11 +2,9 @@
 //! McIver). If ε·d(w,w') ≤ ε'·D(w,w') for all words w and w', then whatever is ε·d-private is
 //! ε'·D-private. The least such ε' is the largest quotient over all pairs.
 
-use rayon::prelude::*;
-
 use crate::mechanism::Mechanism;
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, install, map_all_with};
 
 /// Covers the rounding of D and of the quotient; that of d is in the mechanism's bound.
 const ROUNDED_UP: f64 = 1.0 + 1.0 / (1u64 << 36) as f64;
@@ -52,11 +50,7 @@ pub fn in_metric(
         control.advance(1);
         Ok(most)
     };
-    let all = install(count * count, 0, || {
-        let each = (0..count as u32)
-            .into_par_iter()
-            .map_init(Vec::new, of_word);
-        each.try_reduce(|| 0.0, |a, b| Ok(a.max(b)))
-    })??;
-    Ok(all * ROUNDED_UP)
+    let words = 0..count as u32;
+    let all = install(count * count, 0, || map_all_with(words, Vec::new, of_word))??;
+    Ok(all.into_iter().fold(0.0, f64::max) * ROUNDED_UP)
 }

@@ -18,7 +18,6 @@ use std::time::Instant;
 
 use rand::Rng;
 use rand::rngs::ChaCha12Rng;
-use rayon::prelude::*;
 
 use crate::guarantee::Guarantee;
 use crate::law::Law;
@@ -26,7 +25,7 @@ use crate::law::word_cache::CacheBudget;
 use crate::mechanism::Mechanism;
 use crate::mechanism::grouped::{Chunk, Grouped};
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, install, map_all};
 use crate::support::random::{Key, Randomness, uniform_below};
 use crate::words::space::MetricSpace;
 
@@ -190,12 +189,9 @@ impl FiniteLaw {
             let ratios = released.map(|(_, w)| (w as f64 / total * outputs).ln().abs());
             Ok(ratios.fold(0.0, f64::max))
         };
-        let most: f64 = install(words, 0, || {
-            let ids = (0..words as u32).into_par_iter();
-            ids.map(of_row).try_reduce(|| 0.0, |a, b| Ok(a.max(b)))
-        })??;
+        let most = install(words, 0, || map_all(0..words as u32, of_row))??;
         const ROUNDED_UP: f64 = 1.0 + 1e-10;
-        Ok(most * ROUNDED_UP)
+        Ok(most.into_iter().fold(0.0, f64::max) * ROUNDED_UP)
     }
 
     fn draw_word(

@@ -1,7 +1,6 @@
 //! Draws from a Tem: chooses one of three ways for each word, and groups the words of a call.
 
 use rand::Rng;
-use rayon::prelude::*;
 
 use super::Tem;
 use super::covered::output_distances;
@@ -21,7 +20,7 @@ use crate::law::Law;
 use crate::law::alias::{AliasTable, Thresholds};
 use crate::mechanism::grouped::{Chunk, Grouped};
 use crate::support::error::Result;
-use crate::support::parallel::{Control, install, map_all};
+use crate::support::parallel::{Control, for_all, for_all_with, install, map_all};
 use crate::support::random::Key;
 
 /// Calls of up to this many words are drawn one by one; larger calls are grouped by word.
@@ -409,22 +408,16 @@ impl Tem {
         control: &Control,
     ) -> Result<()> {
         let words = self.space.vocabulary().len();
-        let sheets: Vec<&[u32]> = ids.chunks(SHEET).collect();
-        let sheets = map_all(&sheets, |ids| Grouped::new(ids, words));
+        let sheets = map_all(ids.chunks(SHEET), |ids| Ok(Grouped::new(ids, words)))?;
         self.prepare(&sheets, control)?;
-        let draw_sheet = |(sheet, (grouped, out)): (u64, (&Grouped, &mut [u32]))| {
+        let each = (0..).zip(sheets.iter().zip(out.chunks_mut(SHEET)));
+        for_all(each, |(sheet, (grouped, out)): (u64, _)| {
             let first = (block * SHEETS as u64 + sheet) << 32;
             grouped.draw(first, key, out, control, |scratch, chunks, rng, out| {
                 self.draw_in_turn(|i| chunks.get(i).copied(), rng, scratch, out);
                 Ok(())
             })
-        };
-        let each = sheets.iter().zip(out.chunks_mut(SHEET));
-        let mut each: Vec<_> = (0..).zip(each).collect();
-        match each.len() {
-            1 => draw_sheet(each.remove(0)),
-            _ => each.into_par_iter().try_for_each(draw_sheet),
-        }
+        })
     }
 
     /// Prepares the lists and rows that several sheets need, so that no two threads build the same
@@ -456,12 +449,11 @@ impl Tem {
             words.truncate(room);
         }
         let ids: Vec<u32> = words.into_iter().map(|(id, _)| id).collect();
-        ids.par_chunks(LANES)
-            .try_for_each_init(DrawScratch::default, |scratch, ids| {
-                control.check()?;
-                self.keep_rows(ids, scratch);
-                Ok(())
-            })
+        for_all_with(ids.chunks(LANES), DrawScratch::default, |scratch, ids| {
+            control.check()?;
+            self.keep_rows(ids, scratch);
+            Ok(())
+        })
     }
 }
 

@@ -3,13 +3,11 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::distance::search::BATCH;
 use crate::law::word_cache::{CacheBudget, WordCache};
 use crate::support::error::Result;
-use crate::support::parallel::Control;
+use crate::support::parallel::{Control, for_all_with};
 use crate::support::prefetch::prefetch;
 use crate::words::space::MetricSpace;
 
@@ -103,17 +101,15 @@ impl Neighborhoods {
         let fit = self.kept.room(8 * self.k);
         let missing = ids.filter(|&id| self.kept.get(id).is_none());
         let missing: Vec<u32> = missing.take(fit).collect();
-        missing
-            .par_chunks(BATCH)
-            .try_for_each_init(Vec::new, |lists, ids| {
-                control.check()?;
-                lists.resize(ids.len() * self.k, 0);
-                space.neighbors(ids, self.grid, self.k, lists);
-                for (&id, list) in ids.iter().zip(lists.chunks_exact(self.k)) {
-                    let _ = self.kept.keep(id, Box::from(list), 8 * self.k);
-                }
-                Ok(())
-            })
+        for_all_with(missing.chunks(BATCH), Vec::new, |lists, ids| {
+            control.check()?;
+            lists.resize(ids.len() * self.k, 0);
+            space.neighbors(ids, self.grid, self.k, lists);
+            for (&id, list) in ids.iter().zip(lists.chunks_exact(self.k)) {
+                let _ = self.kept.keep(id, Box::from(list), 8 * self.k);
+            }
+            Ok(())
+        })
     }
 }
 

@@ -2,14 +2,13 @@
 
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Exp1, StandardNormal};
-use rayon::prelude::*;
 
 use super::noise::{Base, HyperbolicLaplace, direction};
 use super::{LAMBDA, clamp};
 use crate::distance::metric::norm2;
 use crate::noise::rows;
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, install, map_all};
 use crate::support::random::Key;
 
 /// ICDM'19's Algorithm 2 with the correct stationary law: a Metropolis-Hastings walk on the
@@ -94,10 +93,9 @@ impl Walk {
         let mut out = rows(size, n)?;
         let each = size.div_ceil(self.chains).max(1);
         let chains: Vec<Chain> = install(size, 0, || {
-            out.par_chunks_mut(each * n)
-                .enumerate()
-                .map(|(chain, rows)| self.chain(rows, &mut key.stream(chain as u64), control))
-                .collect::<Result<_>>()
+            map_all(out.chunks_mut(each * n).enumerate(), |(chain, rows)| {
+                self.chain(rows, &mut key.stream(chain as u64), control)
+            })
         })??;
         let distances: Vec<&[f64]> = chains.iter().map(|c| &*c.distances).collect();
         let steps: f64 = chains.iter().map(|c| c.steps as f64).sum();

@@ -8,8 +8,6 @@ pub mod poincare;
 use std::path::Path;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::cover::Cover;
@@ -24,7 +22,7 @@ use crate::guarantee::Certificate;
 use crate::support::buffer::{Aligned, Backing, Buffer};
 use crate::support::error::{Error, Result};
 use crate::support::fork::Once;
-use crate::support::parallel::Control;
+use crate::support::parallel::{Control, for_all};
 use crate::words::space::{MetricSpace, WordMetric};
 use crate::words::vocabulary::Vocabulary;
 
@@ -340,16 +338,14 @@ impl Embedding {
         let threads = crate::support::parallel::pool()?.current_num_threads();
         let rows = crate::distance::search::batch_size(m, threads);
         crate::support::parallel::install(m, 1, || {
-            queries
-                .par_chunks(rows * self.dim)
-                .zip(ids.par_chunks_mut(rows * k))
-                .zip(distances.par_chunks_mut(rows * k))
-                .try_for_each(|((queries, ids), distances)| {
-                    control.check()?;
-                    search.nearest(&self.vectors, queries, k, ids, distances);
-                    control.advance(ids.len() / k);
-                    Ok(())
-                })
+            let found = ids.chunks_mut(rows * k).zip(distances.chunks_mut(rows * k));
+            let each = queries.chunks(rows * self.dim).zip(found);
+            for_all(each, |(queries, (ids, distances))| {
+                control.check()?;
+                search.nearest(&self.vectors, queries, k, ids, distances);
+                control.advance(ids.len() / k);
+                Ok(())
+            })
         })??;
         Ok((ids, distances))
     }

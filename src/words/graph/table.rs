@@ -5,11 +5,11 @@
 //! Distances are multiples of one step, so sums and differences of them are exact. Other numbers
 //! are rounded *up* to multiples, which keeps the triangle inequality: ⌈a + b⌉ ≤ ⌈a⌉ + ⌈b⌉.
 
-use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::LONGEST;
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, install, map_all};
 use crate::support::simd::vectorised;
 use crate::words::vocabulary::Vocabulary;
 
@@ -140,16 +140,24 @@ impl Table {
     fn longer_than_a_way_round(&self, control: &Control) -> Result<Option<Pair>> {
         let fails =
             |&(i, j): &Pair| largest_difference(self.row(i), self.row(j)) > self.steps(i, j);
-        let found = |result: &Result<Option<_>>| !matches!(result, Ok(None));
-        let starts = (0..self.words).into_par_iter().step_by(TOGETHER);
-        let looked = starts.map(|start| {
-            control.check()?;
-            let end = (start + TOGETHER).min(self.words);
-            let pairs = (0..end).flat_map(|j| (start.max(j + 1)..end).map(move |i| (i, j)));
-            Ok(pairs.into_iter().find(fails))
-        });
-        let first = install(self.words, 0, || looked.find_first(found))?;
-        Ok(first.transpose()?.flatten())
+        let first = AtomicUsize::new(usize::MAX);
+        let found = install(self.words, 0, || {
+            map_all((0..self.words).step_by(TOGETHER), |start| {
+                control.check()?;
+                // A pair that was found before is the one that counts.
+                if start > first.load(Ordering::Relaxed) {
+                    return Ok(None);
+                }
+                let end = (start + TOGETHER).min(self.words);
+                let pairs = (0..end).flat_map(|j| (start.max(j + 1)..end).map(move |i| (i, j)));
+                let pair = pairs.into_iter().find(fails);
+                if pair.is_some() {
+                    first.fetch_min(start, Ordering::Relaxed);
+                }
+                Ok(pair)
+            })
+        })??;
+        Ok(found.into_iter().flatten().next())
     }
 }
 

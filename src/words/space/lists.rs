@@ -1,11 +1,9 @@
 //! Builds all neighbour lists: blocks of words against all words, each block's lists in place.
 
-use rayon::prelude::*;
-
 use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::distance::search::batch_size;
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, for_all, install};
 use crate::words::space::MetricSpace;
 
 impl Grid {
@@ -51,18 +49,15 @@ impl NeighborLists {
         let grid = Grid::of(space);
         install(words, 1, || {
             let block = batch_size(words, rayon::current_num_threads());
-            entries
-                .par_chunks_mut(block * k)
-                .enumerate()
-                .try_for_each(|(i, lists)| {
-                    control.check()?;
-                    let first = (i * block) as u32;
-                    let count = lists.len() / k;
-                    let words: Vec<u32> = (first..first + count as u32).collect();
-                    space.neighbors(&words, grid, k, lists);
-                    control.advance(count);
-                    Ok(())
-                })
+            for_all(entries.chunks_mut(block * k).enumerate(), |(i, lists)| {
+                control.check()?;
+                let first = (i * block) as u32;
+                let count = lists.len() / k;
+                let words: Vec<u32> = (first..first + count as u32).collect();
+                space.neighbors(&words, grid, k, lists);
+                control.advance(count);
+                Ok(())
+            })
         })??;
         Ok(NeighborLists {
             grid,

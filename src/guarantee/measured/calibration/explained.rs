@@ -1,11 +1,9 @@
 //! The likeliest inputs of every output, in one pass over the laws of all words.
 
-use rayon::prelude::*;
-
 use super::{COLUMN_BYTES, Rows, check_law};
 use crate::mechanism::Mechanism;
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, for_all, install};
 use crate::words::space::rows_together;
 
 /// The inputs that best explain each output: the conclusion of an attacker who knows the mechanism
@@ -60,9 +58,9 @@ pub fn likeliest_inputs(
         let mut laws = vec![0.0; (together * threads).min(words) * words];
         for ids in ids.chunks(together * threads) {
             let laws = &mut laws[..ids.len() * words];
-            let slots = laws.par_chunks_mut(together * words);
-            let each = ids.par_chunks(together).zip(slots);
-            each.zip(&mut memory).try_for_each(|((ids, slots), rows)| {
+            let slots = laws.chunks_mut(together * words);
+            let each = ids.chunks(together).zip(slots).zip(&mut memory);
+            for_all(each, |((ids, slots), rows)| {
                 control.check()?;
                 let mut slots = slots.chunks_exact_mut(words);
                 rows.each(mechanism, ids, |id, scores, _| {
@@ -74,14 +72,14 @@ pub fn likeliest_inputs(
                 Ok(())
             })?;
             let laws = &*laws;
-            let each = outputs.par_iter_mut().enumerate();
-            each.for_each(|(i, outputs)| {
+            for_all(outputs.iter_mut().enumerate(), |(i, outputs)| {
                 let first = i * Explained::OUTPUTS;
                 for (law, &w) in laws.chunks_exact(words).zip(ids) {
                     let law = &law[first..first + outputs.totals.len()];
                     outputs.meet(w, law, prior[w as usize] / sum, count);
                 }
-            });
+                Ok(())
+            })?;
         }
         Ok(())
     })??;

@@ -4,13 +4,11 @@
 mod explained;
 pub(crate) mod sums;
 mod unchanged;
-
-use rayon::prelude::*;
 use statrs::function::beta::beta_reg;
 
 use crate::mechanism::Mechanism;
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, install, map_all, map_all_with};
 use crate::words::space::rows_together;
 pub use explained::{LikeliestInputs, likeliest_inputs};
 use sums::{Sets, sums};
@@ -237,19 +235,17 @@ fn each_word<T: Send>(
     check_law(mechanism)?;
     let count = mechanism.vocabulary().len();
     install(words.len() * count, 0, || {
-        let parts: Vec<Vec<T>> = words
-            .par_chunks(rows_together(count))
-            .map_init(Memory::default, |(rows, law, sets), ids| {
-                control.check()?;
-                law.resize(count, 0.0);
-                let mut done = Vec::with_capacity(ids.len());
-                rows.each(mechanism, ids, |id, scores, row| {
-                    done.push(one(id, scores, row, law, sets));
-                });
-                control.advance(ids.len());
-                Ok(done)
-            })
-            .collect::<Result<_>>()?;
+        let parts = words.chunks(rows_together(count));
+        let parts = map_all_with(parts, Memory::default, |(rows, law, sets), ids| {
+            control.check()?;
+            law.resize(count, 0.0);
+            let mut done = Vec::with_capacity(ids.len());
+            rows.each(mechanism, ids, |id, scores, row| {
+                done.push(one(id, scores, row, law, sets));
+            });
+            control.advance(ids.len());
+            Ok(done)
+        })?;
         Ok(parts.into_iter().flatten().collect())
     })?
 }
@@ -321,10 +317,10 @@ pub fn simulate(
         mechanism.draw(&repeated, &key, &mut drawn, control)?;
         control.check()?;
         let counted: Vec<(DrawCounts, Vec<u32>)> = install(drawn.len(), 0, || {
-            let each = drawn.par_chunks_mut(draws).zip(ids);
-            each.map(|(drawn, &id)| count_draws(drawn, id, eta))
-                .collect()
-        })?;
+            map_all(drawn.chunks_mut(draws).zip(ids), |(drawn, &id)| {
+                Ok(count_draws(drawn, id, eta))
+            })
+        })??;
         for (counts, outputs) in counted {
             all.push(counts);
             outputs.iter().for_each(|&y| inputs[y as usize] += 1);

@@ -10,14 +10,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use rayon::prelude::*;
-
 use super::{Losses, NEAR, Near, Worst, normaliser};
 use crate::guarantee::Certificate;
 use crate::law::{FLOOR_EXPONENT, weights};
 use crate::mechanism::tem::Tem;
 use crate::support::error::Result;
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, install, map_all};
 use crate::words::space::rows_together;
 
 /// Words in a block of columns, and of rows: distances and vectors stay in the second-level cache.
@@ -190,9 +188,7 @@ impl<'a> BoundedPass<'a> {
             Ok(Some(sums))
         };
         let found: Vec<Option<Sums>> = install(count * count, 0, || {
-            let threads = 0..rayon::current_num_threads();
-            let all = threads.into_par_iter().with_max_len(1).map(work);
-            all.collect::<Result<_>>()
+            map_all(0..rayon::current_num_threads(), work)
         })??;
         let found: Option<Vec<Sums>> = found.into_iter().collect();
         let Some(sums) = found.and_then(|all| all.into_iter().reduce(Sums::merged)) else {
@@ -315,8 +311,7 @@ impl<'a> BoundedPass<'a> {
             Ok(Some(found))
         };
         let found: Vec<Option<Vec<PairBounds>>> = install(open.len() * open.len(), 0, || {
-            let all = (0..blocks.len()).into_par_iter().with_max_len(1);
-            all.map(of_block).collect::<Result<_>>()
+            map_all(0..blocks.len(), of_block)
         })??;
         let found: Option<Vec<Vec<PairBounds>>> = found.into_iter().collect();
         Ok(found.map(|found| found.concat()))
@@ -347,8 +342,7 @@ impl<'a> BoundedPass<'a> {
             Ok(each.collect())
         };
         let found: Vec<Vec<_>> = install(words.len() * count, 0, || {
-            let parts = words.par_chunks(rows_together(count).min(8));
-            parts.map(of_words).collect::<Result<_>>()
+            map_all(words.chunks(rows_together(count).min(8)), of_words)
         })??;
         let mut ln_z = self.ln_z.to_vec();
         let mut exact = Vec::with_capacity(pairs.len());

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rand::Rng;
-use rayon::prelude::*;
 
 use super::certify;
 use crate::cover::Cover;
@@ -16,7 +15,7 @@ use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::distance::search::BATCH;
 use crate::mechanism::tem::{Tem, Truncation};
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, for_all, install};
 use crate::support::random::{Randomness, uniform_below};
 use crate::words::space::MetricSpace;
 
@@ -124,7 +123,7 @@ fn first_false(
     let worst = AtomicUsize::new(usize::MAX);
     install(ids.len(), 1, || {
         let (grid, k) = (lists.grid(), lists.k());
-        ids.par_chunks(BATCH).try_for_each(|ids| {
+        for_all(ids.chunks(BATCH), |ids| {
             control.check()?;
             let mut computed = vec![0; ids.len() * k];
             space.neighbors(ids, grid, k, &mut computed);
@@ -134,7 +133,7 @@ fn first_false(
                 }
             }
             control.advance(ids.len());
-            Ok::<_, Error>(())
+            Ok(())
         })
     })??;
     let worst = worst.into_inner();

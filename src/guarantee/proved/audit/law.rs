@@ -6,11 +6,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rayon::prelude::*;
-
 use crate::mechanism::{Mechanism, finite_law};
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::parallel::{Control, for_all, install, map_all};
 use crate::support::simd::vectorised;
 use crate::words::space::MetricSpace;
 
@@ -80,15 +78,13 @@ pub fn largest_loss(
     }
     let mut logs = vec![0.0f64; count * count];
     install(count * count, 0, || {
-        logs.par_chunks_mut(count)
-            .enumerate()
-            .try_for_each(|(word, row)| {
-                control.check()?;
-                mechanism.law(word as u32, row);
-                row.iter_mut().for_each(|p| *p = p.ln());
-                control.advance(1);
-                Ok::<_, Error>(())
-            })
+        for_all(logs.chunks_mut(count).enumerate(), |(word, row)| {
+            control.check()?;
+            mechanism.law(word as u32, row);
+            row.iter_mut().for_each(|p| *p = p.ln());
+            control.advance(1);
+            Ok(())
+        })
     })??;
     let (local, local_witness) = spread(&mut logs, count)?;
     if local == f64::INFINITY {
@@ -139,10 +135,10 @@ fn spread(logs: &mut [f64], count: usize) -> Result<(f64, Witness)> {
         }
         extremes
     };
-    let extremes: Vec<_> = install(count * count, 0, || {
-        let parts: Vec<Vec<_>> = (0..parts).into_par_iter().map(of_part).collect();
-        parts.into_iter().flatten().collect()
-    })?;
+    let extremes = install(count * count, 0, || {
+        map_all(0..parts, |part| Ok(of_part(part)))
+    })??
+    .concat();
     let never = |y: usize| extremes[y].1.0 == f64::NEG_INFINITY;
     let unreleased: Vec<usize> = (0..count).filter(|&y| never(y)).collect();
     for row in logs.chunks_exact_mut(count) {
@@ -160,6 +156,12 @@ fn spread(logs: &mut [f64], count: usize) -> Result<(f64, Witness)> {
 
 /// A loss per unit of distance, and its pair.
 type Worst = (f64, (u32, u32));
+
+/// The largest loss: the first of equal ones.
+fn larger(first: Worst, others: Vec<Worst>) -> Worst {
+    let each = others.into_iter();
+    each.fold(first, |a, b| if b.0 > a.0 { b } else { a })
+}
 
 struct Pairs<'a> {
     /// ln Pr\[y|w\], row by row.
@@ -210,12 +212,9 @@ impl Pairs<'_> {
             self.best.fetch_max(worst.0.to_bits(), Ordering::Relaxed);
             Ok(worst)
         };
-        install(self.count * self.count, 0, || {
-            let words = (0..self.count as u32).into_par_iter();
-            words
-                .map(each)
-                .try_reduce(|| (0.0, (0, 0)), |a, b| Ok(if b.0 > a.0 { b } else { a }))
-        })?
+        let words = 0..self.count as u32;
+        let all = install(self.count * self.count, 0, || map_all(words, each))??;
+        Ok(larger((0.0, (0, 0)), all))
     }
 
     /// Compares all pairs that are near enough to lose more than the largest loss found.
@@ -255,11 +254,10 @@ impl Pairs<'_> {
             }
             Ok(worst)
         };
-        install(self.count * self.count, 0, || {
-            ids.par_chunks(TILE)
-                .map(tile)
-                .try_reduce(|| found, |a, b| Ok(if b.0 > a.0 { b } else { a }))
-        })?
+        let all = install(self.count * self.count, 0, || {
+            map_all(ids.chunks(TILE), tile)
+        })??;
+        Ok(larger(found, all))
     }
 
     fn witness(&self, (a, b): (u32, u32)) -> Witness {

@@ -15,14 +15,12 @@ mod bounded;
 mod check;
 mod law;
 
-use rayon::prelude::*;
-
 use crate::cover::Cover;
 use crate::guarantee::Certificate;
 use crate::law::weights;
 use crate::mechanism::tem::Tem;
-use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install};
+use crate::support::error::Result;
+use crate::support::parallel::{Control, install, map_all, map_all_with};
 use crate::words::space::rows_together;
 
 use bounded::BoundedPass;
@@ -89,38 +87,33 @@ fn by_all_distances(tems: &[Tem], control: &Control) -> Result<Vec<Certificate>>
     let count = space.vocabulary().len();
     let ids: Vec<u32> = (0..count as u32).collect();
     let chunk = rows_together(count);
-    let words: Vec<(Vec<f64>, Near)> = install(count * count, 0, || {
-        let parts: Vec<Vec<_>> = ids
-            .par_chunks(chunk)
-            .map_init(
-                || (Vec::new(), Vec::new(), Vec::new()),
-                |(distances, scores, values), ids| {
-                    control.check()?;
-                    distances.resize(ids.len() * count, 0.0);
-                    space.rows(ids, distances);
-                    let scores: &[f64] = match cover {
-                        None => distances,
-                        Some(cover) => {
-                            cover.scores_of_rows(distances, scores);
-                            scores
-                        }
-                    };
-                    let scores = scores.chunks_exact(scores.len() / ids.len());
-                    let rows = distances.chunks_exact(count).zip(scores);
-                    let each = rows.map(|(row, scores)| {
-                        let each = tems.iter();
-                        let ln_z = each.map(|tem| normaliser(scores, tem, values).ln());
-                        (ln_z.collect(), nearest(row))
-                    });
-                    let each = each.collect();
-                    control.advance(ids.len());
-                    Ok(each)
-                },
-            )
-            .collect::<Result<_>>()?;
-        Ok::<_, Error>(parts.into_iter().flatten().collect())
+    let memory = || (Vec::new(), Vec::new(), Vec::new());
+    let parts: Vec<Vec<(Vec<f64>, Near)>> = install(count * count, 0, || {
+        map_all_with(ids.chunks(chunk), memory, |memory, ids| {
+            let (distances, scores, values) = memory;
+            control.check()?;
+            distances.resize(ids.len() * count, 0.0);
+            space.rows(ids, distances);
+            let scores: &[f64] = match cover {
+                None => distances,
+                Some(cover) => {
+                    cover.scores_of_rows(distances, scores);
+                    scores
+                }
+            };
+            let scores = scores.chunks_exact(scores.len() / ids.len());
+            let rows = distances.chunks_exact(count).zip(scores);
+            let each = rows.map(|(row, scores)| {
+                let each = tems.iter();
+                let ln_z = each.map(|tem| normaliser(scores, tem, values).ln());
+                (ln_z.collect(), nearest(row))
+            });
+            let each = each.collect();
+            control.advance(ids.len());
+            Ok(each)
+        })
     })??;
-    let (ln_z, near): (Vec<Vec<f64>>, Vec<_>) = words.into_iter().unzip();
+    let (ln_z, near): (Vec<Vec<f64>>, Vec<_>) = parts.into_iter().flatten().unzip();
     let each = tems.iter().enumerate().map(|(i, tem)| {
         let losses = Losses {
             tem,
@@ -220,27 +213,30 @@ impl Losses<'_> {
             near.len() == NEAR && eta + change / from > loss
         };
         let open: Vec<u32> = (0..count as u32).filter(open).collect();
-        install(open.len() * count, 0, || {
-            open.par_chunks(rows_together(count))
-                .map_init(Vec::new, |distances, ids| {
-                    control.check()?;
-                    distances.resize(ids.len() * count, 0.0);
-                    space.rows(ids, distances);
-                    let mut bounds = Bounds::default();
-                    for (&id, row) in ids.iter().zip(distances.chunks_exact(count)) {
-                        for (&d, other) in row.iter().zip(0u32..) {
-                            if d > 0.0 {
-                                let bound = self.bound(d, id, other);
-                                if bound > loss {
-                                    bounds.add(bound, (id, other));
-                                }
+        let of_part = |distances: &mut Vec<f64>, part: &[u32]| {
+            let mut bounds = Bounds::default();
+            for ids in part.chunks(rows_together(count)) {
+                control.check()?;
+                distances.resize(ids.len() * count, 0.0);
+                space.rows(ids, distances);
+                for (&id, row) in ids.iter().zip(distances.chunks_exact(count)) {
+                    for (&d, other) in row.iter().zip(0u32..) {
+                        if d > 0.0 {
+                            let bound = self.bound(d, id, other);
+                            if bound > loss {
+                                bounds.add(bound, (id, other));
                             }
                         }
                     }
-                    Ok(bounds)
-                })
-                .try_reduce(Bounds::default, |a, b| Ok(a.merged(b)))
-        })?
+                }
+            }
+            Ok(bounds)
+        };
+        let all = install(open.len() * count, 0, || {
+            let parts = open.chunks(open.len().div_ceil(PARTS).max(1));
+            map_all_with(parts, Vec::new, of_part)
+        })??;
+        Ok(all.into_iter().fold(Bounds::default(), Bounds::merged))
     }
 
     /// Compares pairs over all outputs in the order of their bounds; returns the largest loss, at
@@ -261,9 +257,8 @@ impl Losses<'_> {
             }
             let open: Vec<_> = pairs.iter().filter(|pair| pair.0 > best.loss).collect();
             let found: Vec<Worst> = install(open.len() * cover.words(), 0, || {
-                let each = open.par_iter().map(|(_, pair)| self.loss(*pair, cover));
-                each.collect()
-            })?;
+                map_all(open, |(_, pair)| Ok(self.loss(*pair, cover)))
+            })??;
             best = found.into_iter().fold(best, Worst::worse);
         }
         // Bounds that were left out because there were too many are valid, but no pair need attain
@@ -305,6 +300,9 @@ impl Losses<'_> {
         worst
     }
 }
+
+/// Parts of the words whose bounds are merged, of which each may hold twice the largest.
+const PARTS: usize = 64;
 
 /// Pairs with bounds on their losses: the largest [`MAX_COMPARED_PAIRS`].
 #[derive(Default)]

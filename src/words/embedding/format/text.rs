@@ -3,11 +3,9 @@
 
 use std::path::Path;
 
-use rayon::prelude::*;
-
 use super::{Table, format_error, header};
 use crate::support::error::{Hidden, Result};
-use crate::support::parallel::Control;
+use crate::support::parallel::{Control, map_all};
 
 /// Lines are split into blocks of about this many bytes, one block per task.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -66,7 +64,7 @@ pub(super) fn parse(
     let blocks = blocks(body);
     let parsed: Vec<_> = crate::support::parallel::install(blocks.len(), 1, || {
         let parse = |block: &&[u8]| control.check().map(|()| parse_block(block, dim));
-        blocks.par_iter().map(parse).collect::<Result<_>>()
+        map_all(&blocks, parse)
     })??;
     let rows: usize = parsed.iter().map(|p| p.words.len()).sum();
     let mut words = Vec::with_capacity(rows);

@@ -11,10 +11,9 @@
 mod rows;
 
 use rand::{Rng, RngExt};
-use rayon::prelude::*;
 
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, install, pool};
+use crate::support::parallel::{Control, install, map_all, map_all_with, pool};
 use crate::support::prefetch::prefetch;
 use crate::support::random::{Key, uniform_below};
 #[cfg(target_arch = "x86_64")]
@@ -227,9 +226,8 @@ impl Training {
         } else {
             let parts: Vec<_> = parts.collect();
             pool()?;
-            install(parts.len(), 0, || {
-                parts.into_par_iter().map(part).sum::<Result<f64>>()
-            })??
+            let losses = install(parts.len(), 0, || map_all(parts, part))??;
+            losses.into_iter().sum()
         };
         self.epoch += 1;
         Ok(loss / self.edges.len() as f64)
@@ -397,39 +395,33 @@ pub fn reconstruction(
     let groups: Vec<&[(u32, u32)]> = sorted.chunk_by(|a, b| a.0 == b.0).collect();
     let nodes = space.vocabulary().len();
     let each: Vec<(f64, f64, usize)> = install(groups.len(), 1, || {
-        groups
-            .par_iter()
-            .map_init(
-                || (vec![0.0; nodes], vec![false; nodes]),
-                |(row, linked), group| {
-                    control.check()?;
-                    let u = group[0].0;
-                    space.distances(u, row);
-                    linked[u as usize] = true;
-                    group.iter().for_each(|&(_, v)| linked[v as usize] = true);
-                    let mut others: Vec<f64> =
-                        (0..nodes).filter(|&x| !linked[x]).map(|x| row[x]).collect();
-                    others.sort_unstable_by(f64::total_cmp);
-                    let mut nearer: Vec<usize> = group
-                        .iter()
-                        .map(|&(_, v)| others.partition_point(|&d| d < row[v as usize]))
-                        .collect();
-                    linked[u as usize] = false;
-                    group.iter().for_each(|&(_, v)| linked[v as usize] = false);
-                    nearer.sort_unstable();
-                    let ranks = nearer.iter().map(|&n| n as f64 + 1.0).sum();
-                    // The i-th target in order stands behind i - 1 targets and its nearer non-targets.
-                    let precision = (1..)
-                        .zip(&nearer)
-                        .map(|(i, &n)| f64::from(i) / (f64::from(i) + n as f64));
-                    Ok((
-                        ranks,
-                        precision.sum::<f64>() / nearer.len() as f64,
-                        nearer.len(),
-                    ))
-                },
-            )
-            .collect::<Result<_>>()
+        let memory = || (vec![0.0; nodes], vec![false; nodes]);
+        map_all_with(groups, memory, |(row, linked), group| {
+            control.check()?;
+            let u = group[0].0;
+            space.distances(u, row);
+            linked[u as usize] = true;
+            group.iter().for_each(|&(_, v)| linked[v as usize] = true);
+            let mut others: Vec<f64> = (0..nodes).filter(|&x| !linked[x]).map(|x| row[x]).collect();
+            others.sort_unstable_by(f64::total_cmp);
+            let mut nearer: Vec<usize> = group
+                .iter()
+                .map(|&(_, v)| others.partition_point(|&d| d < row[v as usize]))
+                .collect();
+            linked[u as usize] = false;
+            group.iter().for_each(|&(_, v)| linked[v as usize] = false);
+            nearer.sort_unstable();
+            let ranks = nearer.iter().map(|&n| n as f64 + 1.0).sum();
+            // The i-th target in order stands behind i - 1 targets and its nearer non-targets.
+            let precision = (1..)
+                .zip(&nearer)
+                .map(|(i, &n)| f64::from(i) / (f64::from(i) + n as f64));
+            Ok((
+                ranks,
+                precision.sum::<f64>() / nearer.len() as f64,
+                nearer.len(),
+            ))
+        })
     })??;
     let edges: usize = each.iter().map(|e| e.2).sum();
     Ok(Reconstruction {
