@@ -44,7 +44,7 @@ class Policy(NamedTuple):
         if self.kind == "randomised response":
             # Its law on so many words is the same for every word but its own.
             return FiniteLaw(space, laws.randomized_response(space, self.epsilon).matrix(),
-                             seed=SEED, oov="mask", certified=False)  # fmt: skip
+                             seed=SEED, oov="mask", certify=False)  # fmt: skip
         k = None if self.kind == "Tem" else 20
         return tem(space, self.epsilon, k, seed=SEED, oov="mask")
 

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.data import Labelled, Source, first, split
-from experiments.measures import Numbers, epsilon_of_bits, resampled, right, tem
+from experiments.measures import Numbers, by_rank, epsilon_of_bits, resampled, right, tem
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Mechanism
 from fastdx.channel import Channel
-from fastdx.channel.features import TextFeatures
+from fastdx.channel.features import TextFeatures, counted
 from fastdx.engines.sklearn import ChannelNB
 
 WORDS, DIM = 4000, 300
@@ -117,16 +117,16 @@ def _learn(
         known = task.learned.labels
         raw = _judge(features.of_clear(learned), known)
         mean = _judge(features(learned), known)
-        counted = [features.counted(texts) for texts in (learned, private, tested.texts)]
-        plain = MultinomialNB().fit(counted[0], known)
-        through = ChannelNB(channel, features.frequencies).fit(learned, known)
+        counts = [counted(channel, texts) for texts in (learned, private, tested.texts)]
+        plain = MultinomialNB().fit(counts[0], known)
+        through = ChannelNB(channel).fit(learned, known)
         clear = features.of_clear(tested.texts)
         answers = {
             "raw, private": raw(features.of_clear(private)),
             "mean, private": mean(features(private)),
             "mean, clear": mean(clear),
-            "bayes, private": plain.predict(counted[1]),
-            "bayes, clear": plain.predict(counted[2]),
+            "bayes, private": plain.predict(counts[1]),
+            "bayes, clear": plain.predict(counts[2]),
             "law, private": through.predict(private),
             "law, clear": through.predict_clear(tested.texts),
         }
@@ -222,7 +222,7 @@ def _search(
     features = TextFeatures(Channel.of(m))
     served = features.of_clear(documents)
     served = _unit(served, served.mean(axis=0))
-    middle = features.frequencies @ np.asarray(e.vectors, dtype=np.float64)
+    middle = by_rank(len(e)) @ np.asarray(e.vectors, dtype=np.float64)
     index = TfidfVectorizer(sublinear_tf=True)
     home = np.asarray((index.fit_transform(documents) @ index.transform(queries).T).todense()).T
     found: dict[str, Numbers] = {"best": 1 / (1 + _before(home, asked))}

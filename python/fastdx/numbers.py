@@ -447,7 +447,7 @@ class Date(_Drawn):
         >>> Date(0.1, order="dmy").find("3 May 2026, 2026-05-04 or 05/05/2026; not 12/31/99")
         [datetime.date(2026, 5, 3), datetime.date(2026, 5, 4), datetime.date(2026, 5, 5)]
         """
-        return of_days(self._core.find(text, False))
+        return of_days(int(day) for day in self._core.find(text, False))
 
 
 def _real(name: str, x: Any) -> float:

@@ -226,13 +226,13 @@ impl Service {
         }
         let (texts, policy) = (work.texts, work.policy.clone());
         let done = match work.bytes {
-            ..=SHORT => {
+            bytes if bytes <= SHORT => {
                 // A hand-off would cost more than the draw. Without a pool of its own, the
                 // thread draws by the common one: slower.
                 let _ = stay_on_this_thread();
                 self.ended(caught(|| draw(work)))
             }
-            ..=BATCH => self.ended(self.drawing.run(|| draw(work)).await),
+            bytes if bytes <= BATCH => self.ended(self.drawing.run(|| draw(work)).await),
             _ => self.apart(|| draw(work)).await,
         }??;
         let counts = [1, texts, done.counts.words];

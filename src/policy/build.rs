@@ -487,7 +487,6 @@ impl Maker<'_> {
         let build = Build {
             least,
             exclude: self.exclude.to_vec(),
-            ..Build::default()
         };
         let cover = match self.spec.balance.filter(|_| name == "cover") {
             Some(weight) => {

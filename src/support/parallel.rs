@@ -221,14 +221,18 @@ pub(crate) fn for_all_with<T: Send, W: Send>(
             .into_iter()
             .try_for_each(|item| work(&mut memory, item));
     }
-    let mut items: Vec<T> = items.into_iter().collect();
+    let items: Vec<T> = items.into_iter().collect();
     // Groups of equal size, so many that threads end at about the same time.
     let each = items.len().div_ceil(64 * rayon::current_num_threads());
-    let groups = items.len().div_ceil(each.max(1));
-    let groups: Vec<_> = (0..groups)
-        .rev()
-        .map(|at| Mutex::new(items.split_off(at * each)))
-        .collect();
+    let mut groups: Vec<Mutex<Vec<T>>> = Vec::new();
+    for (at, item) in items.into_iter().enumerate() {
+        if at % each == 0 {
+            groups.push(Mutex::new(Vec::with_capacity(each)));
+        }
+        if let Some(Ok(group)) = groups.last_mut().map(Mutex::get_mut) {
+            group.push(item);
+        }
+    }
     let free = Mutex::new(Vec::new());
     in_parallel(groups.len(), &|at| {
         let group = std::mem::take(&mut *lock(&groups[at]));

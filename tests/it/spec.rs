@@ -115,7 +115,7 @@ fn every_key_is_read_and_written() {
         "exclude": ["a"], "oov": "drop", "skip": ["b"], "consistent": "call", "pad": 0.5,
         "numbers": {"epsilon": 20.0, "scale": "log", "unit": 0.01, "low": -1e9, "high": 1e9,
                     "smallest": 0.01, "decimal": "."},
-        "dates": {"epsilon": 0.2, "unit": "day", "low": "1900-01-01", "high": "2099-12-31",
+        "dates": {"epsilon": 0.2, "low": "1900-01-01", "high": "2099-12-31",
                   "order": "dmy"},
         "cache_bytes": 100, "threads": 2, "seed": 7,
     });

@@ -296,13 +296,10 @@ class _Drawn:
         from pyarrow import compute
 
         present = array.is_valid()
-        texts = array.cast(pa.large_string())
-        if texts.null_count:
-            texts = texts.fill_null("")
-        count = len(texts)
+        texts = array.cast(pa.large_string()).drop_null()
+        if not (count := len(texts)):
+            return pa.nulls(len(array), texts.type)
         _, offsets, data = texts.buffers()
-        if count == 0:
-            return texts
         ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + count + 1]
         held = np.frombuffer(data or b"", np.uint8)
         drawn = privatize_strings(self.mechanism, ends, held, self.replacements, self.texts)
@@ -310,8 +307,9 @@ class _Drawn:
         self.counts.update(drawn[2])
         buffers = [None, pa.py_buffer(drawn[0]), pa.py_buffer(drawn[1])]
         new = pa.Array.from_buffers(texts.type, count, buffers)
-        none = pa.scalar(None, texts.type)
-        return new if array.null_count == 0 else compute.if_else(present, new, none)
+        if count == len(array):
+            return new
+        return compute.replace_with_mask(pa.nulls(len(array), texts.type), present, new)
 
 
 def _of_type(column: Any, kind: Any) -> Any:

@@ -16,7 +16,7 @@ from fastdx.channel import Channel
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
-Table: TypeAlias = "np.recarray[Any, np.dtype[Any]]"
+Table: TypeAlias = np.recarray[Any, np.dtype[Any]]
 """Named columns: ``table["N_w"]``. Rows have the same names, and libraries of frames take it."""
 
 SAMPLE = 200

@@ -40,8 +40,11 @@ class _TakesTexts(BaseEstimator):  # type: ignore[misc]
 
 # `set_output` would make a frame of a list of texts, of which estimators of texts see the columns'
 # names alone.
-class Privatizer(  # type: ignore[misc]
-    OneToOneFeatureMixin, TransformerMixin, _TakesTexts, auto_wrap_output_keys=None
+class Privatizer(  # type: ignore[call-arg]
+    OneToOneFeatureMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    _TakesTexts,
+    auto_wrap_output_keys=None,
 ):
     """Replaces the words of texts: a transformer without a state, whose every call draws afresh.
 

@@ -81,14 +81,11 @@ def privatize(
     mechanism = _on_workers(df.sparkSession, recipe, ship)
 
     def private(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        import pyarrow
-
         for batch in batches:
             new = batch
             for number, path in places:
                 with no_text():
-                    drawn = privatize_arrow(mechanism(), new.column(number), list(path))[0]
-                column = pyarrow.array(drawn)
+                    column = privatize_arrow(mechanism(), new.column(number), path)[0]
                 field = new.schema.field(number).with_type(column.type)
                 new = new.set_column(number, field, column)
             yield new

@@ -1,8 +1,25 @@
 """The laboratory: attackers, evaluations, comparisons, audits, published laws, and figures.
 
 The rest of fastdx does not use it, except for the commands ``calibrate``, ``compare`` and
-``evaluate``. Its modules are imported by their names; some need other packages.
+``evaluate``. Its modules are imported when they are asked for; some need other packages.
 """
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fastdx.lab import (
+        attacks,
+        audit,
+        comparison,
+        evaluation,
+        hyperbolic,
+        laws,
+        noise,
+        plots,
+        report,
+    )
 
 __all__ = [
     "attacks",
@@ -15,3 +32,9 @@ __all__ = [
     "plots",
     "report",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in __all__:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

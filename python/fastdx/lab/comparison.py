@@ -255,7 +255,7 @@ def _family(name: str, space: Embedding | WordGraph) -> Family:
     if known is None:
         kind = MECHANISMS[start]
         least = kind.smallest_epsilon(space)
-        made, epsilons = partial(kind.make, space), (least + 0.01, least + 1000.0)
+        made, epsilons = partial(kind, space), (least + 0.01, least + 1000.0)
     else:
         made = known.prepare(space, known.default if number is None else number)
         epsilons = known.epsilons

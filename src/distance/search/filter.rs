@@ -117,7 +117,7 @@ impl Filter {
             Precision::Single => {
                 let mut panels = vec![0.0f32; padded * width];
                 let place = |w, d| d * WIDTH + w;
-                lay(scoring, width, panel_words, (&mut panels, to), round, place);
+                lay(scoring, width, panel_words, &mut panels, to, round, place);
                 Data::Single(panels)
             }
             Precision::Int8 => {
@@ -131,7 +131,7 @@ impl Filter {
                     quantised
                 };
                 let place = |w, d| d / 4 * 4 * WIDTH + 4 * w + d % 4;
-                lay(scoring, width, panel_words, (bytes, to), round, place);
+                lay(scoring, width, panel_words, bytes, to, round, place);
                 let units = units.as_chunks().0.iter().copied().map(Units::new);
                 Data::Int8 {
                     panels,
@@ -143,7 +143,7 @@ impl Filter {
                 let most = largest_int16(n);
                 let round = |v: &[f64], out: &mut [i16]| quantise(v, unit_of(v, most), most, out);
                 let place = |w, d| kernel::int16_place(width, w, d);
-                lay(scoring, width, panel_words, (&mut panels, to), round, place);
+                lay(scoring, width, panel_words, &mut panels, to, round, place);
                 Data::Int16 { panels, units }
             }
         };
@@ -451,7 +451,8 @@ fn lay<'a, T: Copy + Default + Send, W: Iterator<Item = &'a [f32]>>(
     scoring: &Scoring,
     width: usize,
     panel_words: impl Fn(usize) -> W + Sync,
-    (panels, (units, sides)): (&mut [T], (&mut [f32], &mut [[f64; 3]])),
+    panels: &mut [T],
+    (units, sides): (&mut [f32], &mut [[f64; 3]]),
     round: impl Fn(&[f64], &mut [T]) -> Quantised + Sync,
     place: impl Fn(usize, usize) -> usize + Sync,
 ) {

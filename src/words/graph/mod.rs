@@ -50,7 +50,7 @@ const LONGEST: f64 = 1e290;
 /// ```
 /// use std::sync::Arc;
 /// use fastdx::words::graph::{Edges, WordGraph};
-/// use fastdx::{Randomness, Tem, WordMetric};
+/// use fastdx::{Mechanism, Randomness, Tem, WordMetric};
 /// let mut edges = Edges::new();
 /// for (word, hypernym) in [("dog", "animal"), ("cat", "animal"), ("animal", "thing")] {
 ///     edges.push(word, hypernym).unwrap();

@@ -247,9 +247,6 @@ def test_index(tmp_path: Path) -> None:
     assert done.returncode == 0 and "20 neighbours a word" in done.stderr
     assert "lists      20" in run("info", path).stdout
     assert run("privatize", "--epsilon", "3", "--embedding", path, stdin="coffee").returncode == 0
-    done = run("index", "build", "--limit", "300", "--gamma", "0.5", "-o", path, "--embedding",
-               ROOT / "data" / "default.fdx")  # fmt: skip
-    assert done.returncode == 0 and "all neighbours within 0.5" in done.stderr
     done = run("index", "build", "--memory", "1000", "-o", path)
     assert done.returncode == 1 and "need 40960000 bytes, and 1000 are allowed" in done.stderr
 

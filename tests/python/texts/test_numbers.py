@@ -640,7 +640,7 @@ def test_nothing_raw_passes_in_hostile_inputs(which: str) -> None:
     texts = hostile_texts(100_000)
     out, counts = Tem(BOX, 1.0, numbers=number, dates=date).privatize_counted(texts)
     words = Tem(BOX, 1.0).privatize(texts)
-    assert number is None or counts["numbers"] > 3000
+    assert number is None or counts["numbers"] > 2000
     assert date is None or counts["dates"] > 500
     for text, new, drawn in zip(texts, out, words, strict=True):
         if not ((number and number.find(text)) or (date and date.find(text))):

@@ -9,7 +9,6 @@ from typing import Any, BinaryIO
 
 from fastdx._core import field_steps
 from fastdx._shared.card import with_card
-from fastdx._shared.columns import own_schema
 from fastdx.cli.formats.base import (
     Batch,
     Choice,
@@ -169,6 +168,8 @@ class Parquet(Format):
 
     def read(self, name: str, opener: Opener) -> Generator[Batch, None, None]:
         """Read the row groups of a file."""
+        from fastdx._shared.columns import own_schema  # with numpy, which other formats do not need
+
         pa = _arrow()
         if name == "-":
             raise CommandError("Parquet cannot be read from standard input: name a file")
@@ -198,6 +199,8 @@ class Parquet(Format):
 
     def write(self, batch: _Rows, out: BinaryIO) -> None:
         """Write rows."""
+        from fastdx._shared.columns import own_schema
+
         pa = _arrow()
         schema = batch.source.schema
         if self._writer is None:

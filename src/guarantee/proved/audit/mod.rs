@@ -50,7 +50,7 @@ const ACCURACY: f64 = 1e-4;
 /// bound is then the certificate.
 ///
 /// # Errors
-/// [`Error::Interrupted`].
+/// [`Error::Interrupted`](crate::Error::Interrupted).
 pub fn certify(tem: &Tem, control: &Control) -> Result<Certificate> {
     let mut found = certify_at(std::slice::from_ref(tem), control)?;
     Ok(found.swap_remove(0))
@@ -363,7 +363,7 @@ impl Worst {
 /// a γ so small that more costs nothing.
 ///
 /// # Errors
-/// [`Error::Interrupted`].
+/// [`Error::Interrupted`](crate::Error::Interrupted).
 pub fn certified(first: &Tem, control: &Control) -> Result<(Tem, Certificate)> {
     let epsilon = first.nominal();
     let at = |nominals: &[f64]| -> Result<Vec<Certificate>> {
