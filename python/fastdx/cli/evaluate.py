@@ -16,7 +16,7 @@ from fastdx.cli.options import (
     MechanismOptions,
     mechanism_options,
     quiet_option,
-    refuse_beside,
+    refuse_beside_policy,
     show_text,
 )
 from fastdx.mechanisms import Mechanism
@@ -91,7 +91,7 @@ def _judged(args: argparse.Namespace) -> Mechanism | dict[str, Mechanism]:
     if args.only and not several:
         raise CommandError("--only goes with --policy FILE of several policies")
     if several:
-        refuse_beside(args, "--policy")
+        refuse_beside_policy(args)
         return policies.mechanisms(args.policy, args.only)
     return MechanismOptions.of(args).make()
 

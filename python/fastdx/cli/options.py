@@ -290,7 +290,7 @@ class MechanismOptions(NamedTuple):
     def of(cls, args: argparse.Namespace) -> MechanismOptions:
         """Read the options, and refuse those that contradict each other."""
         if args.policy not in (None, "recommended"):
-            refuse_beside(args, "--policy")
+            refuse_beside_policy(args)
             policy = policies.one(args.policy)
             return cls(policy.spec, args.quiet, args.policy, False, policy.allow_unchanged)
         named = args.mechanism
@@ -331,14 +331,13 @@ class MechanismOptions(NamedTuple):
         return mechanism
 
 
-def refuse_beside(args: argparse.Namespace, option: str, *allowed: str) -> None:
-    """Refuse options of the mechanism beside an option that describes all of it."""
-    given = [f"--{name}" for name in ("mechanism", "policy")
-             if getattr(args, name) is not None and option != f"--{name}"]  # fmt: skip
+def refuse_beside_policy(args: argparse.Namespace) -> None:
+    """Refuse options of the mechanism beside a policy, which describes all of it."""
+    given = ["--mechanism"] if args.mechanism is not None else []
     given += [f"--{o.name}" for o in OPTIONS.values()
               if getattr(args, o.dest) != o.default]  # fmt: skip
-    if more := [name for name in given if name not in allowed]:
-        raise CommandError(f"{option} describes the whole mechanism: leave out {', '.join(more)}")
+    if given:
+        raise CommandError(f"--policy describes the whole mechanism: leave out {', '.join(given)}")
 
 
 def made(spec: dict[str, Any], *, progress: Callable[[int], object] | None = None) -> Mechanism:

@@ -14,7 +14,7 @@ from fastdx._core import (
     hyperbolic_metropolis,
     multivariate_laplace,
 )
-from fastdx._shared.checks import counted, positive
+from fastdx._shared.checks import check_type, counted, positive
 from fastdx.exceptions import ParameterError, ShapeError, VectorError
 
 __all__ = [
@@ -40,7 +40,7 @@ def gumbel_draws(tem: Tem, word: str, size: int, *, seed: int | None = None) -> 
     Parameters
     ----------
     tem : Tem
-        One without cover, base measure or history.
+        One without cover, base measure, history or remapping.
     word : str
         A word of its space.
     size : int
@@ -56,7 +56,7 @@ def gumbel_draws(tem: Tem, word: str, size: int, *, seed: int | None = None) -> 
     Raises
     ------
     ParameterError
-        The Tem has a cover, a base measure or a history, or `size` is out of range.
+        The Tem has a cover, a base measure, a history or a remapping, or `size` is out of range.
     UnknownWordError
         The word is not in the space.
 
@@ -69,9 +69,10 @@ def gumbel_draws(tem: Tem, word: str, size: int, *, seed: int | None = None) -> 
     >>> [space.words[i] for i in np.unique(drawn)]
     ['a', 'b']
     """
+    check_type("tem", tem, Tem)
     size = counted("size", size, 0, 10**9)
-    if tem.cover is not None or tem.base is not None:
-        raise ParameterError("tem must have neither a cover nor a base measure")
+    if tem.cover is not None or tem.base is not None or tem.remap:
+        raise ParameterError("tem must have neither a cover nor a base measure nor a remapping")
     rng = np.random.default_rng(seed)
     distances, scale = tem.space.distances(word), 2 / tem.nominal
     (near,), (far,) = (np.nonzero(part) for part in (distances <= tem.gamma, distances > tem.gamma))
@@ -83,8 +84,10 @@ def gumbel_draws(tem: Tem, word: str, size: int, *, seed: int | None = None) -> 
         some = drawn[start : start + step]
         noise = rng.gumbel(0.0, scale, (len(some), len(scores)))
         best = (noise + scores).argmax(axis=1)
-        some[:] = np.append(near, -1)[best]
-        some[some < 0] = rng.choice(far, (some < 0).sum()) if len(far) else -1
+        beyond = best == len(near)  # ⊥ stands last, if there is one
+        some[~beyond] = near[best[~beyond]]
+        if beyond.any():
+            some[beyond] = rng.choice(far, beyond.sum())
     return drawn
 
 

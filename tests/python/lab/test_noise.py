@@ -31,6 +31,7 @@ def test_what_it_does_not_draw() -> None:
     for tem in (
         Tem(space, 1.0, cover=Cover.nearest(space, 2)),
         Tem(space, 1.0, language=[3, 2, 1]),
+        Tem(space, 1.0, remap=2),
     ):
         with pytest.raises(ParameterError, match="tem must have neither"):
             gumbel_draws(tem, "a", 1)
