@@ -22,7 +22,6 @@ _Words = Iterable[str] | PathLike[str] | str | None
 
 __version__: str
 CARD: int
-LEAST_EXPONENT: float
 TOKENIZER: int
 MOST_UNCHANGED: float
 RECOMMENDED_EPSILON: float
@@ -363,14 +362,6 @@ def tem_probabilities_after(
 def laplace_perturb(core: MechanismCore, vectors: ArrayLike) -> _Floats: ...
 
 @final
-class MetropolisSample:
-    points: Final[_Floats]
-    acceptance: Final[float]
-    effective_size: Final[float]
-    r_hat: Final[float]
-    scale: Final[float]
-
-@final
 class PoincareTraining:
     def __new__(
         cls,
@@ -445,22 +436,6 @@ def hyperbolic_laplace(
     base: str = "volume",
     seed: SupportsIndex | None = None,
 ) -> _Floats: ...
-def hyperbolic_metropolis(
-    n: SupportsIndex,
-    epsilon: float,
-    size: SupportsIndex,
-    *,
-    base: str = "ball",
-    burn_in: SupportsIndex | None = None,
-    thin: SupportsIndex | None = None,
-    chains: SupportsIndex | None = None,
-    seed: SupportsIndex | None = None,
-) -> MetropolisSample: ...
-def distance(x: ArrayLike, y: ArrayLike) -> _Floats: ...
-def mobius_add(a: ArrayLike, b: ArrayLike) -> _Floats: ...
-def exp_map(x: ArrayLike, v: ArrayLike) -> _Floats: ...
-def log_map(x: ArrayLike, y: ArrayLike) -> _Floats: ...
-def clamp(x: ArrayLike, lam: float = 1e-05) -> _Floats: ...
 
 @final
 class Certificate:
@@ -512,23 +487,6 @@ def check_index(path: _Path, words: int, progress: _Progress = None) -> tuple[in
 def utility_bound(
     n: SupportsIndex, epsilon: float, size: SupportsIndex, distance: float
 ) -> float: ...
-
-@final
-class LawRows:
-    @staticmethod
-    def alike(words: SupportsIndex, own: float, other: float) -> LawRows: ...
-    @staticmethod
-    def by_rank(space: _Space, weights: ArrayLike) -> LawRows: ...
-    @staticmethod
-    def by_place(lines: Sequence[ArrayLike], weights: ArrayLike, end: float) -> LawRows: ...
-    @staticmethod
-    def in_sets(space: _Space, epsilon: float, sets: ArrayLike, kept: ArrayLike) -> LawRows: ...
-    @staticmethod
-    def in_nearest(space: _Space, epsilon: float, k: SupportsIndex, kept: ArrayLike) -> LawRows: ...
-    def __call__(self, word: SupportsIndex) -> _Floats: ...
-
-def nearest_words(space: _Space, word: SupportsIndex, k: SupportsIndex) -> _Ids: ...
-def partition_words(space: _Space, k: SupportsIndex) -> _Ids: ...
 
 @final
 class Transport:

@@ -12,9 +12,7 @@ mod embedding;
 mod errors;
 mod graph;
 mod guarantee;
-mod hyperbolic_space;
 mod language_model;
-mod law_rows;
 mod lookup;
 mod mechanism;
 mod mechanisms;
@@ -51,11 +49,6 @@ mod _core {
         embedding::PyEmbedding,
         graph::{PyWordGraph, read_edges},
         guarantee::{PyCertificate, PyGuarantee},
-        hyperbolic_space::{
-            PyMetropolisSample, ball_distance, clamp, exp_map, hyperbolic_laplace,
-            hyperbolic_metropolis, log_map, mobius_add,
-        },
-        law_rows::{PyLawRows, nearest_words, partition_words},
         mechanism::PyMechanism,
         mechanisms::multivariate_laplace::laplace_perturb,
         mechanisms::tem::{
@@ -63,7 +56,7 @@ mod _core {
             tem_probabilities_after,
         },
         mechanisms::{mechanism_base, mechanism_cover},
-        noise::multivariate_laplace,
+        noise::{hyperbolic_laplace, multivariate_laplace},
         numbers::PyNumber,
         poincare::{PyTraining, poincare_reconstruction},
         records::{PyBlock, PyDocument, PyFields, PyTexts, field_steps, privatize_json},
@@ -79,8 +72,6 @@ mod _core {
 
     #[pymodule_export]
     const CARD: u32 = crate::policy::CARD;
-    #[pymodule_export]
-    const LEAST_EXPONENT: f64 = crate::mechanism::published::LEAST_EXPONENT;
     #[pymodule_export]
     const MOST_UNCHANGED: f64 = crate::guarantee::Unchanged::REFUSED_MEAN;
     #[pymodule_export]

@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 
 use super::arguments::{matrix, numbers, shape_text};
 use super::errors::wrong_type;
-use super::law_rows::PyLawRows;
 use crate::Error;
 use crate::mechanism::finite_law::Rows;
 use crate::policy::fingerprint_of_rows;
@@ -26,13 +25,6 @@ pub(super) fn rows_of(
     law: &Bound<'_, PyAny>,
     words: usize,
 ) -> PyResult<(Arc<dyn Rows>, Option<u64>)> {
-    if let Ok(known) = law.cast::<PyLawRows>() {
-        let known = known.get();
-        return match known.words == words {
-            true => Ok((known.rows.clone(), None)),
-            false => Err(shape_error(words, shape_text(&[known.words; 2]))),
-        };
-    }
     if law.is_callable() {
         let function = law.clone().unbind();
         let rows: Arc<dyn Rows> = Arc::new(move |id: u32, out: &mut [f64]| {

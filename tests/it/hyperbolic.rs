@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use crate::common::{assert_distribution, counts, from_vectors, intervals, rng};
 use fastdx::noise::hyperbolic::noise::{Base, HyperbolicLaplace as Noise};
-use fastdx::noise::hyperbolic::walk::Walk;
-use fastdx::{Control, Embedding, HyperbolicLaplace, Mechanism, Metric, Randomness, WordMetric};
+use fastdx::{Embedding, HyperbolicLaplace, Mechanism, Metric, Randomness, WordMetric};
 use statrs::distribution::{Beta, ContinuousCDF};
 
 #[test]
@@ -87,39 +86,6 @@ fn with_a_huge_epsilon_the_ball_law_is_the_flat_one() {
                 .collect();
             let gamma = statrs::distribution::Gamma::new(n as f64, 1.0).unwrap();
             assert_distribution(&mut x, |x| gamma.cdf(x), &format!("n = {n}, ε = {epsilon}"));
-        }
-    }
-}
-
-#[test]
-fn the_walk_agrees_with_the_exact_sampler() {
-    for (n, epsilon, base, thin, size) in [
-        (2, 0.125, Base::Ball, 50, 20_000),
-        (2, 8.0, Base::Ball, 50, 20_000),
-        (20, 1.0, Base::Ball, 50, 20_000),
-        (100, 0.125, Base::Ball, 50, 10_000),
-        (300, 60.0, Base::Ball, 50, 4000),
-        (300, 0.125, Base::Ball, 50, 4000),
-        (3, 4.0, Base::Volume, 50, 20_000),
-    ] {
-        let law = Noise::new(n, epsilon, base).unwrap();
-        let mut walk = Walk::new(law);
-        walk.thin = thin;
-        let key = Randomness::new(Some(4)).next_key().unwrap();
-        let (rows, seen) = walk.sample(size, &key, &Control::new()).unwrap();
-        let what = format!("n = {n}, ε = {epsilon}, {base:?}: {seen:?}");
-        assert!((0.3..=0.6).contains(&seen.acceptance), "{what}");
-        assert!((seen.r_hat - 1.0).abs() < 0.05, "{what}");
-        assert!(seen.effective_size > 0.8 * size as f64, "{what}");
-        let radius = |z: &[f64]| z.iter().map(|x| x * x).sum::<f64>().sqrt();
-        let mut r: Vec<f64> = rows.chunks_exact(n).map(radius).collect();
-        match base {
-            Base::Ball => assert_distribution(&mut r, ball_cdf(n, epsilon), &what),
-            Base::Volume => {
-                let beta = Beta::new((epsilon - n as f64 + 1.0) / 2.0, n as f64).unwrap();
-                let mut t: Vec<f64> = r.iter().map(|r| ((1.0 - r) / (1.0 + r)).powi(2)).collect();
-                assert_distribution(&mut t, |t| beta.cdf(t), &what);
-            }
         }
     }
 }

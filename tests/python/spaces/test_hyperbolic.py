@@ -122,10 +122,6 @@ def test_noise() -> None:
         assert np.array_equal(z, hyperbolic_laplace(3, 4.0, 1000, base=base, seed=1))
     with pytest.raises(fastdx.ParameterError, match="Tem on the Poincaré metric"):
         hyperbolic_laplace(5, 4.0, 1)
-    # It has the law of the exact sampler: tests/it/hyperbolic.rs.
-    walk = hyperbolic_metropolis(3, 1.0, 2000, thin=50, seed=2)
-    assert walk.points.shape == (2000, 3) and 0.3 < walk.acceptance < 0.6
-    assert abs(walk.r_hat - 1) < 0.05 and walk.effective_size > 1000 and walk.scale > 0
     for bad in ({"thin": 0}, {"chains": 0}, {"burn_in": 0}):
         with pytest.raises(fastdx.ParameterError):
             hyperbolic_metropolis(3, 1.0, 10, **bad)
@@ -151,6 +147,24 @@ def test_densities_integrate_to_one_and_fit_the_noise(base: str, n: int, epsilon
         z = (noise.multivariate_laplace(n, factor * epsilon, 5000, seed=4) if flat
              else hyperbolic_laplace(n, factor * epsilon, 5000, base=base, seed=4))  # fmt: skip
         p = stats.kstest(np.linalg.norm(z, axis=1), lambda x: np.interp(x, r, mass)).pvalue
+        assert (p < ALARM) == wrong
+
+
+@pytest.mark.parametrize(("base", "n", "epsilon"), [
+    ("ball", 2, 0.125), ("ball", 2, 8.0), ("ball", 20, 1.0), ("ball", 100, 20.0), ("volume", 3, 4.0),
+])  # fmt: skip
+def test_the_walk_has_the_law_of_the_density(base: str, n: int, epsilon: float) -> None:
+    at = np.linspace(0, 36, 400_001)[1:]
+    r = np.tanh(at / 2)
+    log = (n - 1) * np.log(np.sinh(at) if base == "volume" else r) - epsilon * at
+    log += np.log((1 - r) * (1 + r)) if base == "ball" else 0.0
+    walk = hyperbolic_metropolis(n, epsilon, 4000, base=base, thin=50, chains=40, seed=4)
+    assert walk.points.shape == (4000, n) and 0.3 < walk.acceptance < 0.6
+    assert abs(walk.r_hat - 1) < 0.05 and walk.effective_size > 3000 and walk.scale > 0
+    found = np.linalg.norm(walk.points, axis=1)
+    for more, wrong in ((0, False), (2, True)):  # the law of another ε is told apart
+        mass = np.cumsum(np.exp(log - more * at - log.max()))
+        p = stats.kstest(found, lambda x, m=mass: np.interp(x, r, m / m[-1])).pvalue
         assert (p < ALARM) == wrong
 
 
