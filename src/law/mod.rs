@@ -261,8 +261,14 @@ impl Law {
     /// as [`sample`](Self::sample) and needs fewer bits, so a seed gives other words.
     #[inline]
     pub(crate) fn sample_short(&self, rng: &mut impl Rng) -> u32 {
+        self.sample_by(rng.next_u64(), rng)
+    }
+
+    /// The same with x as the first 64 bits.
+    #[inline]
+    pub(crate) fn sample_by(&self, x: u64, rng: &mut impl Rng) -> u32 {
         // ⌊u·total⌋ lies between these two for every u in [0, 1) whose first 64 bits are x.
-        let (x, total) = (rng.next_u64(), self.total());
+        let total = self.total();
         let word = self.find(continued(x, total, 0));
         match continued(x, total, total - 1) < self.cumulative[word as usize] {
             true => word,

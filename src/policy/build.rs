@@ -53,7 +53,7 @@ pub struct Parts {
     /// The cover that outputs are remapped by.
     pub remap: Option<Arc<Cover>>,
     /// The law of a [`FiniteLaw`].
-    pub law: Option<Arc<dyn Rows>>,
+    pub law: Option<Arc<Rows>>,
     /// The base measure of a Tem.
     pub language: Option<Public>,
     /// The seed of the description is of [`Randomness::known_keys`]: for tests.
@@ -536,7 +536,7 @@ fn certified_law(law: FiniteLaw, control: &Control) -> Result<FiniteLaw> {
 }
 
 /// Reads the rows of a law from a .npy file.
-fn rows_of(reference: &Reference, words: usize) -> Result<Arc<dyn Rows>> {
+fn rows_of(reference: &Reference, words: usize) -> Result<Arc<Rows>> {
     let Some(path) = &reference.file else {
         return Err(Error::parameter("law", FINGERPRINT_ALONE, "none"));
     };
@@ -548,7 +548,7 @@ fn rows_of(reference: &Reference, words: usize) -> Result<Arc<dyn Rows>> {
             got: format!("({rows}, {columns})"),
         });
     }
-    let rows: Arc<dyn Rows> = Arc::new(move |id: u32, out: &mut [f64]| {
+    let rows: Arc<Rows> = Arc::new(move |id: u32, out: &mut [f64]| {
         out.copy_from_slice(&law[id as usize * words..][..words]);
         Ok(())
     });
@@ -560,11 +560,11 @@ fn rows_of(reference: &Reference, words: usize) -> Result<Arc<dyn Rows>> {
 ///
 /// # Errors
 /// The errors of the rows.
-pub(crate) fn fingerprint_of_rows(rows: &Arc<dyn Rows>, words: usize) -> Result<u64> {
+pub(crate) fn fingerprint_of_rows(rows: &Arc<Rows>, words: usize) -> Result<u64> {
     let (mut hash, mut row) = (Xxh3Default::new(), vec![0.0; words]);
     for id in 0..words as u32 {
         row.fill(0.0);
-        rows.write(id, &mut row)?;
+        rows(id, &mut row)?;
         hash.update(bytemuck::cast_slice(&row));
     }
     Ok(hash.digest())

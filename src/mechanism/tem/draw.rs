@@ -331,17 +331,11 @@ impl Tem {
         let distances = |outputs: &[u32], out: &mut [f64]| {
             output_distances(space, id, cover, outputs, out);
         };
-        let most = self.cache.tries_per_row();
-        let (mut tries, mut left) = (0, count);
-        let mut from_table = |table: &ListTable| {
-            let again = || self.list_again(id, parameters);
-            let counts = (left, most);
-            (left, tries) = table.sample(again, parameters, rng, counts, &distances, |y| {
-                drawn(word_of(cover, y))
-            });
-        };
-        match self.cache.lists.get(id) {
-            Some(table) => from_table(table),
+        let counts = (count, self.cache.tries_per_row());
+        let again = || self.list_again(id, parameters);
+        let drawn_rank = |y| drawn(word_of(cover, y));
+        let (left, tries) = match self.cache.lists.get(id) {
+            Some(table) => table.sample(again, parameters, rng, counts, &distances, drawn_rank),
             None => {
                 let DrawScratch {
                     row,
@@ -357,28 +351,24 @@ impl Tem {
                 }
                 list_law.fill(list, parameters);
                 // Keep the table of a word that comes a second time.
-                let room = self.cache.lists.free_bytes();
                 let bytes = ListTable::bytes_of(list.entries.len());
-                if self.cache.was_drawn(id) && room > bytes {
-                    let table = list_law.table(list, parameters);
-                    let bytes = table.bytes();
-                    match self.cache.lists.keep(id, table, bytes) {
-                        Ok(table) => from_table(table),
-                        Err(table) => from_table(&table),
+                let kept = (self.cache.was_drawn(id) && self.cache.lists.free_bytes() > bytes)
+                    .then(|| {
+                        self.cache
+                            .lists
+                            .keep(id, list_law.table(list, parameters), bytes)
+                    });
+                match kept {
+                    Some(Ok(table)) => {
+                        table.sample(again, parameters, rng, counts, &distances, drawn_rank)
                     }
-                } else {
-                    while left > 0 && tries < most {
-                        let (y, made) =
-                            list_law.sample(list, parameters, rng, most - tries, &distances);
-                        tries += made;
-                        if let Some(y) = y {
-                            drawn(word_of(cover, y));
-                            left -= 1;
-                        }
+                    Some(Err(table)) => {
+                        table.sample(again, parameters, rng, counts, &distances, drawn_rank)
                     }
+                    None => list_law.sample(list, parameters, rng, counts, &distances, drawn_rank),
                 }
             }
-        }
+        };
         self.cache.charge(id, tries);
         if left > 0 {
             // The list covers little of this word's law, or the word is drawn often.
@@ -389,14 +379,15 @@ impl Tem {
     /// Recomputes the law of a word's list over the list's outputs.
     #[cold]
     fn list_again(&self, id: u32, parameters: Parameters) -> Law {
-        let mut row = Row::default();
-        let list = self.neighborhoods.list(&*self.space, id, &mut row);
-        let Some(cover) = parameters.cover else {
-            return rejection::whole(list, parameters);
-        };
-        let mut head = NearestOutputs::default();
-        head.fill(cover, list, parameters.grid, &mut FoundOutputs::default());
-        rejection::whole(head.list(), parameters)
+        let (mut row, mut head, mut law) =
+            (Row::default(), NearestOutputs::default(), Law::default());
+        let mut list = self.neighborhoods.list(&*self.space, id, &mut row);
+        if let Some(cover) = parameters.cover {
+            head.fill(cover, list, parameters.grid, &mut FoundOutputs::default());
+            list = head.list();
+        }
+        rejection::weigh(list, parameters, &mut law);
+        law
     }
 
     fn draw_block(

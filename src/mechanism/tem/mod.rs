@@ -21,7 +21,6 @@ mod level_bins;
 mod level_cuts;
 mod levels;
 mod neighborhoods;
-mod outside;
 mod parameters;
 pub mod recommended;
 mod rejection;

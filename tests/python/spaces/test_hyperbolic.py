@@ -151,7 +151,8 @@ def test_densities_integrate_to_one_and_fit_the_noise(base: str, n: int, epsilon
 
 
 @pytest.mark.parametrize(("base", "n", "epsilon"), [
-    ("ball", 2, 0.125), ("ball", 2, 8.0), ("ball", 20, 1.0), ("ball", 100, 20.0), ("volume", 3, 4.0),
+    ("ball", 2, 0.125), ("ball", 2, 8.0), ("ball", 20, 1.0), ("ball", 100, 20.0),
+    ("volume", 3, 4.0),
 ])  # fmt: skip
 def test_the_walk_has_the_law_of_the_density(base: str, n: int, epsilon: float) -> None:
     at = np.linspace(0, 36, 400_001)[1:]
