@@ -145,16 +145,13 @@ impl Tem {
         scratch: &mut DrawScratch,
         mut drawn: impl FnMut(u32),
     ) {
-        if let (Some(around), true) = (
-            self.space.shells(id),
-            cover.is_none() && self.base.is_none(),
-        ) {
-            let shells = &self.cache.shells;
-            let law = shells.get_or_keep(id, &mut scratch.shell_law, |law| {
-                law.fill(self.epsilon / 2.0, self.gamma, &around);
-                law.bytes()
+        if self.draws_by_shells(cover) {
+            let DrawScratch { row, shell_law, .. } = scratch;
+            let law = self.cache.shells.get_or_keep(id, shell_law, |law| {
+                let distances = row.distances(&*self.space, id);
+                law.fill(self.epsilon / 2.0, self.gamma, distances)
             });
-            return (0..count).for_each(|_| drawn(law.sample(&around, rng)));
+            return (0..count).for_each(|_| drawn(law.sample(rng)));
         }
         if let Some(table) = self.cache.rows.get(id) {
             return self.sample_table(cover, id, table, count, rng, drawn);
@@ -163,6 +160,11 @@ impl Tem {
             Some(grid) => self.draw_from_list(cover, id, count, grid, rng, scratch, drawn),
             None => self.draw_from_row(cover, id, count, rng, scratch, drawn),
         }
+    }
+
+    /// Whether a distance is drawn first, and then a word.
+    pub(super) fn draws_by_shells(&self, cover: Option<&Cover>) -> bool {
+        self.space.has_few_distances() && cover.is_none() && self.base.is_none()
     }
 
     /// Draws from the table of a word's whole law.
