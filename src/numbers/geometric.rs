@@ -79,8 +79,7 @@ impl Table {
             next = (u128::from(this) * u128::from(ratio)).div_ceil(1 << shift) as u64;
             u128::from(this)
         });
-        let mut law = Law::of_weights(weights);
-        law.index();
+        let law = Law::of_weights(weights);
         Table { law, next }
     }
 

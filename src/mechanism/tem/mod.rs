@@ -24,7 +24,6 @@ mod neighborhoods;
 mod parameters;
 pub mod recommended;
 mod rejection;
-mod rough_distances;
 mod row_table;
 mod shells;
 mod tries;
