@@ -16,7 +16,7 @@ use super::shells::ShellLaw;
 use crate::cover::{Cover, word_of};
 use crate::distance::neighbors::Grid;
 use crate::law::Law;
-use crate::law::alias::{AliasTable, Thresholds};
+use crate::law::alias::AliasTable;
 use crate::mechanism::grouped::{Chunk, Grouped};
 use crate::support::error::Result;
 use crate::support::parallel::{Control, for_all, for_all_with, install, map_all};
@@ -204,11 +204,8 @@ impl Tem {
         }
         let table = self.row_table(cover, id, scratch);
         // Another thread may have kept a row meanwhile: it has the same law.
-        match self.cache.rows.keep(id, table, bytes) {
-            Ok(table) => {
-                self.cache.settle(id);
-                self.sample_table(cover, id, table, count, rng, drawn);
-            }
+        match self.cache.keep_row(id, table, bytes) {
+            Ok(table) => self.sample_table(cover, id, table, count, rng, drawn),
             Err(table) => self.sample_table(cover, id, &table, count, rng, drawn),
         }
     }
@@ -223,13 +220,12 @@ impl Tem {
         let DrawScratch {
             row,
             whole,
-            thresholds,
             bins: each,
             ..
         } = scratch;
         if !RowTable::has_levels(&*self.space, self.outputs(cover)) {
             self.fill_law(cover, id, row, whole);
-            return RowTable::Columns(AliasTable::with_scratch(whole, thresholds));
+            return RowTable::Columns(AliasTable::new(whole));
         }
         let scores = self.distances_to_outputs(cover, id, row);
         let (eta, base) = (self.epsilon / 2.0, self.base.as_deref());
@@ -257,12 +253,9 @@ impl Tem {
     pub(super) fn keep_row(&self, id: u32, scratch: &mut DrawScratch) {
         let (cover, _) = self.drawn_by(id);
         let bytes = self.row_bytes(cover);
-        if self.cache.rows.free_bytes() <= bytes {
-            return;
-        }
-        let table = self.row_table(cover, id, scratch);
-        if self.cache.rows.keep(id, table, bytes).is_ok() {
-            self.cache.settle(id);
+        if self.cache.rows.free_bytes() > bytes {
+            let table = self.row_table(cover, id, scratch);
+            let _ = self.cache.keep_row(id, table, bytes);
         }
     }
 
@@ -284,9 +277,7 @@ impl Tem {
             let bins = |far: f64| self.bins(eta * far);
             let one = |id, bins: &Bins, each: &[u8]| {
                 let table = RowTable::Levels(Box::new(LevelTable::new(bins, each)));
-                if self.cache.rows.keep(id, table, bytes).is_ok() {
-                    self.cache.settle(id);
-                }
+                let _ = self.cache.keep_row(id, table, bytes);
             };
             let base = self.base.as_deref();
             if scratch
@@ -471,7 +462,6 @@ pub(in crate::mechanism) struct DrawScratch {
     head: NearestOutputs,
     shell_law: ShellLaw,
     whole: Law,
-    thresholds: Thresholds,
     bins: Vec<u8>,
     builder: BinBuilder,
     found: FoundOutputs,
