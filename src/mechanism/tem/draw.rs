@@ -131,7 +131,7 @@ impl Tem {
 
     /// Draws one word's outputs under `cover`, from one integer law, by the first way that applies:
     ///
-    /// 1. a distance, then a word at that distance, if few distances occur (`Shells`);
+    /// 1. a distance, then a word at that distance, if few distances occur (`ShellLaw`);
     /// 2. the table of the whole row, if the word is drawn often enough, or no grid is fine enough
     ///    for lists;
     /// 3. the word's list, with rejection outside it.
