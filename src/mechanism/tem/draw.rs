@@ -344,20 +344,18 @@ impl Tem {
                 list_law.fill(list, parameters);
                 // Keep the table of a word that comes a second time.
                 let bytes = ListTable::bytes_of(list.entries.len());
-                let kept = (self.cache.was_drawn(id) && self.cache.lists.free_bytes() > bytes)
-                    .then(|| {
-                        self.cache
-                            .lists
-                            .keep(id, list_law.table(list, parameters), bytes)
-                    });
-                match kept {
-                    Some(Ok(table)) => {
-                        table.sample(again, parameters, rng, counts, &distances, drawn_rank)
+                if self.cache.was_drawn(id) && self.cache.lists.free_bytes() > bytes {
+                    let table = list_law.table(list, parameters);
+                    match self.cache.lists.keep(id, table, bytes) {
+                        Ok(table) => {
+                            table.sample(again, parameters, rng, counts, &distances, drawn_rank)
+                        }
+                        Err(table) => {
+                            table.sample(again, parameters, rng, counts, &distances, drawn_rank)
+                        }
                     }
-                    Some(Err(table)) => {
-                        table.sample(again, parameters, rng, counts, &distances, drawn_rank)
-                    }
-                    None => list_law.sample(list, parameters, rng, counts, &distances, drawn_rank),
+                } else {
+                    list_law.sample(list, parameters, rng, counts, &distances, drawn_rank)
                 }
             }
         };
