@@ -51,10 +51,7 @@ mod _core {
         embedding::PyEmbedding,
         graph::{PyWordGraph, read_edges},
         guarantee::{PyCertificate, PyGuarantee},
-        hyperbolic_space::{
-            PyMetropolisSample, ball_distance, clamp, exp_map, hyperbolic_laplace,
-            hyperbolic_metropolis, log_map, mobius_add,
-        },
+        hyperbolic_space::{PyMetropolisSample, hyperbolic_laplace, hyperbolic_metropolis},
         law_rows::{PyLawRows, nearest_words, partition_words},
         mechanism::PyMechanism,
         mechanisms::multivariate_laplace::laplace_perturb,

@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import clamp, distance, exp_map, log_map, mobius_add
-from fastdx.exceptions import ShapeError, VectorError
+from fastdx.exceptions import ParameterError, ShapeError, VectorError
 
 __all__ = [
     "clamp",
@@ -27,6 +26,86 @@ __all__ = [
 ]
 
 _Floats = NDArray[np.float64]
+
+
+def _points(name: str, x: ArrayLike) -> _Floats:
+    """Return rows of numbers; refuse those that are no points of the ball."""
+    x = np.asarray(x, np.float64)
+    if x.ndim != 2:
+        raise ShapeError(f"{name} has shape {x.shape}, expected two dimensions")
+    off = ~(np.sum(x * x, axis=1) < 1)  # also NaN
+    if off.any():
+        raise VectorError(f"{name}, row {off.argmax()}, is no point of the ball, of norm below 1")
+    return x
+
+
+def _like(name: str, y: ArrayLike, x: _Floats) -> _Floats:
+    """Return rows of numbers; refuse another shape than that of x."""
+    y = np.asarray(y, np.float64)
+    if y.shape != x.shape:
+        raise ShapeError(f"{name} has shape {y.shape}, expected {x.shape}")
+    return y
+
+
+def _left(x: _Floats) -> _Floats:
+    """Return 1 - ‖x‖² of every row, as a column."""
+    return np.asarray(1 - np.sum(x * x, axis=1, keepdims=True))
+
+
+def _sum(a: _Floats, b: _Floats) -> _Floats:
+    # Accurate where a and b nearly cancel: 1 + 2ab + ‖a‖²‖b‖² = ‖a + b‖² + (1-‖a‖²)(1-‖b‖²).
+    above = np.sum((a + b) ** 2, axis=1, keepdims=True)
+    return np.asarray(((a + b) * _left(a) + a * above) / (above + _left(a) * _left(b)))
+
+
+def distance(x: ArrayLike, y: ArrayLike) -> _Floats:
+    """Return the hyperbolic distances of the rows of two matrices of points of the ball.
+
+    Examples
+    --------
+    >>> from fastdx.lab.hyperbolic import distance
+    >>> round(float(distance([[0.0, 0.0]], [[0.5, 0.0]])[0]), 6)   # ln 3
+    1.098612
+    """
+    x = _points("x", x)
+    y = _points("y", _like("y", y, x))
+    apart = np.linalg.norm(x - y, axis=1, keepdims=True)
+    return np.asarray(2 * np.arcsinh(apart / np.sqrt(_left(x) * _left(y)))[:, 0])
+
+
+def mobius_add(a: ArrayLike, b: ArrayLike) -> _Floats:
+    """Return a ⊕ b of rows, points of the ball: the isometry that takes the origin to a, of b."""
+    a = _points("a", a)
+    return _sum(a, _points("b", _like("b", b, a)))
+
+
+def exp_map(x: ArrayLike, v: ArrayLike) -> _Floats:
+    """Return the points reached from x by tangent vectors v, of hyperbolic length 2‖v‖/(1-‖x‖²)."""
+    x = _points("x", x)
+    v = _like("v", v, x)
+    norm = np.linalg.norm(v, axis=1, keepdims=True)
+    step = v * np.tanh(norm / _left(x)) / np.where(norm > 0, norm, 1)
+    return _sum(x, step)
+
+
+def log_map(x: ArrayLike, y: ArrayLike) -> _Floats:
+    """Return the tangent vectors at x that lead to y: the inverse of `exp_map`."""
+    x = _points("x", x)
+    y = _points("y", _like("y", y, x))
+    along = _sum(-x, y)
+    norm = np.linalg.norm(along, axis=1, keepdims=True)
+    # artanh‖along‖ = d/2, taken from the distance, which is accurate near the boundary.
+    scale = _left(x) * distance(x, y)[:, None] / 2
+    return np.asarray(along * scale / np.where(norm > 0, norm, 1))
+
+
+def clamp(x: ArrayLike, lam: float = 1e-5) -> _Floats:
+    """Return θ/‖θ‖·(1-λ) for rows of x outside the ball of radius 1 - λ; the others stay."""
+    if not 0 < lam < 1:
+        raise ParameterError(f"lam must be between 0 and 1, got {lam}")
+    x = np.asarray(x, np.float64)
+    norm = np.linalg.norm(x, axis=-1, keepdims=True)
+    return np.asarray(np.where(norm > 1 - lam, x * (1 - lam) / np.maximum(norm, 1 - lam), x))
 
 
 def _coordinates(name: str, y: ArrayLike) -> _Floats:
@@ -54,8 +133,7 @@ def to_lorentz(x: ArrayLike) -> _Floats:
     >>> to_lorentz([[0.5, 0.0]]).round(6).tolist()
     [[1.666667, 1.333333, 0.0]]
     """
-    x = np.asarray(x, np.float64)
-    distance(x, x)  # checks the points
+    x = _points("x", x)
     norm = np.linalg.norm(x, axis=1, keepdims=True)
     inside = (1 - norm) * (1 + norm)
     return np.hstack([(1 + norm**2) / inside, 2 * x / inside])

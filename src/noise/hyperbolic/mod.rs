@@ -10,24 +10,14 @@
 pub mod noise;
 pub mod walk;
 
-use crate::distance::metric::{norm2, poincare};
+use crate::distance::metric::norm2;
 
 /// The parameter λ of the clamp.
 pub const LAMBDA: f64 = 1e-5;
 
-/// ‖x - y‖².
-fn apart2(x: &[f64], y: &[f64]) -> f64 {
-    x.iter().zip(y).map(|(x, y)| (x - y) * (x - y)).sum()
-}
-
 /// 1 - ‖x‖².
 fn one_minus_norm2(x: &[f64]) -> f64 {
     1.0 - norm2(x)
-}
-
-/// The hyperbolic distance of two points of the ball: 2 arsinh(‖x-y‖/√((1-‖x‖²)(1-‖y‖²))).
-pub fn distance(x: &[f64], y: &[f64]) -> f64 {
-    poincare(apart2(x, y), one_minus_norm2(x) * one_minus_norm2(y))
 }
 
 /// Computes the Möbius addition a ⊕ b: the isometry that takes the origin to a, applied to b.
@@ -40,31 +30,6 @@ pub fn mobius_add(a: &[f64], b: &[f64], out: &mut [f64]) {
     let below = sum2 + a2 * one_minus_norm2(b);
     for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
         *out = ((a + b) * a2 + a * sum2) / below;
-    }
-}
-
-/// Computes the point reached from `x` by the tangent vector `v` (in ball coordinates), whose
-/// hyperbolic length is 2‖v‖/(1-‖x‖²). Writes to `out`.
-pub fn exp_map(x: &[f64], v: &[f64], out: &mut [f64]) {
-    let norm = norm2(v).sqrt();
-    if norm == 0.0 {
-        return out.copy_from_slice(x);
-    }
-    let scale = (norm / one_minus_norm2(x)).tanh() / norm;
-    let step: Vec<f64> = v.iter().map(|v| v * scale).collect();
-    mobius_add(x, &step, out);
-}
-
-/// Computes the tangent vector at `x` that leads to `y`: the inverse of [`exp_map`]. Writes to
-/// `out`.
-pub fn log_map(x: &[f64], y: &[f64], out: &mut [f64]) {
-    let minus: Vec<f64> = x.iter().map(|x| -x).collect();
-    mobius_add(&minus, y, out);
-    let norm = norm2(out).sqrt();
-    if norm > 0.0 {
-        // artanh‖-x ⊕ y‖ = d/2, taken from the distance, which is accurate near the boundary.
-        let scale = one_minus_norm2(x) * distance(x, y) / 2.0 / norm;
-        out.iter_mut().for_each(|o| *o *= scale);
     }
 }
 
