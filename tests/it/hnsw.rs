@@ -1,7 +1,6 @@
 //! Approximate search by hnsw_rs: built deterministically, every word found, measured.
 
 use crate::common::{embedding, from_vectors};
-use fastdx::distance::search::hnsw::HnswScratch;
 use fastdx::distance::search::{HnswParameters, Search};
 use fastdx::noise::hyperbolic::noise::Base;
 use fastdx::words::embedding::format::native;
@@ -21,10 +20,10 @@ fn graph(e: &Embedding, m: usize, seed: u64) -> Embedding {
 
 /// What the graph finds near every word, with few candidates: it tells graphs apart.
 fn near(e: &Embedding) -> Vec<Vec<u32>> {
-    let (hnsw, mut scratch) = (e.hnsw().unwrap(), HnswScratch::default());
+    let hnsw = e.hnsw().unwrap();
     let each = e.vectors().chunks(e.dim()).map(|vector| {
         let query: Vec<f64> = vector.iter().map(|&x| x.into()).collect();
-        let near = hnsw.nearest(&query, 30, 64, &mut scratch);
+        let near = hnsw.nearest(&query, 30, 64);
         near.iter().map(|near| near.1).collect()
     });
     each.collect()
