@@ -71,10 +71,7 @@ impl NgramPrior {
             let mut reader = Reader(bytes.get(FREQUENCIES..).unwrap_or_default());
             reader.array::<u16>(all.len())
         });
-        let codes = codes.map_err(|reason| Error::Corrupt {
-            path: "english.ngrams".into(),
-            reason,
-        })?;
+        let codes = codes.map_err(Error::corrupt(Path::new("english.ngrams")))?;
         let share = |id| (f64::from(codes[id as usize]) / -2048.0).exp2();
         Ok(Some(ids.into_iter().map(share).collect()))
     }
@@ -82,10 +79,7 @@ impl NgramPrior {
     fn compact(space: Arc<dyn MetricSpace>, packed: &[u8], path: &Path) -> Result<Self> {
         let print = words_fingerprint(space.vocabulary());
         let parsed = unpack(packed, MAX_BYTES).and_then(|bytes| parse(space, print, &bytes));
-        parsed.map_err(|reason| Error::Corrupt {
-            path: path.to_owned(),
-            reason,
-        })
+        parsed.map_err(Error::corrupt(path))
     }
 
     /// Restricts the model to some of its words, by spelling: all others become the unknown word.

@@ -252,10 +252,6 @@ impl Embedding {
         &self.vectors[id as usize * self.dim..][..self.dim]
     }
 
-    fn vectors_of(&self, ids: &[u32]) -> Vec<&[f32]> {
-        ids.iter().map(|&id| self.vector(id)).collect()
-    }
-
     /// Number of words.
     #[allow(clippy::len_without_is_empty)] // an embedding is never empty
     pub fn len(&self) -> usize {
@@ -360,11 +356,7 @@ fn embedded(
     if let Some(embedding) = shared.get() {
         return Ok(embedding.clone());
     }
-    let embedding = format::native::read(
-        &Backing::Program(bytes),
-        Path::new(name),
-        crate::support::file::Checks::Every,
-    )?;
+    let embedding = format::native::read(&Backing::Program(bytes), Path::new(name), true)?;
     Ok(shared.get_or_init(|| embedding).clone())
 }
 
@@ -429,8 +421,8 @@ impl MetricSpace for Embedding {
     }
 
     fn block(&self, a: &[u32], b: &[u32], out: &mut [f64], stride: usize) {
-        let [a, b] = [a, b].map(|ids| self.vectors_of(ids));
-        crate::distance::metric::block::distances(self.metric, &a, &b, out, stride);
+        let of = |ids: &[u32]| -> Vec<&[f32]> { ids.iter().map(|&id| self.vector(id)).collect() };
+        crate::distance::metric::block::distances(self.metric, &of(a), &of(b), out, stride);
     }
 
     #[cfg(target_arch = "x86_64")]

@@ -124,7 +124,7 @@ pub fn load(path: &Path, options: &Options, control: &Control) -> Result<(Embedd
     let limit = options.limit.unwrap_or(usize::MAX);
     let mut table = match format {
         Format::Fastdx => {
-            let embedding = native::read(&backing, path, options.verify.into())?;
+            let embedding = native::read(&backing, path, options.verify)?;
             let embedding = match options.limit {
                 Some(limit) if limit < embedding.len() => embedding.first(limit)?,
                 _ => embedding,
