@@ -84,30 +84,6 @@ const BYTES: [u8; 256] = {
     kinds
 };
 
-/// How many of the first bytes are ASCII letters and digits: at most 16, or fewer if there are
-/// fewer bytes.
-#[inline]
-fn letters(bytes: &[u8]) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(bytes) = bytes.first_chunk::<16>() {
-        use std::arch::x86_64::*;
-        // SAFETY: every x86-64 has SSE2, and there are 16 bytes.
-        let others = unsafe {
-            let x = _mm_loadu_si128(bytes.as_ptr().cast());
-            let within = |x, first: u8, count: i8| {
-                let above = _mm_sub_epi8(x, _mm_set1_epi8(first.cast_signed()));
-                _mm_cmpeq_epi8(_mm_min_epu8(above, _mm_set1_epi8(count - 1)), above)
-            };
-            let lower = _mm_or_si128(x, _mm_set1_epi8(0x20));
-            let letter = _mm_or_si128(within(lower, b'a', 26), within(x, b'0', 10));
-            !_mm_movemask_epi8(letter)
-        };
-        return others.trailing_zeros().min(16) as usize;
-    }
-    let _ = bytes;
-    0
-}
-
 impl Words<'_> {
     /// The next word if it is plain: ASCII letters and digits between white space, followed by at
     /// most one mark. Only the first rule applies to it.
@@ -120,7 +96,6 @@ impl Words<'_> {
             start += 1;
         }
         let mut end = start;
-        end += letters(&bytes[end..]);
         while kind(end) == LETTER {
             end += 1;
         }
