@@ -12,7 +12,7 @@ use super::run::{run, run_with};
 use super::space::Space;
 use crate::Vocabulary;
 use crate::transport::bags::{self, Bag};
-use crate::transport::documents::{self, Centroids};
+use crate::transport::documents;
 use crate::transport::{self, CostMatrix};
 
 /// An optimal plan and its proof; see ``fastdx.optimal_transport``.
@@ -267,16 +267,15 @@ pub(super) struct PyNearestDocuments {
     ids: Py<PyArrayDyn<u32>>,
     /// Their Earth Mover's distances: float64, shape (queries, k).
     distances: Py<PyArrayDyn<f64>>,
-    /// How many of the 'pairs' were ruled out 'by_centroid', 'by_relaxation' and 'by_dual_bound',
-    /// and how many distances were computed, 'exact'.
+    /// How many of the 'pairs' were ruled out 'by_relaxation' and 'by_dual_bound', and how many
+    /// distances were computed, 'exact'.
     pruning: Py<PyDict>,
 }
 
 /// Finds the nearest documents under the Earth Mover's distance, exactly.
 ///
-/// Rigorous lower bounds rule out distances that need not be computed: the distance of centroids
-/// (for metrics from a norm), a relaxed matching that moves every word to its nearest word, and
-/// dual potentials.
+/// Rigorous lower bounds rule out distances that need not be computed: a relaxed matching that moves
+/// every word to its nearest word, and dual potentials.
 ///
 /// Parameters
 /// ----------
@@ -308,22 +307,15 @@ pub(super) fn nearest_documents<'py>(
     k: &Bound<'py, PyAny>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<PyNearestDocuments> {
-    let words = Space::of(embedding)?;
-    let space = words.space();
-    let embedding = match &words {
-        Space::Embedding(embedding) => Some(embedding.get().inner.clone()),
-        Space::Graph(_) => None,
-    };
+    let space = Space::of(embedding)?.space();
     let k = count("k", k)?;
     let queries = bags_of("query_bags", query_bags, space.vocabulary())?;
     let bags = bags_of("bags", bags, space.vocabulary())?;
     let inner = run_with(py, true, progress, |control| {
-        let vectors = embedding.as_deref().and_then(Centroids::of);
-        documents::nearest(&*space, vectors, &queries, &bags, k, control)
+        documents::nearest(&*space, &queries, &bags, k, control)
     })?;
     let pruning = PyDict::new(py);
     pruning.set_item("pairs", inner.pairs)?;
-    pruning.set_item("by_centroid", inner.by_centroid)?;
     pruning.set_item("by_relaxation", inner.by_relaxation)?;
     pruning.set_item("by_dual_bound", inner.by_dual_bound)?;
     pruning.set_item("exact", inner.exact)?;
