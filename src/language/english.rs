@@ -135,7 +135,6 @@ fn unpack(packed: &[u8], enough: usize) -> Parsed<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The remaining bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -159,7 +158,6 @@ impl<'a> Reader<'a> {
         Ok(bytemuck::pod_read_unaligned(self.take(size_of::<T>())?))
     }
 
-    /// Reads a LEB128 number.
     fn number(&mut self) -> Parsed<u32> {
         let mut number = 0;
         for shift in (0..5).map(|group| 7 * group) {

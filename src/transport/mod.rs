@@ -247,7 +247,6 @@ pub fn optimal_transport(
     })
 }
 
-/// Checks weights; returns their sum.
 fn check(name: &'static str, weights: &[f64], expected: usize) -> Result<f64> {
     if weights.len() != expected {
         let expected = format!("as many as the costs have, {expected}");

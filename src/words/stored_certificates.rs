@@ -59,7 +59,6 @@ pub(crate) fn certificates(
     }
 }
 
-/// Returns the cover of the file, if it has one.
 pub(crate) fn cover(
     sections: &Sections,
     space: &dyn MetricSpace,

@@ -34,7 +34,6 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    /// Adds the next character.
     #[inline]
     pub(crate) fn push(&mut self, c: char) {
         // Horner's rule.
@@ -206,7 +205,6 @@ impl Vocabulary {
         self.unreadable.get_or_init(|| find(self))
     }
 
-    /// The words as bytes, for many look-ups.
     pub(crate) fn table(&self) -> WordTable<'_> {
         WordTable {
             bytes: &self.bytes,

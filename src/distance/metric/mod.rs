@@ -222,7 +222,6 @@ pub(crate) fn poincare(apart2: f64, inside: f64) -> f64 {
     2.0 * (apart2 / inside).sqrt().asinh()
 }
 
-/// ‖a - b‖₂².
 #[inline(always)]
 fn squared<A: Coordinate>(a: &[A], b: &[f32]) -> f64 {
     sum(lanes(a, b, |s, x, y| s + (x - y) * (x - y)))

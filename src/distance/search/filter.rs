@@ -36,7 +36,6 @@ pub(crate) enum Precision {
 }
 
 impl Precision {
-    /// Bytes of a number.
     fn bytes(self) -> usize {
         match self {
             Precision::Int8 => 1,
@@ -64,7 +63,6 @@ fn largest_int16(n: usize) -> f64 {
     most.min(f64::from(i16::MAX))
 }
 
-/// All words in panels.
 #[derive(Debug)]
 pub(crate) struct Filter {
     isa: Isa,
@@ -169,7 +167,6 @@ impl Filter {
         }
     }
 
-    /// Bytes of a query in the panels' format.
     pub(crate) fn query_bytes(&self) -> usize {
         self.width * self.precision.bytes()
     }
@@ -392,7 +389,6 @@ struct Spread {
 }
 
 impl Spread {
-    /// Of so many words, padding included.
     fn over(padded: usize) -> Self {
         Spread {
             panels: padded / WIDTH,
@@ -504,7 +500,6 @@ fn quantise<I: Integer>(v: &[f64], largest: f64, out: &mut [I]) -> Quantised {
     }
 }
 
-/// Rounds to f32.
 fn round(v: &[f64], out: &mut [f32]) -> Quantised {
     let (mut norm2, mut error2) = (0.0, 0.0);
     for (&x, out) in v.iter().zip(out) {

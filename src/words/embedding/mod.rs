@@ -95,7 +95,6 @@ impl Embedding {
         }
     }
 
-    /// Returns the same embedding with neighbour lists that were built on it.
     pub(crate) fn with_lists(mut self, lists: Option<NeighborLists>) -> Self {
         self.derived.lists = lists;
         self
@@ -147,7 +146,6 @@ impl Embedding {
         self.derived.cover.as_ref()
     }
 
-    /// Returns the same embedding with one more certificate.
     pub(crate) fn certified(&self, certificate: Certificate) -> Self {
         let mut embedding = self.clone();
         embedding.derived.certificates.push(certificate);

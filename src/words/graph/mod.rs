@@ -199,7 +199,6 @@ impl WordGraph {
         })
     }
 
-    /// The table of a complete graph.
     fn table(&self) -> Option<&Table> {
         match &*self.shape {
             Shape::Complete(table) => Some(table),
@@ -281,7 +280,6 @@ impl WordGraph {
         }
     }
 
-    /// Whether sums of distances stay finite.
     fn is_bounded(&self) -> bool {
         self.far as f64 * self.step <= LONGEST
     }
@@ -309,7 +307,6 @@ impl WordGraph {
         apart.then_some(self.far as f64 * self.step)
     }
 
-    /// Returns the same graph with one more certificate.
     pub(crate) fn certified(&self, certificate: Certificate) -> Self {
         let mut graph = self.clone();
         graph.certificates.push(certificate);
@@ -337,7 +334,6 @@ impl WordGraph {
         self.components[a as usize] == self.components[b as usize]
     }
 
-    /// The distance in steps.
     fn steps(&self, a: u32, b: u32) -> u64 {
         if !self.joined(a, b) {
             return self.far;

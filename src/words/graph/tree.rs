@@ -32,7 +32,6 @@ struct Part {
 }
 
 impl Part {
-    /// The words at a distance from the centroid.
     fn at(&self, distance: u32) -> &[(u32, u32)] {
         match self.starts.get(distance as usize..distance as usize + 2) {
             Some(&[start, end]) => &self.words[start as usize..end as usize],

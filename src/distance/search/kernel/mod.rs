@@ -72,7 +72,6 @@ impl Isa {
         all
     }
 
-    /// Whether [`bounds_int8`] can run.
     pub(crate) fn has_int8(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         return matches!(self, Isa::Amx(_) | Isa::Avx512Vnni(_));

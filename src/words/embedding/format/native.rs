@@ -250,7 +250,6 @@ fn lists(
     Ok(Some(lists))
 }
 
-/// Whether a list is ascending, and of known words.
 fn sound(lists: &NeighborLists, id: u32, words: usize) -> bool {
     let (grid, list) = (lists.grid(), lists.list(id));
     list.windows(2).all(|w| w[0] < w[1]) && list.iter().all(|&e| (grid.id(e) as usize) < words)

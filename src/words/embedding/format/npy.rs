@@ -109,7 +109,6 @@ fn half(bits: u16) -> f32 {
     }
 }
 
-/// What the header says: a Python dictionary.
 #[derive(serde::Deserialize)]
 struct Header {
     descr: String,
