@@ -172,21 +172,18 @@ impl BagSolver {
         b: &Bag,
         control: &Control,
     ) -> Result<f64> {
-        self.remainder.fill(a, b);
-        self.remainder.expand();
-        let [words_a, words_b] = &self.remainder.words;
-        if !words_a.is_empty()
-            && self
-                .remainder
-                .masses
-                .iter()
-                .flatten()
-                .all(|&mass| mass == 1)
-            && let Some(cost) = self
-                .workspace
-                .solve_bounded(space, words_a, words_b, control)?
+        let BagSolver {
+            workspace,
+            remainder,
+        } = self;
+        remainder.fill(a, b);
+        remainder.expand();
+        let [rows, columns] = &remainder.words;
+        if !rows.is_empty()
+            && remainder.masses.iter().flatten().all(|&mass| mass == 1)
+            && let Some((cost, _)) = workspace.bounded.solve(space, rows, columns, control)?
         {
-            return Ok(cost * self.remainder.unit());
+            return Ok(cost * remainder.unit());
         }
         self.distance(a, b, control, |cost, [a, b]| cost.fill(space, a, b))
     }
@@ -230,7 +227,7 @@ impl BagSolver {
         }
         fill(&mut workspace.cost, &remainder.words);
         let [supply, demand] = &remainder.masses;
-        workspace.bound(supply, demand) * remainder.unit()
+        workspace.bound.of(&workspace.cost, supply, demand) * remainder.unit()
     }
 }
 

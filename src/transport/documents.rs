@@ -11,31 +11,23 @@ const TABLE_BYTES: usize = 512 << 20;
 /// Relative margin when bounds are compared: far above their rounding errors.
 const MARGIN: f64 = 1e-9;
 
-/// The distinct words of some documents, numbered by position, so that their distances can stand in
-/// a table.
-#[derive(Clone)]
-struct DocumentWords {
-    ids: Vec<u32>,
+/// The distinct words of some documents, ascending: their distances stand in a table by position.
+fn words_of<'a>(bags: impl Iterator<Item = &'a Bag>) -> Vec<u32> {
+    let mut ids: Vec<u32> = bags.flat_map(|bag| bag.ids().iter().copied()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }
 
-impl DocumentWords {
-    fn of<'a>(bags: impl Iterator<Item = &'a Bag>) -> Self {
-        let mut ids: Vec<u32> = bags.flat_map(|bag| bag.ids().iter().copied()).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        DocumentWords { ids }
-    }
-
-    fn index(&self, id: u32) -> usize {
-        // All words of the documents are in the list.
-        self.ids.binary_search(&id).unwrap_or(0)
-    }
+/// The position of a word, which is one of them.
+fn place(words: &[u32], id: u32) -> usize {
+    words.binary_search(&id).unwrap_or(0)
 }
 
 /// Distances between words of documents.
 struct Table {
-    rows: DocumentWords,
-    columns: DocumentWords,
+    rows: Vec<u32>,
+    columns: Vec<u32>,
     values: Vec<f64>,
 }
 
@@ -43,12 +35,12 @@ impl Table {
     /// Computes the table; `None` if it would take too much memory.
     fn new(
         space: &dyn MetricSpace,
-        rows: DocumentWords,
-        columns: DocumentWords,
+        rows: Vec<u32>,
+        columns: Vec<u32>,
         control: &Control,
     ) -> Result<Option<Self>> {
-        let width = columns.ids.len();
-        let size = rows.ids.len().saturating_mul(width);
+        let width = columns.len();
+        let size = rows.len().saturating_mul(width);
         if size > TABLE_BYTES / size_of::<f64>() {
             return Ok(None);
         }
@@ -57,9 +49,9 @@ impl Table {
         const ROWS: usize = 64;
         const COLUMNS: usize = 256;
         let parts = values.chunks_mut(ROWS * width);
-        for_all(parts.zip(rows.ids.chunks(ROWS)), |(values, rows)| {
+        for_all(parts.zip(rows.chunks(ROWS)), |(values, rows)| {
             control.check()?;
-            for (i, some) in columns.ids.chunks(COLUMNS).enumerate() {
+            for (i, some) in columns.chunks(COLUMNS).enumerate() {
                 space.block(rows, some, &mut values[i * COLUMNS..], width);
             }
             Ok(())
@@ -72,15 +64,15 @@ impl Table {
     }
 
     fn row(&self, place: usize) -> &[f64] {
-        let width = self.columns.ids.len();
+        let width = self.columns.len();
         &self.values[place * width..][..width]
     }
 
     /// Fills in the costs between words of the rows and words of the columns.
     fn fill(&self, cost: &mut Costs<f64>, left: &[Vec<u32>; 2]) {
-        let indices: Vec<usize> = left[1].iter().map(|&id| self.columns.index(id)).collect();
+        let indices: Vec<usize> = left[1].iter().map(|&id| place(&self.columns, id)).collect();
         cost.fill_with(left[0].len(), indices.len(), |i, out| {
-            let row = self.row(self.rows.index(left[0][i]));
+            let row = self.row(place(&self.rows, left[0][i]));
             for (out, &place) in out.iter_mut().zip(&indices) {
                 *out = row[place];
             }
@@ -102,11 +94,11 @@ pub fn pairwise(
     let others = b.unwrap_or(a);
     let columns = others.len();
     let mut out = vec![0.0; a.len() * columns];
-    let words = DocumentWords::of(a.iter().chain(b.unwrap_or(&[])));
+    let words = words_of(a.iter().chain(b.unwrap_or(&[])));
     // A table pays only if its distances are used several times.
     let used: u64 = a.iter().map(|x| x.ids().len() as u64).sum::<u64>()
         * others.iter().map(|x| x.ids().len() as u64).sum::<u64>();
-    let pays = used > 2 * (words.ids.len() as u64).pow(2);
+    let pays = used > 2 * (words.len() as u64).pow(2);
     install(a.len() * columns, 0, || {
         let table = match pays {
             true => Table::new(space, words.clone(), words, control)?,
@@ -175,10 +167,15 @@ pub fn nearest(
         let expected = format!("from 1 to the number of documents, {}", documents.len());
         return Err(Error::parameter("k", expected, k));
     }
-    let words = DocumentWords::of(documents.iter());
+    let words = words_of(documents.iter());
     let indices: Vec<Vec<u32>> = documents
         .iter()
-        .map(|bag| bag.ids().iter().map(|&id| words.index(id) as u32).collect())
+        .map(|bag| {
+            bag.ids()
+                .iter()
+                .map(|&id| place(&words, id) as u32)
+                .collect()
+        })
         .collect();
     let corpus = Corpus {
         space,
@@ -208,7 +205,7 @@ pub fn nearest(
 struct Corpus<'a> {
     space: &'a dyn MetricSpace,
     documents: &'a [Bag],
-    words: DocumentWords,
+    words: Vec<u32>,
     indices: Vec<Vec<u32>>,
 }
 
@@ -227,14 +224,12 @@ impl Corpus<'_> {
         solver: &mut BagSolver,
         control: &Control,
     ) -> Result<Nearest> {
-        let own = DocumentWords {
-            ids: query.ids().to_vec(),
-        };
+        let own = query.ids().to_vec();
         let table = Table::new(self.space, self.words.clone(), own, control)?;
         // The distance from every word of the documents to the nearest word of the query.
         let nearest: Option<Vec<f64>> = table.as_ref().map(|table| {
             let least = |row: &[f64]| row.iter().copied().fold(f64::INFINITY, f64::min);
-            let places = 0..self.words.ids.len();
+            let places = 0..self.words.len();
             places.map(|place| least(table.row(place))).collect()
         });
         let relaxed = |(bag, indices): (&Bag, &Vec<u32>)| {

@@ -17,7 +17,6 @@ mod transportation;
 
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
-use crate::words::space::MetricSpace;
 use assignment::Start;
 pub use cost::CostMatrix;
 use cost::Costs;
@@ -138,24 +137,6 @@ impl Workspace {
             ));
         }
         Ok(solved)
-    }
-
-    /// Computes the cost of the cheapest matching from bounded distances, with few exact ones;
-    /// `None` if the space has no bounded distances or they do not suffice.
-    pub(crate) fn solve_bounded(
-        &mut self,
-        space: &dyn MetricSpace,
-        a: &[u32],
-        b: &[u32],
-        control: &Control,
-    ) -> Result<Option<f64>> {
-        let found = self.bounded.solve(space, a, b, control)?;
-        Ok(found.map(|(cost, _)| cost))
-    }
-
-    /// A lower bound on the cost that [`solve`](Self::solve) would find.
-    pub(crate) fn bound(&mut self, supply: &[u64], demand: &[u64]) -> f64 {
-        self.bound.of(&self.cost, supply, demand)
     }
 
     fn plan(&self, solved: Solved) -> Vec<(u32, u32, u64)> {
