@@ -158,8 +158,8 @@ fn least_of<T: Number>(mut lanes: [T; LANES]) -> T {
 #[inline(always)]
 fn positions<T: Number>() -> [T; LANES] {
     let mut at = [T::default(); LANES];
-    for l in 0..LANES {
-        at[l] = T::of(l as f64);
+    for (l, at) in at.iter_mut().enumerate() {
+        *at = T::of(l as f64);
     }
     at
 }
