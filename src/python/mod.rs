@@ -41,10 +41,7 @@ mod _core {
 
     #[pymodule_export]
     use super::{
-        audit::{
-            binomial_bounds, certify, closed_forms, inputs, largest_loss, likeliest_inputs,
-            near_losses, simulate, student_tail,
-        },
+        audit::{binomial_bounds, certify, closed_forms, largest_loss, student_tail},
         channel::{PyChannel, PyNgramPrior, PyPosterior},
         columns::privatize_strings,
         cover::PyCover,

@@ -542,7 +542,6 @@ fn what_cannot_be_is_refused_by_name() {
         behind.sample("w1", 3).err(),
         calibration::unchanged(&behind, &control).err(),
         calibration::closed_forms(&behind, None, &[1], (0.1, 2, 10), &control).err(),
-        calibration::simulate(&behind, &[1], 10, 0.1, &control).err(),
         Channel::estimated(text.clone(), 2, None, &control).err(),
         fastdx::guarantee::proved::audit::largest_loss(&behind, &*space, &control).err(),
     ];

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::WIDTH;
-use crate::channel::{Channel, TextOrTokens};
+use super::sampled::WIDTH;
+use super::{Channel, TextOrTokens};
 use crate::guarantee::Bits;
 use crate::language::NgramPrior;
 use crate::support::error::{Error, Result};
