@@ -39,8 +39,9 @@ def likeliest_inputs(
     Shapes (V, most), (V, most) and (V,); the likeliest word first.
     """
     count = len(prior)
-    totals, joint = np.zeros(count), np.zeros((0, count))
-    words = np.zeros((0, count), dtype=np.uint32)
+    totals = np.zeros(count)
+    joint: _Numbers = np.zeros((0, count))
+    words: NDArray[np.uint32] = np.zeros((0, count), dtype=np.uint32)
     for part, law in laws(ChannelCore(mechanism), count, release=False):
         here = prior[part, None] * law
         totals += here.sum(axis=0)
@@ -49,10 +50,11 @@ def likeliest_inputs(
         words = np.vstack([words, np.broadcast_to(ids, law.shape)])
         if (left_out := len(joint) - most) > 0:
             best = np.argpartition(joint, left_out, axis=0)[left_out:]
-            words, joint = (np.take_along_axis(x, best, axis=0) for x in (words, joint))
+            words = np.take_along_axis(words, best, axis=0)
+            joint = np.take_along_axis(joint, best, axis=0)
     order = np.lexsort((words, -joint), axis=0)
-    words, joint = (np.take_along_axis(x, order, axis=0).T for x in (words, joint))
-    return words, joint, totals
+    words = np.take_along_axis(words, order, axis=0)
+    return words.T, np.take_along_axis(joint, order, axis=0).T, totals
 
 
 class BestGuess(NamedTuple):

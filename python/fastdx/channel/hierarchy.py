@@ -36,6 +36,11 @@ def nouns() -> dict[str, tuple[float, list[str], str | None]]:
     return found
 
 
+def pairs() -> list[tuple[str, str]]:
+    """Return each noun with each of its hypernyms; a plural is below its singular."""
+    return [(word, kind) for word, (_, kinds, _) in nouns().items() for kind in kinds]
+
+
 @cache
 def above(word: str) -> frozenset[str]:
     """Return all that a noun is, itself included."""

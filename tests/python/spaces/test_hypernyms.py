@@ -8,7 +8,7 @@ import pytest
 
 import fastdx
 from fastdx import Cover, Embedding, Tem, WordGraph, from_spec, poincare
-from fastdx.channel.hierarchy import nouns
+from fastdx.channel.hierarchy import nouns, pairs
 from helpers.command import Command
 
 COUNTED = "london\tcity\t120\nparis\tcity\t80\ncity\tplace\t300\nparis\tperson\t2\nida\tperson\t9\n"
@@ -34,8 +34,7 @@ def test_the_built_in_nouns_are_kinds_of_each_other() -> None:
         for kind in kinds_of(word):
             below.setdefault(kind, set()).add(word)
     words = cover.space.words
-    related = ({word, *kinds} for word, (_, kinds, _) in nouns().items() if kinds)
-    assert set(words) == set().union(*related)
+    assert set(words) == {word for pair in pairs() for word in pair}
     large = {kind for kind, held in below.items() if len(held) >= 10}
     assert len(cover) == len(large) and set(words) - set(cover.excluded) == large
     for kind in sorted(large)[::25]:
