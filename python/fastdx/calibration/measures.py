@@ -139,6 +139,7 @@ def _simulated(
     mechanism: Mechanism, ids: NDArray[np.uint32], draws: int, eta: float
 ) -> NDArray[np.int64]:
     """Count draws of each word: those of itself, distinct outputs, the support's size, and K_w."""
+    mechanism._check_one_law()
     draws = counted("draws", draws, 1, MOST_DRAWS)
     inputs = np.zeros(len(mechanism.space), dtype=np.int64)
     found = np.zeros((4, len(ids)), dtype=np.int64)
