@@ -199,7 +199,7 @@ def near_losses(
     over the vocabulary.
     """
     ids = measured_ids(mechanism, words) if words is not None else spread(mechanism)
-    near = counted("near", near, 0, len(mechanism.space))
+    near = counted("near", near, 0, 2**31)
     core, found = ChannelCore(mechanism), np.zeros(len(ids))
     for at, (id, word) in enumerate(zip(ids, names_of(mechanism, ids), strict=True)):
         order = np.argsort(mechanism.space.distances(word), kind="stable")
