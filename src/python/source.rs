@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::run::run;
 use super::space::Space;
-use crate::policy::{IndexSource, Spaces, Spec};
+use crate::policy::{Fingerprint, IndexSource, Spaces, Spec};
 use crate::words::index::{Checks, Index};
 use crate::{Embedding, Error, Result, WordGraph, WordMetric};
 
@@ -49,7 +49,7 @@ impl Origin {
             (Origin::Words(source), Some(embedding)) if embedding.is_bare() => {
                 let fingerprint = run(py, false, |_| Ok(embedding.fingerprint()))?;
                 let source = IndexSource {
-                    fingerprint: Some(fingerprint),
+                    fingerprint: Some(Fingerprint(fingerprint)),
                     ..source.clone()
                 };
                 let open = py.import("fastdx._core")?.getattr("open_words")?;

@@ -346,13 +346,11 @@ def made(spec: dict[str, Any], *, progress: Callable[[int], object] | None = Non
         return from_spec(spec, progress=progress)
     except ParameterError as e:
         key, _, rest = str(e).partition(" ")
-        key, _, of_table = key.partition(".")
         names = {o.key.rpartition(".")[2]: o.name for o in reversed(OPTIONS.values())}
         names["index"] = "graph" if spec.get("index", {}).get("format") == "edges" else "embedding"
         if key not in names or not rest.startswith("must be "):
             raise
-        name = f"{names[key]}: {of_table}" if of_table else names[key]
-        raise CommandError(f"--{name} {rest}") from e
+        raise CommandError(f"--{names[key]} {rest}") from e
 
 
 def refuse_unchanged(mechanism: Mechanism, *, allowed: bool) -> None:
