@@ -72,7 +72,8 @@ impl Running {
         Self::with(text, &[])
     }
 
-    fn with(text: &str, more: &[&str]) -> Self {
+    /// The same with further options.
+    pub fn with(text: &str, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = few(&folder.path().join("policies.toml"), text);
         let mut service = Self::start(&[&["--config", &file], more].concat());
