@@ -187,7 +187,7 @@ fn wrong_lines_are_refused_and_placed() {
     {"text":"a" => not JSON at character 11
     {"text":"a} => not JSON at character 11: EOF while parsing a string
     {"text":"é"}} => not JSON at character 12: trailing
-    {"text":"é",} => not JSON at character 12: trailing comma
+    {"text":"é",} => not JSON at character 12: key must be a string
     {text:"a"} => not JSON at character 1: key must be a string
     {"text":1} => field 'text' holds a number, not text
     {"text":"\ud8é\u"} => not JSON at character 13: invalid escape
