@@ -124,7 +124,7 @@ table! {
     /// words per line.
     format: Option<String> = None;
     /// With format `edges`: whether a third column holds the edges' lengths.
-    lengths: bool = false;
+    lengths: Option<bool> = None;
     /// With format `edges`: a third column holds counts, and edges of smaller ones are left out.
     min_count: Option<usize> = None;
     /// The metric; by default the file's own, or Euclidean.
@@ -182,7 +182,8 @@ impl IndexSource {
 
     /// The meaning of the third column of a file of edges.
     pub(super) fn third_column(&self) -> Result<ThirdColumn> {
-        ThirdColumn::of(self.lengths, self.min_count.map(|least| least as u64))
+        let least = self.min_count.map(|least| least as u64);
+        ThirdColumn::of(self.lengths == Some(true), least)
     }
 
     pub(super) fn check(&self) -> Result<()> {
