@@ -196,15 +196,20 @@ def _run(args: argparse.Namespace) -> int:
             sys.stdout.flush()
     except _Ended as e:
         print(f"fastdx: ended by {signal.Signals(e.number).name}", file=sys.stderr)
+        _drop_output()
         return 128 + e.number
-    except BrokenPipeError:
-        # The reader has closed the pipe, as `| head` does. The interpreter must not flush again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader has closed the pipe, as `| head` does
+        _drop_output()
         return 141
     except (FastdxError, CommandError, OSError, EOFError, UnicodeError, zlib.error) as e:
         print(f"fastdx: {_message(e, show=getattr(args, 'show_text', False))}", file=sys.stderr)
         return 1
     return 0
+
+
+def _drop_output() -> None:
+    """Prevent the interpreter from waiting, at its end, for a reader of what was not written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _message(error: BaseException, *, show: bool) -> str:

@@ -117,6 +117,8 @@ def _outputs(given: Sequence[InputFile], folder: Path) -> dict[str, str]:
             )
         if target.resolve() in inputs:
             raise CommandError(f"{target} would replace an input: choose another --output-dir")
+        if streams(str(target)):
+            raise CommandError(f"{target} is a stream: --output-dir takes files")
         owner[target] = g.path
         made[g.path] = str(target)
     for target in owner:

@@ -14,8 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +24,7 @@ import pytest
 
 import fastdx
 from fastdx.budget import Ledger
-from fastdx.cli import COMMANDS, parser, pipeline
-from fastdx.cli.formats.base import Batch, Draw
+from fastdx.cli import COMMANDS, parser
 from fastdx.cli.resume import MANIFEST
 from helpers.command import FASTDX, Command, fails, interruptible, run
 from helpers.policies import made, options, weak
@@ -383,59 +381,6 @@ class TestHelp:
         assert "fastdx[completion]" in command("completion", "bash", code=1).err
 
 
-class _Numbered(Batch):
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.texts = [str(number)]
-
-    def place(self, text: int) -> str:
-        return str(self.number)
-
-
-@pytest.mark.parametrize("stage", ["", "read", "draw", "write"])
-def test_stages_go_in_order_and_an_error_of_one_ends_all(stage: str) -> None:
-    made, written, most, closed = 0, list[str](), 0, threading.Event()
-
-    def fault(at: str, number: int) -> None:
-        if (at, number) == (stage, 7):
-            raise ValueError(stage)
-
-    def batches() -> Generator[Batch, None, None]:
-        nonlocal made, most
-        try:
-            for i in range(200):
-                fault("read", i)
-                made += 1
-                most = max(most, made - len(written))
-                yield _Numbered(i)
-        finally:
-            closed.set()
-
-    class Echo(Draw):
-        def texts(self, texts: list[str], accounts: object = None) -> list[str]:
-            fault("draw", int(texts[0]))
-            return [f"new {text}" for text in texts]
-
-        def column(self, array: object, path: list[str], accounts: object = None) -> object:
-            return array
-
-    def write(batch: Batch) -> None:
-        fault("write", int(batch.texts[0]))
-        time.sleep(0.001)
-        written.append(batch.new[0])
-
-    before = threading.active_count()
-    with pytest.raises(ValueError, match=stage) if stage else nullcontext():
-        pipeline.run(batches(), Echo(), write)
-    assert written == [f"new {i}" for i in range(len(written))]
-    assert len(written) <= 7 if stage else len(written) == 200
-    assert closed.wait(10) and most <= 3  # one in the hands of each stage
-    deadline = time.monotonic() + 30
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert threading.active_count() <= before
-
-
 def limited() -> None:
     """A disk that is full after 100 kB: what is written beyond it is an error."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -515,12 +460,10 @@ class TestWhatStays:
 
     def test_ended_while_nobody_reads(self) -> None:
         """A writer that cannot be woken does not keep the command from ending."""
-        code = "import sys; from fastdx.cli import main, pipeline; pipeline.WAIT_SECONDS = 0.2; " \
-            "sys.exit(main())"  # fmt: skip
         first, second = os.pipe()
         process = subprocess.Popen(
-            [sys.executable, "-c", code, "privatize", "--epsilon", "5"], stdin=subprocess.PIPE,
-            stdout=second, stderr=subprocess.PIPE,
+            [*FASTDX, "privatize", "--epsilon", "5"], stdin=subprocess.PIPE, stdout=second,
+            stderr=subprocess.PIPE,
         )  # fmt: skip
         os.close(second)
         assert process.stdin is not None and process.stderr is not None
