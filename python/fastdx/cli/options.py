@@ -13,7 +13,7 @@ from fastdx import Embedding, Tem, from_spec
 from fastdx._core import RECOMMENDED_EPSILON, spec_keys
 from fastdx._types import Unchanged
 from fastdx.cli import policies
-from fastdx.cli.messages import CommandError, step, tell, width
+from fastdx.cli.messages import CommandError, step, tell
 from fastdx.exceptions import FormatError, ParameterError
 from fastdx.mechanisms import MECHANISMS, Mechanism
 
@@ -28,14 +28,10 @@ RECOMMENDED: dict[str, Any] = {"epsilon": RECOMMENDED_EPSILON, "language": "rank
 
 
 class _Help(argparse.HelpFormatter):
-    """Formats help for the terminal's width; with `short`, of these options only.
-
-    argparse makes a formatter for each option, and each asks for the width by a module that loads
-    all compressors: a part of every start.
-    """
+    """Formats help; with `short`, of these options only."""
 
     def __init__(self, prog: str, short: str = "") -> None:
-        super().__init__(prog, width=width() - 2)
+        super().__init__(prog)
         self._short = short.split()
 
     def add_usage(

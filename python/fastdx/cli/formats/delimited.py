@@ -65,7 +65,7 @@ class Delimited(Format):
         if delimiter == "\t":
             # A tab-separated file has no quotes, so no field can hold a tab.
             self._form |= {"quoting": csv.QUOTE_NONE, "quotechar": None}
-        self._unfinished = 0
+        self._line, self._unfinished = 1, 0  # of the row that is read: its first line, its bytes
         self._header: list[str] | None = None
 
     def read(self, name: str, opener: Opener) -> Iterator[_Rows]:
@@ -118,11 +118,11 @@ class Delimited(Format):
         reader = csv.reader(self._lines(name, source), **self._form)
         try:
             for row in reader:
-                self._unfinished = 0
+                self._line, self._unfinished = reader.line_num + 1, 0
                 yield reader.line_num, row
         except csv.Error as e:
             if "field limit" in str(e):
-                raise self._too_long(name, reader.line_num) from None
+                raise self._too_long(name) from None
             raise CommandError(f"{name}, line {reader.line_num}: {e}") from None
 
     def _lines(self, name: str, source: BinaryIO) -> Iterator[str]:
@@ -134,7 +134,7 @@ class Delimited(Format):
         while line := source.readline(self.choice.longest + 1):
             self._unfinished += len(line)
             if self._unfinished > self.choice.longest:
-                raise self._too_long(name, number)
+                raise self._too_long(name)
             text = Lines(line, number, offset).text(name)
             if number == 1:
                 text = text.removeprefix("\ufeff")
@@ -142,9 +142,9 @@ class Delimited(Format):
             yield text
             number, offset = number + 1, offset + len(line)
 
-    def _too_long(self, name: str, line: int) -> CommandError:
-        return CommandError(f"{name}, line {line}: a row of more than {self.choice.longest} "
-                            f"characters{HINT}")  # fmt: skip
+    def _too_long(self, name: str) -> CommandError:
+        row = f"a row of more than {self.choice.longest} characters"
+        return CommandError(f"{name}, line {self._line}: {row}{HINT}")
 
     def write(self, batch: _Rows, out: BinaryIO) -> None:
         """Write rows, with the new texts in their places."""

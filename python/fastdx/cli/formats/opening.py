@@ -158,7 +158,7 @@ def cut(
     """
     held, offset, line = b"", 0, 1
     # A read as long as what is held copies each byte a few times only, however late an end comes.
-    while data := source.read(max(size, len(held))):
+    while data := source.read(min(max(size, len(held)), longest + 1 - len(held))):
         held += data
         if end := end_of(held):
             yield Lines(held[:end], line, offset)
