@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from threading import Timer
 from types import FrameType
 from typing import Any
 
@@ -110,17 +109,6 @@ def _ending_signals() -> Iterator[None]:
     def end(number: int, _: FrameType | None) -> None:
         raise _Ended(number)
 
-    def again(swallowed: Any) -> None:
-        # A finaliser or a callback, as JAX has, may swallow the exception of a signal.
-        if isinstance(swallowed.exc_value, (KeyboardInterrupt, _Ended)):
-            number = getattr(swallowed.exc_value, "number", signal.SIGINT)
-            repeated.append(Timer(0.1, os.kill, [os.getpid(), number]))
-            repeated[-1].start()
-        else:
-            hook(swallowed)
-
-    repeated: list[Timer] = []
-    hook, sys.unraisablehook = sys.unraisablehook, again
     names = ("SIGTERM", "SIGHUP")
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     try:
@@ -133,9 +121,6 @@ def _ending_signals() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.unraisablehook = hook
-        for timer in repeated:
-            timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
 
