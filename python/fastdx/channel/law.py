@@ -151,7 +151,7 @@ class Channel:
         ----------
         card : str, path or mapping
             What `card` returned; or a file of it, a release that it lies beside (``fastdx
-            privatize`` wrote ``NAME.channel.json``), or a Parquet, Feather or Arrow file that holds
+            privatize`` wrote ``NAME.channel.json``), or a Parquet file that holds
             it.
         space : Embedding or WordGraph, optional
             The words, where they are not built in; their fingerprint is checked.

@@ -4,7 +4,6 @@ import argparse
 import csv
 import gzip
 import io
-import json
 import math
 import os
 import pty
@@ -116,12 +115,6 @@ class TestRecommended:
         wanted = {"mechanism": "tem", "epsilon": 2.6, "language": "rank",
                   "exclude": "offensive", "oov": "random"}  # fmt: skip
         assert asked.spec == wanted | changed
-
-    def test_the_report_says_it(self, tmp_path: Path) -> None:
-        run("privatize", "--oov", "mask", "--report", tmp_path / "r", stdin="coffee", code=0)
-        report = json.loads((tmp_path / "r").read_text())
-        assert report["policy"].startswith("the recommended policy")
-        assert report["spec"] == fastdx.Tem.recommended(oov="mask").spec
 
     def test_a_named_mechanism_is_that_of_its_paper(self) -> None:
         told = run("privatize", *PLAIN, "--epsilon", "3", stdin="coffee").stderr

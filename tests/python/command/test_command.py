@@ -253,6 +253,7 @@ class TestReport:
         told = run(*args, "--epsilon", "3", "--report", path, "--oov", "keep", "-q", code=0).stderr
         report = json.loads(path.read_text())
         assert report["counts"]["words"] == 8 and len(report["files"]) == 5
+        assert (report["spec"]["mechanism"], report["spec"]["oov"]) == ("laplace", "keep")
         assert report["guarantee"]["epsilon"] == 3.0 and "counts" not in told
         assert report["policy"].startswith('the Spec of the options: {"mechanism": "laplace", ')
         assert any("RELEASED AS THEY ARE" in w for w in report["warnings"])
