@@ -16,7 +16,7 @@ import numpy as np
 
 from fastdx._core import MechanismCore, Replacements, privatize_strings
 from fastdx._shared.card import card_of, with_card
-from fastdx._shared.missing import is_missing, loaded
+from fastdx._shared.missing import is_missing, loaded, pandas_column
 from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
 
 __all__ = ["privatize_arrow", "privatize_column", "privatize_frame"]
@@ -107,27 +107,12 @@ def _pandas(mechanism: MechanismCore, column: Any, pandas: Any, path: Sequence[s
         raise InputTypeError("text is a MultiIndex: privatise its levels as columns")
     if path and not isinstance(dtype, pandas.ArrowDtype):
         raise InputTypeError(f"text must be a struct of Arrow, not {dtype}, to have fields")
-    values: Any
-    if isinstance(dtype, pandas.CategoricalDtype):
-        # The old categories would release words, so the new ones are made from the outputs.
-        new = _nested(mechanism, column.astype(object).tolist())
-        values = pandas.Categorical(new, ordered=dtype.ordered)
-        dtype = values.dtype
-    elif hasattr(column.array, "__arrow_array__") and hasattr(dtype, "__from_arrow__"):
-        surrogate = None
-        try:
-            old = column.array.__arrow_array__()
-        except UnicodeEncodeError as error:
-            surrogate = error.start
-        if surrogate is not None:
-            # Outside of the clause, because the handled error holds the text.
-            raise InputTypeError(f"a text holds a lone surrogate, character {surrogate} of it")
-        values = dtype.__from_arrow__(_arrow(mechanism, old, path))
-    else:
-        values = _nested(mechanism, column.tolist())
-    if isinstance(column, pandas.Index):
-        return pandas.Index(values, name=column.name, dtype=dtype)
-    return pandas.Series(values, index=column.index, name=column.name, dtype=dtype)
+
+    def drawn(values: Any) -> Any:
+        arrow = hasattr(values, "type")
+        return _arrow(mechanism, values, path) if arrow else _nested(mechanism, values)
+
+    return pandas_column(column, pandas, drawn)
 
 
 def _polars(mechanism: MechanismCore, column: Any, polars: Any, path: Sequence[str] = ()) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._shared.missing import is_missing, loaded
+from fastdx._shared.missing import is_missing, loaded, pandas_column
 from fastdx.exceptions import InputTypeError
 
 Floats: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -70,35 +70,6 @@ def _of_dtype(y: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
     new = np.clip(rounded, float(ends.min), np.nextafter(float(ends.max), 0.0)).astype(dtype)
     new[rounded >= float(ends.max)] = ends.max
     return new
-
-
-def _pandas(column: Any, pandas: Any, drawn: Callable[[Any], Any]) -> Any:
-    """Draw replacements for a pandas column, through its numpy or its Arrow form.
-
-    Categories, and the fill value of a sparse column, are values: new ones take their place.
-    """
-    dtype = column.dtype
-    if isinstance(dtype, pandas.CategoricalDtype):
-        values = pandas.Categorical(drawn(column.tolist()), ordered=dtype.ordered)
-        dtype = values.dtype
-    elif isinstance(dtype, pandas.SparseDtype):
-        dtype = dtype.subtype
-        values = drawn(np.asarray(column, dtype=dtype))
-    elif isinstance(dtype, np.dtype):
-        values = drawn(column.to_numpy())
-    elif isinstance(dtype, pandas.DatetimeTZDtype):
-        local = pandas.DatetimeIndex(column).tz_localize(None).to_numpy()
-        values = pandas.DatetimeIndex(drawn(local)).tz_localize(
-            dtype.tz, ambiguous=np.ones(len(local), bool), nonexistent="shift_forward")  # fmt: skip
-    elif hasattr(column.array, "__arrow_array__") and hasattr(dtype, "__from_arrow__"):
-        import pyarrow
-
-        values = dtype.__from_arrow__(drawn(pyarrow.array(column.array)))
-    else:
-        values = drawn(column.tolist())
-    if isinstance(column, pandas.Index):
-        return pandas.Index(values, name=column.name, dtype=dtype)
-    return pandas.Series(values, index=column.index, name=column.name, dtype=dtype)
 
 
 def _array_floats(given: NDArray[Any], draw: Floats) -> NDArray[Any]:
@@ -270,7 +241,7 @@ def column(given: Any, draw: Floats | Days, kind: _Kind) -> Any:  # noqa: PLR091
     if isinstance(given, np.ndarray) and given.dtype.kind in kind.dtypes:
         return kind.array(given, draw)
     if pandas is not None and isinstance(given, (pandas.Series, pandas.Index)):
-        return _pandas(given, pandas, lambda values: column(values, draw, kind))
+        return pandas_column(given, pandas, lambda values: column(values, draw, kind))
     if polars is not None and isinstance(given, polars.Series):
         return polars.Series(given.name, column(given.to_arrow(), draw, kind)).cast(given.dtype)
     if arrow is not None and isinstance(given, (arrow.Array, arrow.ChunkedArray)):
