@@ -83,23 +83,19 @@ def _arrow_floats(column: Any, draw: Floats, arrow: Any) -> Any:
     if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
         raise InputTypeError(f"numbers must be a column of numbers, not {kind}")
     wide = column.cast(arrow.float64(), safe=False)
-    mask = wide.is_null().to_numpy(zero_copy_only=False) if hasattr(column, "offset") else (
-        wide.is_null().combine_chunks().to_numpy(zero_copy_only=False))  # fmt: skip
-    plain = wide.fill_null(0.0)
-    values = plain.to_numpy(zero_copy_only=False) if hasattr(column, "offset") else plain.to_numpy()
-    drawn = draw(np.ascontiguousarray(values, dtype=np.float64))
+    mask = wide.is_null().to_numpy(zero_copy_only=False)
+    values = wide.fill_null(0.0).to_numpy(zero_copy_only=False)
+    drawn = draw(np.ascontiguousarray(values))
     if types.is_integer(kind):
         drawn = _of_dtype(drawn, np.dtype(kind.to_pandas_dtype()))
-        new = arrow.array(drawn, type=kind, mask=mask)
-    elif types.is_decimal(kind):
+        return arrow.array(drawn, type=kind, mask=mask)
+    if types.is_decimal(kind):
         unit = Decimal(1).scaleb(-kind.scale)
         most = Decimal(10**kind.precision - 1).scaleb(-kind.scale)
         each = [None if m else min(max(Decimal(repr(float(y))).quantize(unit), -most), most)
                 for y, m in zip(drawn, mask, strict=True)]  # fmt: skip
-        new = arrow.array(each, type=kind)
-    else:
-        new = arrow.array(drawn, mask=mask).cast(kind)
-    return arrow.chunked_array([new]) if hasattr(column, "chunks") else new
+        return arrow.array(each, type=kind)
+    return arrow.array(drawn, mask=mask).cast(kind)
 
 
 def floats_of(given: Any) -> NDArray[np.float64]:
@@ -190,15 +186,12 @@ def _arrow_days(column: Any, draw: Days, arrow: Any) -> Any:
     unit = kind.unit if types.is_timestamp(kind) else "D"
     if types.is_timestamp(kind) and kind.tz is not None:
         new = _listed(column.to_pylist(), lambda days: _held(draw(days), unit), DATES)
-        made = arrow.array(new, type=kind)
-    else:
-        days = column.cast(arrow.date32(), safe=False).cast(arrow.int32())
-        whole = days.combine_chunks() if hasattr(days, "chunks") else days
-        mask = whole.is_null().to_numpy(zero_copy_only=False)
-        values = whole.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        drawn = _held(draw(np.ascontiguousarray(values)), unit).astype(np.int32)
-        made = arrow.array(drawn, type=arrow.int32(), mask=mask).cast(arrow.date32()).cast(kind)
-    return arrow.chunked_array([made]) if hasattr(column, "chunks") else made
+        return arrow.array(new, type=kind)
+    days = column.cast(arrow.date32(), safe=False).cast(arrow.int32())
+    mask = days.is_null().to_numpy(zero_copy_only=False)
+    values = days.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    drawn = _held(draw(np.ascontiguousarray(values)), unit).astype(np.int32)
+    return arrow.array(drawn, type=arrow.int32(), mask=mask).cast(arrow.date32()).cast(kind)
 
 
 # Columns of both
@@ -244,9 +237,9 @@ def column(given: Any, draw: Floats | Days, kind: _Kind) -> Any:  # noqa: PLR091
         return pandas_column(given, pandas, lambda values: column(values, draw, kind))
     if polars is not None and isinstance(given, polars.Series):
         return polars.Series(given.name, column(given.to_arrow(), draw, kind)).cast(given.dtype)
-    if arrow is not None and isinstance(given, (arrow.Array, arrow.ChunkedArray)):
-        return kind.arrow(given, draw, arrow)
-    if arrow is not None and hasattr(given, "__arrow_c_array__"):
+    if arrow is not None and isinstance(given, arrow.ChunkedArray):
+        return arrow.chunked_array([kind.arrow(given.combine_chunks(), draw, arrow)])
+    if arrow is not None and hasattr(given, "__arrow_c_array__"):  # arrow.Array too
         return kind.arrow(arrow.array(given), draw, arrow)
     if not _is_column(given):
         raise _refuse(kind.name, f"{kind.one} or a column of {kind.name}", given)

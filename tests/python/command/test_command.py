@@ -458,12 +458,13 @@ class TestWhatStays:
             assert b"Traceback" not in told and b"Fatal" not in told, told
         assert list(tmp_path.iterdir()) == []
 
-    def test_ended_while_nobody_reads(self) -> None:
+    @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+    def test_ended_while_nobody_reads(self, number: signal.Signals, code: int) -> None:
         """A writer that cannot be woken does not keep the command from ending."""
         first, second = os.pipe()
         process = subprocess.Popen(
             [*FASTDX, "privatize", "--epsilon", "5"], stdin=subprocess.PIPE, stdout=second,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.PIPE, preexec_fn=interruptible,  # noqa: PLW1509
         )  # fmt: skip
         os.close(second)
         assert process.stdin is not None and process.stderr is not None
@@ -472,8 +473,8 @@ class TestWhatStays:
         # More than a pipe holds is on its way.
         assert select.select([first], [], [], 60)[0]
         time.sleep(0.1)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 143
+        process.send_signal(number)
+        assert process.wait(60) == code
         assert b"Fatal" not in process.stderr.read()
         process.stderr.close()
         os.close(first)
