@@ -95,14 +95,8 @@ class Reader:
     """Exact posteriors under bigrams, for laws that differ from place to place."""
 
     def __init__(self, prior: NgramPrior) -> None:
-        from scipy.sparse import csr_array
-
-        self.prior, self.first = prior, prior.next()
-        rows = self.ahead = LookAhead.of(prior)
-        self.base, self.shares = rows.base, rows.shares
-        count = len(self.base)
-        self.rest = csr_array((rows.rest, (rows.rows, rows.columns)), shape=(count, count))
-        self.back = self.rest.T.tocsr()
+        self.prior, self.first, self.ahead = prior, prior.next(), LookAhead(prior)
+        self.back = self.ahead.rest.T.tocsr()
 
     def posteriors(self, likelihoods: Sequence[Numbers]) -> list[Numbers]:
         """Return Pr[w_i = w | release] of each text, given Pr[y_i | w, what was released before].
@@ -114,22 +108,17 @@ class Reader:
         """
         count, longest = len(likelihoods), max(map(len, likelihoods))
         # Behind the end of a text everything is as likely.
-        given = np.ones((longest, len(self.base), count))
+        given = np.ones((longest, len(self.first), count))
         for i, rows in enumerate(likelihoods):
             given[: len(rows), :, i] = rows
-        before, behind = np.empty_like(given), np.ones_like(given)
+        before = np.empty_like(given)
         reached = np.repeat(self.first[:, None], count, axis=1)
         for place in range(longest):
             before[place] = reached * given[place]
             before[place] /= before[place].sum(axis=0)
-            reached = np.outer(self.base, self.shares @ before[place])
+            reached = np.outer(self.ahead.base, self.ahead.shares @ before[place])
             reached += self.back @ before[place]
-        for place in range(longest - 1, 0, -1):
-            said = given[place] * behind[place]
-            found = np.outer(self.shares, self.base @ said) + self.rest @ said
-            # Differences of large numbers may end below 0.
-            behind[place - 1] = np.maximum(found / found.max(axis=0), 1e-300)
-        found = before * behind
+        found = before * self.ahead.messages(given)
         found /= found.sum(axis=1, keepdims=True)
         return [found[: len(rows), :, i].copy() for i, rows in enumerate(likelihoods)]
 

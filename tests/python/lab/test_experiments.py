@@ -76,7 +76,7 @@ def test_steps_are_kept_under_what_they_come_from(tmp_path: Path) -> None:
     first = run("wsdm20", tmp_path)
     assert first.step(step, "a", 1) == first.step(step, "a", 1) == {"found": 1}
     assert first.step(step, "a", 2) == {"found": 2}
-    assert run("icdm19", tmp_path).step(step, "a", 1) == {"found": 3}  # of other code
+    assert run("icdm19", tmp_path).step(step, "a", 1) == {"found": 3}  # of another paper
     assert run("wsdm20").step(step, "a", 1) == {"found": 4}  # nothing kept
     again = run("wsdm20", tmp_path)
     assert again.step(step, "a", 1) == {"found": 1} and again.seconds > 0
@@ -348,8 +348,9 @@ def test_a_reader_of_histories_is_exact() -> None:
         reader, channel = releases.Reader(model), Channel.of(tem)
         for text, rows, found in zip(shown, given, reader.posteriors(given), strict=True):
             # With room for all texts particles are exact too.
-            attacked = smc.decode(smc.NgramWords(neural), rows, reader.ahead.messages(rows), 5000,
-                                  np.random.default_rng(0)).marginals()  # fmt: skip
+            attacked = smc.decode(smc.ngrams(neural), smc.ngrams(model), rows,
+                                  reader.ahead.messages(rows), count=5000,
+                                  rng=np.random.default_rng(0)).marginals()  # fmt: skip
             for mine, prior in ((found, model), (attacked, neural)):
                 exact = channel.decode(text, prior)
                 for place in range(len(text)):
