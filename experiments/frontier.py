@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.data import Labelled, Source, builtin, first
-from experiments.measures import Numbers, by_rank, by_texts, cover, ids_of, narrowed, right, tem
+from experiments.measures import Numbers, by_rank, cover, ids_of, narrowed, right, tem
 from experiments.tables import SEED, Experiment, Run, Table
-from fastdx import Embedding, Mechanism, MultivariateLaplace, NeighborResponse, tokenize
-from fastdx.bags import STOP_WORDS
+from fastdx import Embedding, Mechanism, MultivariateLaplace, NeighborResponse
 from fastdx.channel import Channel, NgramPrior, vector_rate_distortion
-from fastdx.lab.attacks import best_among, sentence_attack
+from fastdx.lab.attacks import sentence_attack
 
 WORDS = 3000
 BITS = (1.0, 2.0, 3.0, 4.0)
@@ -148,28 +147,13 @@ def _bigrams(e: Embedding, source: Source) -> NgramPrior:
     return NgramPrior.train(e, public, order=2)
 
 
-def _named_exactly(m: Mechanism, texts: list[str], prior: NgramPrior) -> Estimate:
-    """The share of content words that exact posteriors name, of one release."""
-    e = m.space
-    channel = Channel.of(m, cache_bytes=2**29)
-    content = np.array([word not in STOP_WORDS for word in e.words])
-    among = [word for word in e.words if word not in STOP_WORDS]
-    written = [ids for ids in ids_of(texts, e) if len(ids)]
-    released = [[e.words[y] for y in m.privatize_ids(ids)] for ids in written]
-    # As texts, which are decoded together, unless adjacent words form another word.
-    outputs = [text if tokenize(text, e) == out else out
-               for text, out in zip(map(" ".join, released), released, strict=True)]  # fmt: skip
-    borders = np.cumsum([len(ids) for ids in written])[:-1]
-    everything = np.concatenate(written)
-    of = np.array([content[ids].sum() for ids in written], float)
-    named = (best_among(channel, outputs, prior, among) == everything) & content[everything]
-    hits = np.array([some.sum() for some in np.split(named, borders)], float)
-    return Estimate(*by_texts(hits, of))
+def _named(m: Mechanism, channel: Channel | None, texts: list[str], prior: NgramPrior) -> Estimate:
+    """The share of content words that exact posteriors name, of one release.
 
-
-def _named_by_draws(m: Mechanism, texts: list[str], prior: NgramPrior) -> Estimate:
-    """The better of both attackers, where the law is learned from draws."""
-    share = sentence_attack(m, texts, prior, draws=SAMPLED).attack
+    Of noise the better of both attackers, where the law is learned from draws.
+    """
+    found = sentence_attack(m, texts, prior, channel=channel, bits=False, draws=SAMPLED)
+    share = found.attack if channel is None else found.sentence
     return Estimate(share.mean, (share.high - share.low) / 2)
 
 
@@ -227,11 +211,11 @@ def _measured(
     if epsilon is None:
         return None
     m = _made(e, kind, epsilon)
-    channel = None if noise else Channel.of(m)
+    channel = None if noise else Channel.of(m, cache_bytes=2**29)
     means = _means_by_draws(m) if channel is None else channel.posterior_means()
     bits = float(channel.bits()) if channel else float("nan")
-    attack = _named_by_draws if noise else _named_exactly
-    named = attack(m, task_texts(source, TASK)[1].texts[:attacked], _bigrams(e, source))
+    texts = task_texts(source, TASK)[1].texts[:attacked]
+    named = _named(m, channel, texts, _bigrams(e, source))
     raw, best = _accuracies(source, e, [m] * draws, [e.vectors.astype(np.float64), means])
     return {"epsilon": epsilon, "bits": bits, "named": named, "raw": raw, "means": best}
 

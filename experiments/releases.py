@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.metrics.pairwise import euclidean_distances
 
 from experiments.data import Labelled, Source, builtin
 from experiments.measures import Numbers
@@ -32,7 +33,6 @@ CHUNK = 100
 SHOWN = 5
 """Public texts of the same kind that the neural model reads first."""
 SHORTEST, LONGEST = 5, 20
-BLOCK = 1000
 
 
 class Kind(NamedTuple):
@@ -131,17 +131,9 @@ def reader(source: Source, name: str, space: Embedding) -> Reader:
 @lru_cache(maxsize=len(EPSILONS))
 def factors(space: Embedding, epsilon: float, gamma: float | None) -> Any:
     """Tem's factor of the distance of all pairs: float32, shape (V, V)."""
-    squares = (space.vectors**2).sum(axis=1)
-    made = np.empty((len(space), len(space)), dtype=np.float32)
-    for start in range(0, len(space), BLOCK):
-        ids = np.arange(start, min(start + BLOCK, len(space)))
-        apart = np.matmul(space.vectors[ids], -2 * space.vectors.T, out=made[ids[0] : ids[-1] + 1])
-        apart += squares[ids, None] + squares
-        apart[np.arange(len(ids)), ids] = 0.0
-        np.sqrt(np.maximum(apart, 0, out=apart), out=apart)
-        np.minimum(apart, np.float32(gamma or np.inf), out=apart)
-        np.exp(np.multiply(apart, np.float32(-epsilon / 2), out=apart), out=apart)
-    return made
+    made = euclidean_distances(space.vectors)
+    np.minimum(made, np.float32(gamma or np.inf), out=made)
+    return np.exp(np.multiply(made, np.float32(-epsilon / 2), out=made), out=made)
 
 
 def likelihoods(tem: Tem, releases: Sequence[Sequence[str]]) -> list[Numbers]:
