@@ -381,19 +381,12 @@ def _finite(
 
 def _count(sample: Callable[[Any, int], Iterable[Any]], word: Any, size: int) -> dict[Any, int]:
     drawn = sample(word, size)
-    if not isinstance(drawn, np.ndarray):
-        drawn = list(drawn)
-        if drawn and not isinstance(drawn[0], str | int | np.integer):
-            if len(drawn) != size:
-                raise ParameterError(f"sample({word!r}, {size}) returned {len(drawn)} outputs")
-            return Counter(drawn)
-    outputs = np.asarray(drawn)
-    if outputs.shape != (size,):
+    outputs = drawn.tolist() if isinstance(drawn, np.ndarray) else list(drawn)
+    if len(outputs) != size:
         raise ParameterError(
-            f"sample({word!r}, {size}) must return {size} outputs, got shape {outputs.shape}"
+            f"sample({word!r}, {size}) must return {size} outputs, got {len(outputs)}"
         )
-    values, times = np.unique(outputs, return_counts=True)
-    return dict(zip(values.tolist(), times.tolist(), strict=True))
+    return Counter(outputs)
 
 
 def _events(
