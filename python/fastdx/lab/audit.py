@@ -158,14 +158,13 @@ def _of_matrix(mechanism: Mechanism | Law, metric: Metric) -> LargestLoss:
         matrix = stacked(lambda i: mechanism.probabilities(words[i]), len(words))
     else:
         raise ParameterError("mechanism must be one whose law can be computed")
-    rows = distances.__getitem__
     logs = Logs.of(matrix, errors=0.0 if errors is None else errors)
-    worst, local = logs.per_distance(rows), logs.local()[0]
+    worst, local = logs.per_distance(distances), logs.local()
     most, most_local = worst.loss * ROUNDED_UP, local.loss * ROUNDED_UP
     if errors is not None and isinstance(mechanism, Law):
         # The pairs and outputs reported are those of the lower bounds.
         logs = Logs.of(matrix, errors=-errors)
-        worst, local = logs.per_distance(rows), logs.local()[0]
+        worst, local = logs.per_distance(distances), logs.local()
         if metric is mechanism.space and mechanism.proved.distances is not None:
             # The proved ε holds too, and may be below the computed upper bound.
             most = min(most, mechanism.proved.epsilon)
