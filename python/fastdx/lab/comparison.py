@@ -36,8 +36,6 @@ __all__ = ["Comparison", "Family", "compare", "families", "family_names"]
 Make = Callable[[float], Mechanism | Law]
 """A function from ε to a mechanism or a law."""
 
-ALIASES = {"madlib": "laplace", "staircase": "response"}
-"""Other names in use for some families."""
 MORE, FEWER = "more at every ε", "less at every ε"
 """The reasons why no ε gives the success asked for: at every ε it is larger, or smaller."""
 TOLERANCE = 0.005
@@ -234,7 +232,6 @@ def _number(name: str, given: str, known: Known | None) -> float:
 def _family(name: str, space: Embedding | WordGraph) -> Family:
     check_space(space)
     start, colon, given = name.partition(":")
-    start = ALIASES.get(start, start)
     known = {**VARIANTS, **PUBLISHED}.get(start)
     if known is None and start not in MECHANISMS:
         raise ParameterError(
@@ -251,7 +248,7 @@ def _family(name: str, space: Embedding | WordGraph) -> Family:
         epsilons = known.epsilons
     # Raises now if the mechanism cannot be made on these words.
     made(min(epsilons[0] + 0.3, epsilons[1]))
-    return Family(start + colon + given, description(start, number), made, epsilons)
+    return Family(name, description(start, number), made, epsilons)
 
 
 def families(

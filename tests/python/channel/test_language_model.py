@@ -1,11 +1,14 @@
 """What the tables of neural attackers say: which sentences are attacked, and who is named."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from experiments import data, language_model, readable_peers, tables
 from experiments.sentences import sentences
 
 from fastdx import Embedding
+from fastdx.channel import NgramPrior
 
 
 def test_sentences_are_of_known_words_and_have_no_marks_inside() -> None:
@@ -72,3 +75,17 @@ def test_rivals_are_the_likeliest_content_words(monkeypatch: pytest.MonkeyPatch)
         assert place["grams"] == posterior[at, words[at]]
         truth = place["truth"]
         assert best[truth] == words[at] if truth >= 0 else words[at] not in best
+
+
+def test_the_attacker_mixes_the_base_measure_with_bigrams(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = Embedding(["a", "b", "c"], np.eye(3))
+    base, grams = (NgramPrior.train(space, ["a b c b a. c a b."] * 3, k) for k in (3, 2))
+    model = SimpleNamespace(log_next=lambda prefix: np.log(base.next(prefix)))
+    monkeypatch.setattr(readable_peers, "neural", lambda *_: SimpleNamespace(model=model))
+    monkeypatch.setattr(readable_peers, "reader", lambda *_: SimpleNamespace(prior=grams))
+    mixed, plain = readable_peers.attacker.__wrapped__(SimpleNamespace(made_up=False), space)
+    for prefix in ((), (1,), (2, 0)):
+        words = [space.words[i] for i in prefix]
+        assert np.allclose(plain(prefix), grams.next(words))
+        expected = 0.65 * base.next(words) + 0.35 * grams.next(words)
+        assert np.allclose(mixed(prefix), expected, rtol=1e-6)
