@@ -73,16 +73,6 @@ def _size(run: Run) -> Size:
     return run.of(Size(WORDS, DRAWS, ATTACKED), Size(300, 1, 10))
 
 
-class Measured(NamedTuple):
-    """One mechanism on one task."""
-
-    epsilon: float
-    bits: float
-    named: Estimate
-    raw: Estimate
-    means: Estimate
-
-
 @cache
 def _embedding(source: Source, name: str, count: int) -> Embedding:
     if name == "builtin":
@@ -226,43 +216,40 @@ def _clear(source: Source, name: str, words: int) -> dict[str, Any]:
     return {"clear": clear, "chance": task_texts(source, TASK)[1].commonest()}
 
 
-def _on_embedding(run: Run, name: str) -> tuple[dict[str, Any], dict[str, list[Measured]]]:
-    """Clear text, and each mechanism along the bits; each is a step of the run."""
+def _on_embedding(run: Run, name: str) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
+    """Clear text, and each mechanism along the bits, as `_measured` has it: steps of the run."""
     size = _size(run)
     clear = run.step(partial(_clear, run.data, name, size.words), name, "clear", size.words)
-    found: dict[str, list[Measured]] = {kind: [] for kind in KINDS}
-    for kind, points in found.items():
+    found = {}
+    for kind in KINDS:
         levels = UNCHANGED if kind == "madlib" else BITS
-        for wanted in run.of(levels, levels[1:2]):
-            make = partial(_measured, run.data, name, kind, wanted, size)
-            if step := run.step(make, name, kind, wanted, *size):
-                shares = (Estimate(*step[part]) for part in ("named", "raw", "means"))
-                points.append(Measured(step["epsilon"], step["bits"], *shares))
+        steps = [run.step(partial(_measured, run.data, name, kind, wanted, size),
+                          name, kind, wanted, *size)
+                 for wanted in run.of(levels, levels[1:2])]  # fmt: skip
+        found[kind] = [step for step in steps if step]
     return clear, found
 
 
-def _along(x: list[float], y: list[float], at: float) -> float:
+def _along(x: Numbers, y: Numbers, at: float) -> float:
     """y at an x, linear between points in the order of x; NaN beyond them."""
     order = np.argsort(x)
-    return float(np.interp(at, np.array(x)[order], np.array(y)[order], left=np.nan, right=np.nan))
+    return float(np.interp(at, x[order], y[order], left=np.nan, right=np.nan))
 
 
-def _at_equal_use(points: list[Measured], wanted: float) -> Estimate | None:
+def _at_equal_use(points: list[dict[str, Any]], wanted: float) -> Estimate | None:
     """The share named where the accuracy by posterior means is as wanted.
 
     The interval has both errors: that of what is named, and that of the accuracy.
     """
-    accuracy = np.maximum.accumulate([p.means.share for p in points]).tolist()
-    share = _along(accuracy, [p.named.share for p in points], wanted)
+    named, own = np.array([p["named"] for p in points]).T
+    accuracy, half = np.array([p["means"] for p in points]).T
+    accuracy = np.maximum.accumulate(accuracy)
+    share = _along(accuracy, named, wanted)
     if np.isnan(share):
         return None
-    low, high = (
-        _along(accuracy, [p.named.share for p in points],
-               float(np.clip(wanted + side * points[0].means.half, accuracy[0], accuracy[-1])))
-        for side in (-1, 1)
-    )  # fmt: skip
-    own = float(np.mean([p.named.half for p in points]))
-    return Estimate(share, float(np.hypot(own, (high - low) / 2)))
+    low, high = (_along(accuracy, named, np.clip(wanted + side, accuracy[0], accuracy[-1]))
+                 for side in (-half[0], half[0]))  # fmt: skip
+    return Estimate(share, float(np.hypot(own.mean(), (high - low) / 2)))
 
 
 def _frontier(name: str, run: Run) -> Table:
@@ -278,9 +265,10 @@ def _frontier(name: str, run: Run) -> Table:
     )  # fmt: skip
     for kind, shown in KINDS.items():
         for p in found[kind]:
-            bits = "–" if np.isnan(p.bits) else f"{p.bits:.2f}"
-            table.add(shown, f"{p.epsilon:.2f}", bits, p.named, p.raw, p.means)
-        for x, y in sorted((p.named.share, p.means.share) for p in found[kind]):
+            bits = "–" if np.isnan(p["bits"]) else f"{p['bits']:.2f}"
+            shares = (Estimate(*p[part]) for part in ("named", "raw", "means"))
+            table.add(shown, f"{p['epsilon']:.2f}", bits, *shares)
+        for x, y in sorted((p["named"][0], p["means"][0]) for p in found[kind]):
             table.point(shown, x, y)
     table.notes.append(
         f"The {words:,} most frequent words. Accuracy on clear text: TREC "
