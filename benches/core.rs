@@ -47,7 +47,7 @@ fn core(c: &mut Criterion) {
     let mut group = c.benchmark_group("Earth Mover's distance");
     let control = Control::new();
     for n in [50, 200] {
-        let bag = |from: usize| Bag::of_words(ids[from..from + n].to_vec()).unwrap();
+        let bag = |from: usize| Bag::new(ids[from..from + n].iter().map(|&id| (id, 1))).unwrap();
         let (x, y) = (bag(0), bag(n));
         group.bench_function(format!("N = {n}"), |b| {
             b.iter(|| distance(&*embedding, &x, &y, &control))

@@ -9,19 +9,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, product
+from math import exp, inf, log
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import quad
+from scipy.stats import gumbel_r, poisson
 
 from fastdx import Embedding
 from fastdx.lab import laws
 from fastdx.lab.laws import largest_loss
 
 Matrix = NDArray[np.float64]
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
 class Finding(NamedTuple):
@@ -49,37 +50,27 @@ def line(*positions: float) -> Embedding:
     return Embedding(list("abcdefgh")[: len(positions)], np.array(positions)[:, None])
 
 
-def integral(f: Callable[[Matrix], Matrix], cuts: list[float]) -> float:
-    """Integrate over pieces on which f is smooth."""
-    total = 0.0
-    for a, b in pairwise(cuts):
-        total += (b - a) / 2 * float(WEIGHTS @ f((a + b) / 2 + (b - a) / 2 * NODES))
-    return total
-
-
 def vickrey_without_the_word(x: Matrix, epsilon: float) -> Matrix:
     """Laplace noise, then one of the two nearest words *other than the one written*.
 
     sjmeis/MLDP, class VickreyMechanism, k = 2, t = [1, 0]: softmax(-t·distance).
     """
     law = np.zeros((len(x), len(x)))
-    middles = ((x[:, None] + x) / 2).ravel()
-    for word in range(len(x)):
-        steps = x[word] + np.arange(-40.0, 41.0) / epsilon
-        cuts = np.unique(np.concatenate([x, middles, steps])).tolist()
-        for a, b in pairwise(cuts):
-            order = np.argsort(np.abs(x - (a + b) / 2))
-            chosen = order[order != word][:2] if order[0] == word else order[:2]
+    reach = 40 / epsilon
+    # Between these both words are fixed, and all densities are smooth.
+    cuts = np.unique([*((x[:, None] + x) / 2).ravel(), x.min() - reach, x.max() + reach])
+    for word, (a, b) in product(range(len(x)), pairwise(cuts)):
+        order = np.argsort(np.abs(x - (a + b) / 2)).tolist()
+        chosen = [y for y in order if y != word][:2] if order[0] == word else order[:2]
 
-            def first(z: Matrix, near: float = x[chosen[0]], center: float = x[word]) -> Matrix:
-                noise = epsilon / 2 * np.exp(-epsilon * np.abs(z - center))
-                return np.asarray(noise / (1 + np.exp(np.abs(z - near))))
+        def noise(z: float, center: float = x[word]) -> float:
+            return epsilon / 2 * exp(-epsilon * abs(z - center))
 
-            def noise(z: Matrix, center: float = x[word]) -> Matrix:
-                return np.asarray(epsilon / 2 * np.exp(-epsilon * np.abs(z - center)))
+        def first(z: float, near: float = x[chosen[0]]) -> float:
+            return noise(z) / (1 + exp(abs(z - near)))
 
-            law[word, chosen[0]] += integral(first, [a, b])
-            law[word, chosen[1]] += integral(noise, [a, b]) - integral(first, [a, b])
+        mass, part = (quad(f, a, b)[0] for f in (noise, first))
+        law[word, chosen] += [part, mass - part]
     return law / law.sum(axis=1, keepdims=True)
 
 
@@ -90,26 +81,17 @@ def truncated_gumbel(x: Matrix, scale: float) -> Matrix:
     k ≤ V - 1; k = 0 returns the word; Gumbel noise conditioned on at most the largest distance.
     Written down for three words, where k ≤ 2.
     """
-    mean = np.log(len(x) - 1)
-    counts = np.array([1.0, mean, mean**2 / 2])
-    two = counts[2] / counts.sum()
+    two = float(poisson.pmf(2, log(len(x) - 1)) / poisson.cdf(2, log(len(x) - 1)))
     d = np.abs(x[:, None] - x)
-    most = float(d.max())
-
-    def density(g: Matrix) -> Matrix:
-        return np.exp(-g / scale - np.exp(-g / scale)) / scale
-
-    def cumulated(g: Matrix) -> Matrix:
-        return np.exp(-np.exp(-np.clip(g, -most, most) / scale))
-
-    low, high = cumulated(np.array([-most, most]))
-    cuts = np.linspace(-most, most, 33).tolist()
+    most, noise = float(d.max()), gumbel_r(scale=scale)
+    low, high = noise.cdf([-most, most])
     law = np.zeros((3, 3))
     for word in range(3):
         other = int(np.argsort(d[word])[1])
+        shift = d[word, other]
         # The other one wins where d + noise < noise of the word itself.
-        wins = integral(lambda g, shift=d[word, other]: density(g)
-                        * (cumulated(g - shift) - low) / (high - low) ** 2, cuts)  # fmt: skip
+        wins = quad(lambda g, shift=shift: noise.pdf(g) * (noise.cdf(g - shift) - low),
+                    shift - most, most)[0] / (high - low) ** 2  # fmt: skip
         law[word, word], law[word, other] = 1 - two * wins, two * wins
     return law
 
@@ -145,11 +127,11 @@ def random_adjacency(epsilon: float) -> Matrix:
     length of Laplace noise of the scale (range of the coordinate)/ε.
     """
 
-    def other(radius: Matrix) -> Matrix:
-        near = np.exp(epsilon / 2 * (1 - 1 / radius))
-        return epsilon * np.exp(-epsilon * radius) * near / (near + np.exp(epsilon / 2))
+    def other(radius: float) -> float:
+        near = exp(epsilon / 2 * (1 - 1 / radius))
+        return epsilon * exp(-epsilon * radius) * near / (near + exp(epsilon / 2))
 
-    changed = integral(other, (1 + np.arange(61.0) / epsilon).tolist())
+    changed = quad(other, 1, inf)[0]
     return np.array([[1 - changed, changed], [changed, 1 - changed]])
 
 

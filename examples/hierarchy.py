@@ -15,20 +15,30 @@ from pathlib import Path
 
 import numpy as np
 
-from fastdx import Embedding, HyperbolicLaplace, Mechanism, MultivariateLaplace, Tem, WordGraph
+from fastdx import (
+    Embedding,
+    HyperbolicLaplace,
+    Mechanism,
+    MultivariateLaplace,
+    Tem,
+    WordGraph,
+    calibration,
+)
 
 WORDS, DRAWS = 200, 300
 
 
-def pairs(path: str) -> list[list[str]]:
-    return [line.split("\t") for line in Path(path).read_text("utf-8").splitlines()]
+def below(path: str) -> dict[str, set[str]]:
+    """Return what stands behind each word in a file of pairs."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for line in Path(path).read_text("utf-8").splitlines():
+        word, kind = line.split("\t")
+        found[word].add(kind)
+    return found
 
 
 def unchanged(m: Mechanism, words: list[str]) -> float:
-    ids = m.space.ids(words)
-    if isinstance(m, Tem):
-        return float(np.mean([m.probabilities(w)[i] for w, i in zip(words, ids, strict=True)]))
-    return float((m.privatize_ids(np.repeat(ids, DRAWS)) == np.repeat(ids, DRAWS)).mean())
+    return float(calibration.statistics(m, words, DRAWS, inputs=False)["N_w"].mean())
 
 
 def at(make: Callable[[float], Mechanism], low: float, high: float, words: list[str],
@@ -42,15 +52,7 @@ def at(make: Callable[[float], Mechanism], low: float, high: float, words: list[
 
 def main() -> None:
     edges_file, closure_file, judge_file = sys.argv[1:]
-    near: dict[str, set[str]] = defaultdict(set)
-    above: dict[str, set[str]] = defaultdict(set)
-    parents: dict[str, set[str]] = defaultdict(set)
-    for u, v in pairs(edges_file):
-        near[u].add(v)
-        near[v].add(u)
-        parents[u].add(v)
-    for u, v in pairs(closure_file):
-        above[u].add(v)
+    parents, above = below(edges_file), below(closure_file)
     judge = Embedding.load(judge_file)
     unit = judge.vectors / np.linalg.norm(judge.vectors, axis=1, keepdims=True)
     place = {w: i for i, w in enumerate(judge.words)}
@@ -80,25 +82,17 @@ def main() -> None:
                 print(f"{name:22s} cannot: at its smallest ε, {least.epsilon:.2f}, N_w is "
                       f"{unchanged(least, words):.2f}")  # fmt: skip
                 continue
-            counts: dict[str, int] = defaultdict(int)
-            cosines = []
+            seen, cosines = [], []
             for w in words:
-                within = {w}
-                for _ in range(4):
-                    within |= {x for y in within for x in near[y]}
+                steps = graph.distances(w)
                 for i in m.sample(w, DRAWS):
-                    y = both[i]
-                    if y == w:
+                    if (y := both[i]) == w:
                         continue
-                    counts["all"] += 1
-                    counts["hypernym"] += y in above[w]
-                    counts["hyponym"] += w in above[y]
-                    counts["sibling"] += bool(parents[w] & parents[y])
-                    counts["within"] += y in within
+                    seen.append((y in above[w], w in above[y], bool(parents[w] & parents[y]),
+                                 steps[i] <= 4))  # fmt: skip
                     if y in place:
                         cosines.append(float(unit[place[w]] @ unit[place[y]]))
-            share = {k: v / counts["all"] for k, v in counts.items()}
-            columns = [f"{share[k]:8.3f}" for k in ("hypernym", "hyponym", "sibling", "within")]
+            columns = [f"{share:8.3f}" for share in np.mean(seen, axis=0)]
             print(f"{name:22s} {unchanged(m, words):.2f} {m.epsilon:5.2f}  {' '.join(columns)} "
                   f"{np.mean(cosines):10.3f}", flush=True)  # fmt: skip
 

@@ -163,71 +163,43 @@ def drawn_if_unknown(text: Text, epsilon: float) -> Law:
 
 
 def findings() -> list[Finding]:
-    """Return one pair of texts for each kind of release."""
+    """Return one pair of texts for each kind of release, and for one that reads them once."""
     near = WARMTH.distance("cool", "mild")
     cool, mild = ("cool",), ("mild",)
-    poor, fair = ("poor",), ("fair",)
     pill, drug = ("pill", "home"), ("drug", "home")
-    rare, other = ("zebra",), ("home",)
-
-    def pair(release: Callable[..., Law], first: Text, second: Text) -> tuple[Law, Law]:
-        return release(first), release(second)
-
-    def once(text: Text) -> Law:
-        return drawn(WARMTH, text, [1])
-
-    def named(text: Text) -> Law:
-        return by_counts_of(("pill", "home", "work"), text, 1)
-
+    Row = tuple[str, tuple[Text, Text], str, float, Callable[[Text], Law], Callable[[Text], Law]]
+    rows: list[Row] = [
+        ("the decoder is told the original's sentiment, and heeds it 9 times in 10",
+         (("poor",), ("fair",)), "ε·d, ε = 1", FEELINGS.distance("poor", "fair"),
+         lambda t: with_the_feeling_of("original", t, 1),
+         lambda t: with_the_feeling_of("release", t, 1)),
+        ("the decoder writes as many words as the original has",
+         (cool, cool * 2), "ε·d between the means of any two texts, ε = 1", 0.0,
+         lambda t: in_words(len(t), t, 1), lambda t: in_words(2, t, 1)),
+        ("of two draws the one that is nearer to the original",
+         (cool, mild), "ε·d for each of two draws, ε = 1", 2 * near,
+         lambda t: nearest_of(2, t[0], t[0], 1), lambda t: nearest_of(2, "cool", t[0], 1)),
+        ("sent only if it is near the original",
+         (cool, mild), "ε·d, ε = 1", near,
+         lambda t: sent_if_near(t[0], t[0], 1), lambda t: sent_if_near("cool", t[0], 1)),
+        ("drawn again until it is not the original",
+         (cool, mild), "ε·d, ε = 1", near,
+         lambda t: drawn_again(t[0], 1),
+         lambda t: decoded(drawn(WARMTH, t, [1]), lambda y: mild if y == cool else y)),
+        ("ε is shared out by looking at the text",
+         (pill, drug), "ε·d, ε = 4 in all", 4 * distance(CARE, pill, drug),
+         lambda t: with_shares_of(4, t), lambda t: drawn(CARE, t, [2, 2])),
+        ("a prior that is counted in the text itself",
+         (pill, drug), "ε·d, ε = 1", distance(CARE, pill, drug),
+         lambda t: by_counts_of(t, t, 1), lambda t: by_counts_of(("pill", "home", "work"), t, 1)),
+        ("the original, where the mechanism has nothing else",
+         (("zebra",), ("home",)), "1 for any two words, known or not", 1.0,
+         lambda t: kept_if_unknown(t, 0.2), lambda t: drawn_if_unknown(t, 0.2)),
+    ]  # fmt: skip
     return [
-        Finding(
-            "the decoder is told the original's sentiment, and heeds it 9 times in 10",
-            (poor, fair), "ε·d, ε = 1", FEELINGS.distance("poor", "fair"),
-            pair(lambda t: with_the_feeling_of("original", t, 1), poor, fair),
-            pair(lambda t: with_the_feeling_of("release", t, 1), poor, fair),
-        ),
-        Finding(
-            "the decoder writes as many words as the original has",
-            (cool, cool * 2), "ε·d between the means of any two texts, ε = 1", 0.0,
-            pair(lambda t: in_words(len(t), t, 1), cool, cool * 2),
-            pair(lambda t: in_words(2, t, 1), cool, cool * 2),
-        ),
-        Finding(
-            "of two draws the one that is nearer to the original",
-            (cool, mild), "ε·d for each of two draws, ε = 1", 2 * near,
-            pair(lambda t: nearest_of(2, t[0], t[0], 1), cool, mild),
-            pair(lambda t: nearest_of(2, "cool", t[0], 1), cool, mild),
-        ),
-        Finding(
-            "sent only if it is near the original",
-            (cool, mild), "ε·d, ε = 1", near,
-            pair(lambda t: sent_if_near(t[0], t[0], 1), cool, mild),
-            pair(lambda t: sent_if_near("cool", t[0], 1), cool, mild),
-        ),
-        Finding(
-            "drawn again until it is not the original",
-            (cool, mild), "ε·d, ε = 1", near,
-            pair(lambda t: drawn_again(t[0], 1), cool, mild),
-            pair(lambda t: decoded(once(t), lambda y: mild if y == cool else y), cool, mild),
-        ),
-        Finding(
-            "ε is shared out by looking at the text",
-            (pill, drug), "ε·d, ε = 4 in all", 4 * distance(CARE, pill, drug),
-            pair(lambda t: with_shares_of(4, t), pill, drug),
-            pair(lambda t: drawn(CARE, t, [2, 2]), pill, drug),
-        ),
-        Finding(
-            "a prior that is counted in the text itself",
-            (pill, drug), "ε·d, ε = 1", distance(CARE, pill, drug),
-            pair(lambda t: by_counts_of(t, t, 1), pill, drug),
-            pair(named, pill, drug),
-        ),
-        Finding(
-            "the original, where the mechanism has nothing else",
-            (rare, other), "1 for any two words, known or not", 1.0,
-            pair(lambda t: kept_if_unknown(t, 0.2), rare, other),
-            pair(lambda t: drawn_if_unknown(t, 0.2), rare, other),
-        ),
+        Finding(release, (one, other), claimed, allowed, (read(one), read(other)),
+                (blind(one), blind(other)))
+        for release, (one, other), claimed, allowed, read, blind in rows
     ]  # fmt: skip
 
 

@@ -13,20 +13,11 @@ import fastdx
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".papers"
-PARTS = {
-    "language-model": ("sentences.py", "smc.py", "smollm.py"),
-    "recommendation": ("policies.py",), "next-steps": ("releases.py", "sentences.py", "smc.py"),
-    "peers": ("peers_made.py", "peers_faults.py"),
-    "releases": ("sentences.py", "smc.py"),
-    "readable-peers": ("releases.py", "sentences.py", "smc.py", "smollm.py", "language_model.py"),
-    "policies": ("frontier.py", "keeps.py", "sentences.py"),
-}  # fmt: skip
-"""Modules that an experiment uses besides those that all may use."""
 
 
 @cache
-def _code(module: str) -> str:
-    """The fingerprint of fastdx, of what experiments share and of an experiment's module."""
+def _code() -> bytes:
+    """The fingerprint of fastdx and of the experiments."""
     library = Path(fastdx.__file__).parent
     files = [f for f in library.rglob("*") if f.suffix in (".py", ".so", ".pyd")]
     # The command and the pages take no part.
@@ -34,26 +25,25 @@ def _code(module: str) -> str:
     total = hashlib.sha256()
     for path in sorted(f for f in files if not apart & set(f.relative_to(library).parts)):
         total.update(hashlib.sha256(path.read_bytes()).digest())
-    own = f"{module.replace('-', '_')}.py"
-    for name in ("data.py", "measures.py", "networks.py", *PARTS.get(module, ()), own):
-        total.update((Path(__file__).parent / name).read_bytes())
-    return total.hexdigest()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        total.update(path.read_bytes())
+    return total.digest()
 
 
-def fingerprint(module: str, *parts: Any) -> str:
+def fingerprint(*parts: Any) -> str:
     """A short name of the code and of what was asked of it."""
     asked = json.dumps(parts, sort_keys=True, default=str)
-    return hashlib.sha256(f"{_code(module)}{asked}".encode()).hexdigest()[:20]
+    return hashlib.sha256(_code() + asked.encode()).hexdigest()[:20]
 
 
-def kept(folder: Path | None, make: Callable[[], Any], module: str, *parts: Any) -> Any:
+def kept(folder: Path | None, make: Callable[[], Any], *parts: Any) -> Any:
     """Return the result of `make` as JSON has it, from the folder if the same was made before.
 
     Without a folder nothing is kept.
     """
     if folder is None:
         return json.loads(json.dumps(make()))
-    path = folder / f"{fingerprint(module, *parts)}.json"
+    path = folder / f"{fingerprint(*parts)}.json"
     if path.exists():
         return json.loads(path.read_text("utf-8"))
     made = json.dumps(make())

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.data import Labelled, Source, builtin, first
-from experiments.measures import Numbers, by_rank, by_texts, cover, ids_of, narrowed, right, tem
+from experiments.measures import Numbers, by_rank, cover, ids_of, narrowed, right, tem
 from experiments.tables import SEED, Experiment, Run, Table
-from fastdx import Embedding, Mechanism, MultivariateLaplace, NeighborResponse, tokenize
-from fastdx.bags import STOP_WORDS
+from fastdx import Embedding, Mechanism, MultivariateLaplace, NeighborResponse
 from fastdx.channel import Channel, NgramPrior, vector_rate_distortion
-from fastdx.lab.attacks import best_among, sentence_attack
+from fastdx.lab.attacks import sentence_attack
 
 WORDS = 3000
 BITS = (1.0, 2.0, 3.0, 4.0)
@@ -72,16 +71,6 @@ class Size(NamedTuple):
 
 def _size(run: Run) -> Size:
     return run.of(Size(WORDS, DRAWS, ATTACKED), Size(300, 1, 10))
-
-
-class Measured(NamedTuple):
-    """One mechanism on one task."""
-
-    epsilon: float
-    bits: float
-    named: Estimate
-    raw: Estimate
-    means: Estimate
 
 
 @cache
@@ -148,28 +137,13 @@ def _bigrams(e: Embedding, source: Source) -> NgramPrior:
     return NgramPrior.train(e, public, order=2)
 
 
-def _named_exactly(m: Mechanism, texts: list[str], prior: NgramPrior) -> Estimate:
-    """The share of content words that exact posteriors name, of one release."""
-    e = m.space
-    channel = Channel.of(m, cache_bytes=2**29)
-    content = np.array([word not in STOP_WORDS for word in e.words])
-    among = [word for word in e.words if word not in STOP_WORDS]
-    written = [ids for ids in ids_of(texts, e) if len(ids)]
-    released = [[e.words[y] for y in m.privatize_ids(ids)] for ids in written]
-    # As texts, which are decoded together, unless adjacent words form another word.
-    outputs = [text if tokenize(text, e) == out else out
-               for text, out in zip(map(" ".join, released), released, strict=True)]  # fmt: skip
-    borders = np.cumsum([len(ids) for ids in written])[:-1]
-    everything = np.concatenate(written)
-    of = np.array([content[ids].sum() for ids in written], float)
-    named = (best_among(channel, outputs, prior, among) == everything) & content[everything]
-    hits = np.array([some.sum() for some in np.split(named, borders)], float)
-    return Estimate(*by_texts(hits, of))
+def _named(m: Mechanism, channel: Channel | None, texts: list[str], prior: NgramPrior) -> Estimate:
+    """The share of content words that exact posteriors name, of one release.
 
-
-def _named_by_draws(m: Mechanism, texts: list[str], prior: NgramPrior) -> Estimate:
-    """The better of both attackers, where the law is learned from draws."""
-    share = sentence_attack(m, texts, prior, draws=SAMPLED).attack
+    Of noise the better of both attackers, where the law is learned from draws.
+    """
+    found = sentence_attack(m, texts, prior, channel=channel, bits=False, draws=SAMPLED)
+    share = found.attack if channel is None else found.sentence
     return Estimate(share.mean, (share.high - share.low) / 2)
 
 
@@ -227,11 +201,11 @@ def _measured(
     if epsilon is None:
         return None
     m = _made(e, kind, epsilon)
-    channel = None if noise else Channel.of(m)
+    channel = None if noise else Channel.of(m, cache_bytes=2**29)
     means = _means_by_draws(m) if channel is None else channel.posterior_means()
     bits = float(channel.bits()) if channel else float("nan")
-    attack = _named_by_draws if noise else _named_exactly
-    named = attack(m, task_texts(source, TASK)[1].texts[:attacked], _bigrams(e, source))
+    texts = task_texts(source, TASK)[1].texts[:attacked]
+    named = _named(m, channel, texts, _bigrams(e, source))
     raw, best = _accuracies(source, e, [m] * draws, [e.vectors.astype(np.float64), means])
     return {"epsilon": epsilon, "bits": bits, "named": named, "raw": raw, "means": best}
 
@@ -242,43 +216,40 @@ def _clear(source: Source, name: str, words: int) -> dict[str, Any]:
     return {"clear": clear, "chance": task_texts(source, TASK)[1].commonest()}
 
 
-def _on_embedding(run: Run, name: str) -> tuple[dict[str, Any], dict[str, list[Measured]]]:
-    """Clear text, and each mechanism along the bits; each is a step of the run."""
+def _on_embedding(run: Run, name: str) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
+    """Clear text, and each mechanism along the bits, as `_measured` has it: steps of the run."""
     size = _size(run)
     clear = run.step(partial(_clear, run.data, name, size.words), name, "clear", size.words)
-    found: dict[str, list[Measured]] = {kind: [] for kind in KINDS}
-    for kind, points in found.items():
+    found = {}
+    for kind in KINDS:
         levels = UNCHANGED if kind == "madlib" else BITS
-        for wanted in run.of(levels, levels[1:2]):
-            make = partial(_measured, run.data, name, kind, wanted, size)
-            if step := run.step(make, name, kind, wanted, *size):
-                shares = (Estimate(*step[part]) for part in ("named", "raw", "means"))
-                points.append(Measured(step["epsilon"], step["bits"], *shares))
+        steps = [run.step(partial(_measured, run.data, name, kind, wanted, size),
+                          name, kind, wanted, *size)
+                 for wanted in run.of(levels, levels[1:2])]  # fmt: skip
+        found[kind] = [step for step in steps if step]
     return clear, found
 
 
-def _along(x: list[float], y: list[float], at: float) -> float:
+def _along(x: Numbers, y: Numbers, at: float) -> float:
     """y at an x, linear between points in the order of x; NaN beyond them."""
     order = np.argsort(x)
-    return float(np.interp(at, np.array(x)[order], np.array(y)[order], left=np.nan, right=np.nan))
+    return float(np.interp(at, x[order], y[order], left=np.nan, right=np.nan))
 
 
-def _at_equal_use(points: list[Measured], wanted: float) -> Estimate | None:
+def _at_equal_use(points: list[dict[str, Any]], wanted: float) -> Estimate | None:
     """The share named where the accuracy by posterior means is as wanted.
 
     The interval has both errors: that of what is named, and that of the accuracy.
     """
-    accuracy = np.maximum.accumulate([p.means.share for p in points]).tolist()
-    share = _along(accuracy, [p.named.share for p in points], wanted)
+    named, own = np.array([p["named"] for p in points]).T
+    accuracy, half = np.array([p["means"] for p in points]).T
+    accuracy = np.maximum.accumulate(accuracy)
+    share = _along(accuracy, named, wanted)
     if np.isnan(share):
         return None
-    low, high = (
-        _along(accuracy, [p.named.share for p in points],
-               float(np.clip(wanted + side * points[0].means.half, accuracy[0], accuracy[-1])))
-        for side in (-1, 1)
-    )  # fmt: skip
-    own = float(np.mean([p.named.half for p in points]))
-    return Estimate(share, float(np.hypot(own, (high - low) / 2)))
+    low, high = (_along(accuracy, named, np.clip(wanted + side, accuracy[0], accuracy[-1]))
+                 for side in (-half[0], half[0]))  # fmt: skip
+    return Estimate(share, float(np.hypot(own.mean(), (high - low) / 2)))
 
 
 def _frontier(name: str, run: Run) -> Table:
@@ -294,9 +265,10 @@ def _frontier(name: str, run: Run) -> Table:
     )  # fmt: skip
     for kind, shown in KINDS.items():
         for p in found[kind]:
-            bits = "–" if np.isnan(p.bits) else f"{p.bits:.2f}"
-            table.add(shown, f"{p.epsilon:.2f}", bits, p.named, p.raw, p.means)
-        for x, y in sorted((p.named.share, p.means.share) for p in found[kind]):
+            bits = "–" if np.isnan(p["bits"]) else f"{p['bits']:.2f}"
+            shares = (Estimate(*p[part]) for part in ("named", "raw", "means"))
+            table.add(shown, f"{p['epsilon']:.2f}", bits, *shares)
+        for x, y in sorted((p["named"][0], p["means"][0]) for p in found[kind]):
             table.point(shown, x, y)
     table.notes.append(
         f"The {words:,} most frequent words. Accuracy on clear text: TREC "

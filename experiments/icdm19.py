@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache, partial
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any
 
 import numpy as np
@@ -248,25 +248,17 @@ HIDDEN = ("0.5", "2")
 """Rows that the picture alone has."""
 
 
-class _Attacker:
-    """An attribution, and from which share of rounds on its answers count as sure."""
-
-    def __init__(self, known: Labelled, settings: dict[str, Any], rounds: int, least: float):
-        self.attribution = Attribution(*known, rounds=rounds, seed=SEED, **settings)
-        self.least = least
-
-
-def _attack(attack: _Attacker, texts: list[str], truth: list[str]) -> dict[str, Any]:
-    found = attack.attribution.attribute(texts)
-    hits, sure = right(found.authors, truth), found.shares >= attack.least
-    kinds = {"right": hits, "sure": sure, "sure_right": hits & sure}
-    return {kind: int(which.sum()) for kind, which in kinds.items()}
-
-
-def _private_mails(
-    mechanism: Mechanism, attack: _Attacker, mails: Labelled, trials: int
-) -> list[dict[str, Any]]:
-    return [_attack(attack, mechanism.privatize(mails.texts), mails.labels) for _ in range(trials)]
+def _attacked(
+    attack: Attribution[str], least: float, m: Mechanism | None, mails: Labelled, trials: int = 1
+) -> list[dict[str, int]]:
+    """How many authors are found in each draw; answers are sure from that share of rounds on."""
+    drawn = []
+    for _ in range(trials):
+        found = attack.attribute(mails.texts if m is None else m.privatize(mails.texts))
+        hits, sure = right(found.authors, mails.labels), found.shares >= least
+        kinds = {"right": hits, "sure": sure, "sure_right": hits & sure}
+        drawn.append({kind: int(which.sum()) for kind, which in kinds.items()})
+    return drawn
 
 
 def _authorship(run: Run, size: str) -> Table:
@@ -281,7 +273,7 @@ def _authorship(run: Run, size: str) -> Table:
         "chosen", size,
     )  # fmt: skip
     choice = ChosenAttribution(**chosen)
-    attack = _Attacker(known, choice.settings, run.of(100, 20), choice.threshold)
+    attack = Attribution(*known, rounds=run.of(100, 20), seed=SEED, **choice.settings)
     table = Table(
         f"ICDM'19 table III, PAN11 {size}: mails whose author Koppel's attribution finds",
         ["noise", "unknown words", "ε of the paper", "right, of all mails [95%]",
@@ -305,7 +297,8 @@ def _authorship(run: Run, size: str) -> Table:
                       f"{mean['sure']:.0f}", f"{mean['sure_right']:.0f}", claim)  # fmt: skip
         return interval
 
-    plain = run.step(lambda: [_attack(attack, mails.texts, mails.labels)], "mails", size, "plain")
+    attacked = partial(_attacked, attack, choice.threshold)
+    plain = run.step(partial(attacked, None, mails), "mails", size, "plain")
     show("original", "–", "–", plain, claims["original"])
     for shown, e, kind in (("hyperbolic", _nouns(run), HyperbolicLaplace.from_paper),
                            ("GloVe 50d", run.data.glove(), MultivariateLaplace)):  # fmt: skip
@@ -314,8 +307,8 @@ def _authorship(run: Run, size: str) -> Table:
             for epsilon in epsilons:
                 make: Any = kind
                 m = make(e, epsilon, seed=SEED, oov=oov, skip=sorted(STOP_WORDS))
-                found = run.step(partial(_private_mails, m, attack, mails, trials), "mails", size,
-                                 shown, oov, epsilon, trials)  # fmt: skip
+                found = run.step(partial(attacked, m, mails, trials), "mails", size, shown, oov,
+                                 epsilon, trials)  # fmt: skip
                 claim = claims[f"{epsilon:g}"] if shown == "hyperbolic" else "–"
                 interval = show(shown, fate, f"{epsilon:g}", found, claim)
                 table.point(f"{shown}, unknown words {fate}", epsilon, interval)
@@ -375,12 +368,12 @@ def table_3_few(run: Run) -> Table:
     sizes, chances = [], []
     for few in run.of(FEW, FEW[:2]):
         learned, asked = (_joined(part, names[:few]) for part in (known, mails))
-        attack = _Attacker(learned, PROFILE, run.of(100, 20), 1.0)
+        attack = Attribution(*learned, rounds=run.of(100, 20), seed=SEED, **PROFILE)
         sizes.append(f"{len(asked.texts)} texts of {few}")
         chances.append(f"{asked.commonest():.3f}")
         for row, m in noises.items():
-            found = run.step(partial(_named, m, attack, asked), "few", few, *row)
-            rows[row].append(str(of_share(found, len(asked.texts))))
+            (found,) = run.step(partial(_attacked, attack, 1.0, m, asked), "few", few, *row)
+            rows[row].append(str(of_share(found["right"], len(asked.texts))))
     table = Table(
         f"ICDM'19 table III, few authors: texts of {JOINED} mails whose author is found",
         ["noise", "ε of the paper", *(f"{size} authors [95%]" for size in sizes)],
@@ -395,12 +388,6 @@ def table_3_few(run: Run) -> Table:
         f"{', '.join(chances)}. *{PAPERS}*: {SUBSET}. Intervals are over texts (Clopper-Pearson)."
     )
     return table
-
-
-def _named(m: Mechanism | None, attack: _Attacker, asked: Labelled) -> int:
-    """How many of the texts' authors are found."""
-    texts = asked.texts if m is None else m.privatize(asked.texts)
-    return int(_attack(attack, texts, asked.labels)["right"])
 
 
 # Table VI.
@@ -418,13 +405,8 @@ def _replaced(
         new = iter([pool[i] for i in rng.integers(len(pool), size=len(words))])
     else:
         new = iter(mechanism.privatize_tokens(words))
-    made = []
-    for text, at in zip(texts, slots, strict=True):
-        copy = list(text)
-        for i in at:
-            copy[i] = next(new)
-        made.append(" ".join(copy))
-    return made
+    return [" ".join(next(new) if i in at else word for i, word in enumerate(text))
+            for text, at in zip(texts, map(set, slots), strict=True)]  # fmt: skip
 
 
 def _accuracies(
@@ -444,10 +426,8 @@ def _accuracies(
     for trial in range(folds):
         tested = (np.arange(len(both)) >= len(every.texts)) if test else fold == trial
         texts = both if slots is None else _replaced(mechanism, *slots, rng)
-        split = [([t for t, k in zip(texts, part, strict=True) if k], labels[part])
-                 for part in (~tested, tested)]  # fmt: skip
-        (x, y), (x_test, y_test) = split
-        found.append(float(vector_classifier(x, y, e).score(x_test, y_test)))
+        (x, y), asked = ((list(compress(texts, part)), labels[part]) for part in (~tested, tested))
+        found.append(float(vector_classifier(x, y, e).score(*asked)))
     return found
 
 

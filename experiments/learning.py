@@ -11,8 +11,9 @@ The thresholds, written down before the first run:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache, partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,16 +43,10 @@ NAMES = {
 """The meaning of the labels, which a public model needs; Snips' intents say it themselves."""
 
 
-class Task(NamedTuple):
-    learned: Labelled
-    tested: Labelled
-
-
-def _task(source: Source, name: str) -> Task:
+def _task(source: Source, name: str) -> tuple[Labelled, Labelled]:
+    """Texts to learn from, and to test on."""
     learned, tested = split(source, name)
-    if name == "snips":
-        return Task(learned.some(5000), tested)
-    return Task(learned, tested)
+    return learned.some(5000) if name == "snips" else learned, tested
 
 
 TASKS = {"trec": "questions (TREC)", "snips": "requests (Snips)",
@@ -67,37 +62,34 @@ def _at(e: Embedding, k: int | None, epsilon: float, draw: int = 0) -> Mechanism
     return tem(e, epsilon, k, seed=SEED + draw)
 
 
-def _judge(x: Any, labels: list[str]) -> Callable[[Any], list[str]]:
+def _judge(x: Any, labels: list[str]) -> Any:
     """A linear classifier: standardised features, logistic regression."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    made = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=200)).fit(x, labels)
-    return lambda new: [str(label) for label in made.predict(new)]
+    return make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=200)).fit(x, labels)
 
 
 def _right(found: list[str], labels: list[str]) -> list[int]:
     return right(found, labels).astype(int).tolist()
 
 
-def _named(name: str, e: Embedding, features: TextFeatures, task: Task) -> list[int]:
-    """A public model alone: the label whose name's vector is nearest to the text's."""
-    labels = sorted(set(task.learned.labels))
+def _public(source: Source, name: str, words: int) -> dict[str, Any]:
+    """Which texts public models alone classify right.
+
+    The commonest label; and that whose name's vector is nearest to the text's.
+    """
+    e, (learned, tested) = _space(source, words), _task(source, name)
+    features = TextFeatures(Channel.of(_at(e, None, 1.0)))
+    labels = sorted(set(learned.labels))
+    most = max(labels, key=learned.labels.count)
     said = [NAMES[name].get(c, re.sub(r"(?<=[a-z])(?=[A-Z])", " ", c).lower()) for c in labels]
     middle = np.asarray(e.vectors, dtype=np.float64).mean(axis=0)
-    texts, names = (features.of_clear(t) - middle for t in (task.tested.texts, said))
-    names /= np.maximum(np.linalg.norm(names, axis=1, keepdims=True), 1e-9)
-    return _right([labels[i] for i in (texts @ names.T).argmax(axis=1)], task.tested.labels)
-
-
-def _public(source: Source, name: str, words: int) -> dict[str, Any]:
-    """Which texts public models alone classify right."""
-    e, task = _space(source, words), _task(source, name)
-    known, labels = task.learned.labels, task.tested.labels
-    features = TextFeatures(Channel.of(_at(e, None, 1.0)))
-    most = max(sorted(set(known)), key=known.count)
-    return {"most": _right([most] * len(labels), labels), "named": _named(name, e, features, task)}
+    names = _unit(features.of_clear(said), middle)
+    nearest = ((features.of_clear(tested.texts) - middle) @ names.T).argmax(axis=1)
+    return {"most": _right([most] * len(tested.labels), tested.labels),
+            "named": _right([labels[i] for i in nearest], tested.labels)}  # fmt: skip
 
 
 def _learn(
@@ -106,25 +98,22 @@ def _learn(
     """Which texts are classified right, by the classifier and by what it is tested on."""
     from sklearn.naive_bayes import MultinomialNB
 
-    e, task = _space(source, words), _task(source, name)
-    m = _at(e, *policy)
-    channel, tested = Channel.of(m), task.tested
+    e, (task, tested) = _space(source, words), _task(source, name)
+    channel, known = Channel.of(_at(e, *policy)), task.labels
     features = TextFeatures(channel)
     found: dict[str, Numbers] = {}
     for draw in range(draws):
         made = _at(e, *policy, draw)
-        learned, private = (made.privatize(part.texts) for part in task)
-        known = task.learned.labels
+        learned, private = (made.privatize(part.texts) for part in (task, tested))
         raw = _judge(features.of_clear(learned), known)
         mean = _judge(features(learned), known)
         counts = [counted(channel, texts) for texts in (learned, private, tested.texts)]
         plain = MultinomialNB().fit(counts[0], known)
         through = ChannelNB(channel).fit(learned, known)
-        clear = features.of_clear(tested.texts)
         answers = {
-            "raw, private": raw(features.of_clear(private)),
-            "mean, private": mean(features(private)),
-            "mean, clear": mean(clear),
+            "raw, private": raw.predict(features.of_clear(private)),
+            "mean, private": mean.predict(features(private)),
+            "mean, clear": mean.predict(features.of_clear(tested.texts)),
             "bayes, private": plain.predict(counts[1]),
             "bayes, clear": plain.predict(counts[2]),
             "law, private": through.predict(private),
@@ -146,33 +135,27 @@ def _interval(difference: Numbers) -> str:
     return f"{difference.mean() * 100:+.1f} ({low * 100:+.1f} to {high * 100:+.1f})"
 
 
-class _Measures:
-    """All measures, each a step of the run, shared by the tables."""
+class _Point(NamedTuple):
+    """A mechanism at so many bits a word."""
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.words = run.of(WORDS, 300)
-        self.levels = run.of(LEVELS, LEVELS[:1])
-        self.ks = run.of(KS, (None, 20))
+    bits: float
+    k: int | None
+    policy: tuple[int | None, float]
 
-    def epsilon(self, k: int | None, bits: float) -> float:
-        make = partial(_at, _space(self.run.data, self.words), k)
-        find = partial(epsilon_of_bits, make, bits)
-        return self.run.step(find, "epsilon", k, bits, self.words)
+    def __str__(self) -> str:
+        return "Tem" if self.k is None else f"Tem, cover of {self.k}"
 
-    def public(self, name: str) -> dict[str, Numbers]:
-        make = partial(_public, self.run.data, name, self.words)
-        found = self.run.step(make, "public", name, self.words)
-        return {key: np.array(value) for key, value in found.items()}
 
-    def each(self, name: str) -> Iterator[tuple[float, int | None, float, dict[str, Numbers]]]:
-        for bits in self.levels:
-            for k in self.ks:
-                epsilon = self.epsilon(k, bits)
-                make = partial(_learn, self.run.data, name, self.words, (k, epsilon),
-                               self.run.of(DRAWS, 1))  # fmt: skip
-                found = self.run.step(make, "learn", name, bits, k, self.words)
-                yield bits, k, epsilon, {key: np.array(v) for key, v in found.items()}
+def _points(run: Run, words: int) -> Iterator[_Point]:
+    """All mechanisms at all levels; each ε is a step of the run."""
+    for bits, k in product(run.of(LEVELS, LEVELS[:1]), run.of(KS, (None, 20))):
+        make = partial(_at, _space(run.data, words), k)
+        epsilon = run.step(partial(epsilon_of_bits, make, bits), "epsilon", k, bits, words)
+        yield _Point(bits, k, (k, epsilon))
+
+
+def _arrays(found: dict[str, Any]) -> dict[str, Numbers]:
+    return {key: np.array(value) for key, value in found.items()}
 
 
 def _pair(found: dict[str, Numbers], first: str, second: str) -> list[str]:
@@ -187,10 +170,6 @@ def _pair(found: dict[str, Numbers], first: str, second: str) -> list[str]:
 def _both(found: dict[str, Numbers], private: str, clear: str) -> str:
     """Two accuracies in a cell."""
     return f"{found[private].mean():.2f} / {found[clear].mean():.2f}"
-
-
-def _mechanism_name(k: int | None) -> str:
-    return "Tem" if k is None else f"Tem, cover of {k}"
 
 
 def _collection(source: Source) -> tuple[list[str], list[str]]:
@@ -218,8 +197,7 @@ def _search(
     documents, sentences = _collection(source)
     asked = np.sort(np.random.default_rng(SEED).permutation(len(sentences))[:QUERIES])
     queries = [sentences[i] for i in asked]
-    m = _at(e, *policy)
-    features = TextFeatures(Channel.of(m))
+    features = TextFeatures(Channel.of(_at(e, *policy)))
     served = features.of_clear(documents)
     served = _unit(served, served.mean(axis=0))
     middle = by_rank(len(e)) @ np.asarray(e.vectors, dtype=np.float64)
@@ -255,24 +233,22 @@ def _before(scores: Numbers, asked: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def search(run: Run) -> Table:
     """Queries that were privatised; documents ranked at home by the true query."""
-    m = _Measures(run)
+    words, draws = run.of(WORDS, 300), run.of(DRAWS, 1)
     table = Table(
         "Searched by a private query, ranked at home by the true one",
         ["bits a word", "mechanism", "fetched: raw", "posterior", "MRR at home: raw", "posterior",
          "gain, of 100", "MRR without home: raw", "posterior"],
     )  # fmt: skip
-    won, level, found = 0, LEVELS[0], {}
-    for bits in m.levels:
-        for k in m.ks:
-            policy = (k, m.epsilon(k, bits))
-            make = partial(_search, run.data, m.words, policy, run.of(DRAWS, 1))
-            kept = run.step(make, "search", bits, k, m.words)
-            found = {key: np.array(value) for key, value in kept.items()}
-            gain = found["mean, home"] - found["raw, home"]
-            cells = [f"{found[f'{kind}, {name}'].mean():.2f}" for name in ("fetched", "home",
-                     "server") for kind in ("raw", "mean")]  # fmt: skip
-            table.add(f"{bits:g}", _mechanism_name(k), *cells[:4], _interval(gain), *cells[4:])
-            won += bits == level and _ends(gain)[0] > 0
+    won, level, found = [], LEVELS[0], {}
+    for point in _points(run, words):
+        make = partial(_search, run.data, words, point.policy, draws)
+        found = _arrays(run.step(make, "search", point.bits, point.k, words))
+        gain = found["mean, home"] - found["raw, home"]
+        cells = [f"{found[f'{kind}, {name}'].mean():.2f}"
+                 for name in ("fetched", "home", "server") for kind in ("raw", "mean")]  # fmt: skip
+        table.add(f"{point.bits:g}", point, *cells[:4], _interval(gain), *cells[4:])
+        if point.bits == level:
+            won.append(_ends(gain)[0] > 0)
     for title, kind in (("clear query", "clear"), ("no query", "none")):
         cells = [f"{found[f'{kind}, {name}'].mean():.2f}" for name in ("fetched", "home", "server")]
         table.add("–", title, cells[0], "–", cells[1], "–", "–", cells[2], "–")
@@ -287,7 +263,7 @@ def search(run: Run) -> Table:
         f"*No query*: a random {min(FETCHED, len(documents) // 4)}. *Fetched*: the wanted one is "
         "among them.",
         f"Threshold, written down before: at {level:g} bits the gain at home is above 0, with its "
-        f"interval, for every mechanism. Reached by {won} of {len(m.ks)}.",
+        f"interval, for every mechanism. Reached by {sum(won)} of {len(won)}.",
     ]
     return table
 
@@ -302,7 +278,7 @@ ALONE_NOTE = (
 
 def bayes(run: Run) -> Table:
     """Naive Bayes, on outputs and through the law."""
-    m = _Measures(run)
+    words, draws = run.of(WORDS, 300), run.of(DRAWS, 1)
     table = Table(
         "Naive Bayes on outputs, and through the law by EM",
         ["texts", "bits a word", "mechanism", "private: on outputs", "by EM", "gain, points",
@@ -311,12 +287,15 @@ def bayes(run: Run) -> Table:
     )  # fmt: skip
     won = []
     for name, title in TASKS.items():
-        alone = _both(m.public(name), "most", "named")
+        public = run.step(partial(_public, run.data, name, words), "public", name, words)
+        alone = _both(_arrays(public), "most", "named")
         means: dict[str, list[float]] = {}
-        for bits, k, _, found in m.each(name):
-            table.add(title, f"{bits:g}", _mechanism_name(k), *_pair(found, "bayes", "law"),
+        for point in _points(run, words):
+            make = partial(_learn, run.data, name, words, point.policy, draws)
+            found = _arrays(run.step(make, "learn", name, point.bits, point.k, words))
+            table.add(title, f"{point.bits:g}", point, *_pair(found, "bayes", "law"),
                       _both(found, "mean, private", "mean, clear"), alone)  # fmt: skip
-            if bits == LEVELS[0]:
+            if point.bits == LEVELS[0]:
                 for key in ("raw", "mean", "bayes", "law"):
                     means.setdefault(key, []).append(float(found[f"{key}, private"].mean()))
         total = {key: float(np.mean(values)) for key, values in means.items()}

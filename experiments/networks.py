@@ -160,8 +160,7 @@ class BiLstm:
         """The share of texts whose label it gives."""
         model = self._model().learned(self.weights)
         said = model.predict(self.reader.ids(texts), batch_size=256, verbose=0)[:, 0] > 0.5
-        return float(np.mean([self.classes[int(s)] == t for s, t in zip(said, labels,
-                                                                        strict=True)]))  # fmt: skip
+        return float((np.where(said, *self.classes[::-1]) == np.asarray(labels)).mean())
 
 
 BATCH = 64
@@ -201,39 +200,31 @@ class NextWordLstm:
         seed: int = 0,
     ) -> None:
         self.most, self.units = min(most, words) + 1, units
-        pieces = [piece for run in runs for piece in self._pieces(run)]
-        x, y = (np.array([p[i] for p in pieces], np.int32).reshape(-1, CONTEXT) for i in (0, 1))
+        x, y = self._pieces(runs)
         model = _next_word(self.most, units).start(seed)
         if (y > 0).any():
             model.fit(x, y, batch_size=32, epochs=epochs, verbose=0)
         self.weights = _copies(model.trainable_variables)
 
-    def _pieces(self, run: NDArray[np.uint32]) -> list[tuple[Ids, Ids]]:
-        """The tokens that are read and those that come next, of the same length; 0 fills up."""
-        ids = np.where(run < self.most - 1, run.astype(np.int64) + 1, 0)
-        found = []
-        for first in range(0, len(ids) - 1, CONTEXT):
-            pair = np.zeros((2, CONTEXT), np.int32)
-            for row, rest in zip(pair, (ids[first:-1], ids[first + 1 :]), strict=True):
-                part = rest[:CONTEXT]
-                row[: len(part)] = part
-            found.append((pair[0], pair[1]))
-        return found
+    def _pieces(self, runs: Iterable[NDArray[np.uint32]]) -> Ids:
+        """The tokens that are read and those that come next: (2, pieces, CONTEXT); 0 fills up."""
+        found = [np.zeros((2, 0, CONTEXT), np.int32)]
+        for run in runs:
+            ids = np.where(run < self.most - 1, run.astype(np.int32) + 1, 0)
+            pair = np.stack([ids[:-1], ids[1:]])
+            full = np.pad(pair, ((0, 0), (0, -pair.shape[1] % CONTEXT)))
+            found.append(full.reshape(2, -1, CONTEXT))
+        return np.concatenate(found, axis=1)
 
     def ranks_of(self, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
         """The ranks, from 1 on, of all the runs' next words that it knows."""
-        pieces = [piece for run in runs for piece in self._pieces(run)]
-        if not pieces:
+        x, y = self._pieces(runs)
+        if not len(x):
             return np.zeros(0, np.int64)
         model = _next_word(self.most, self.units).learned(self.weights)
-        x, y = (np.array([p[i] for p in pieces], np.int32) for i in (0, 1))
         # By batches of one shape: another one would be compiled anew.
-        scores = np.zeros((len(x), CONTEXT, self.most), np.float32)
-        for first in range(0, len(x), BATCH):
-            part = np.zeros((BATCH, CONTEXT), np.int32)
-            part[: len(x[first : first + BATCH])] = x[first : first + BATCH]
-            out = np.asarray(model.predict_on_batch(part))
-            scores[first : first + BATCH] = out[: len(x) - first]
+        full = np.pad(x, ((0, -len(x) % BATCH), (0, 0)))
+        scores = model.predict(full, batch_size=BATCH, verbose=0)[: len(x)]
         scores[:, :, 0] = -np.inf
         own = np.take_along_axis(scores, y[:, :, None], axis=2)
         ranks = 1 + (scores > own).sum(axis=2)

@@ -7,9 +7,9 @@ row that says how to install it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from timeit import Timer
 from typing import Any
 
 import numpy as np
@@ -295,13 +295,11 @@ def use_table(run: Run) -> Table:
 # Speed.
 
 
-def _seconds(call: Callable[[], object], least: float = 0.2) -> float:
+def _seconds(call: Callable[[], object]) -> float:
+    """Of one of so many calls as take 0.2 seconds together."""
     call()
-    start, runs = time.perf_counter(), 0
-    while (took := time.perf_counter() - start) < least:
-        call()
-        runs += 1
-    return took / max(runs, 1)
+    runs, took = Timer(call).autorange()
+    return took / runs
 
 
 def _speed(peer: Peer, source: Source, count: int, tokens: int) -> dict[str, float | None]:

@@ -1,15 +1,18 @@
 """Beside text that people can read: a neural attacker on it, and paraphrases by the same model.
 
-The attacker (`experiments.smc`) has the exact law and a prior that mixes the neural model with
-bigrams: the exact posterior of bigrams, times what the model adds behind the same particles, each
-to a power that comes from texts that are not counted. Paraphrases are those of DP-Prompt (Utpala,
-Hooker and Chen, Findings of EMNLP 2023): every token is drawn from the model's clipped logits.
+The attacker (`experiments.smc`) has the exact law and a prior that mixes the neural model, the base
+measure itself, with bigrams. A few particles do not stand for all texts, so it does not name words
+by them: it takes the exact posterior of the bigrams, times what the model adds behind the same
+particles, each to a power that comes from texts that are not counted. Paraphrases are those of
+DP-Prompt (Utpala, Hooker and Chen, Findings of EMNLP 2023): every token is drawn from the model's
+clipped logits.
 
     pip install 'fastdx[language-model]'
 """
 
 from __future__ import annotations
 
+import ctypes
 import re
 import zlib
 from collections import Counter
@@ -19,31 +22,34 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
 
 from experiments.data import Source, builtin
-from experiments.language_model import (
-    CHOOSING,
-    PARTICLES,
-    SHOWN,
-    chosen_weights,
-    published,
-    rivals,
-    weighed,
-)
+from experiments.language_model import published
 from experiments.measures import Numbers, share
 from experiments.readable import USE, Measures
 from experiments.releases import CHUNK, KINDS, kind_of, likelihoods, neural, reader
 from experiments.sentences import sentences, words_of
-from experiments.smc import NgramWords, WordModel, decode
-from experiments.smollm import Engine, NeuralWords, Spelling
+from experiments.smc import Ids, Model, choice, decode, ngrams
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Tem
 from fastdx.bags import STOP_WORDS
 from fastdx.channel.neural import LlamaEngine, smollm
 
+CHOOSING = 50
+"""Sentences from which the weights of `PARTS` come, and those of a step."""
 ATTACKED = range(150, 300)
-"""Film sentences that the attackers' words are counted of, in steps of `CHOOSING`: none of those
-that the model's share comes from (`language_model.HELD_OUT`), nor the weights."""
+"""Film sentences that the attackers' words are counted of: none of those that the weights come
+from."""
+PARTICLES = 16
+PARTS = ("bigrams", "gain")
+"""The neural attacker weighs at each word: ln of the exact bigrams' posterior, and ln of what the
+neural model adds."""
+RIVALS = 10
+"""At each place, the likeliest content words by bigrams: the neural attacker names one of them."""
+LEAST = 1e-30
+"""Posteriors below this count as this."""
 TEMPERATURES = (0.5, 0.75, 1.0)
 PARAPHRASED = 2
 """Chunks of texts."""
@@ -75,24 +81,76 @@ def public(source: Source, name: str, space: Embedding, count: int) -> list[str]
 
 
 @cache
-def attacker(source: Source, space: Embedding) -> WordModel:
-    """The neural model mixed with bigrams; bigrams alone where texts are made up."""
-    prior = reader(source, "film", space).prior
+def attacker(source: Source, space: Embedding) -> tuple[Model, Model]:
+    """The neural model mixed with bigrams, and these; bigrams alone where texts are made up."""
+    grams = ngrams(reader(source, "film", space).prior)
     if source.made_up:
-        return NgramWords(prior)
-    engine = Engine(smollm(), 2 * PARTICLES + 1)
-    shown = [f"- {text}" for text in public(source, "film", space, SHOWN)]
-    return NeuralWords(engine, Spelling(engine, space.words), prior, share=published()["share"],
-                       prompt="\n".join(["from film reviews:", *shown, "-"]),
-                       count=PARTICLES)  # fmt: skip
+        return grams, grams
+    words, part = space.words, published()["share"]
+    # What the base keeps of its prefixes would be too much of all particles'.
+    model = neural(source, "film", space).model
+
+    def mixed(prefix: tuple[int, ...]) -> Numbers:
+        said: Numbers = np.exp(model.log_next([words[w] for w in prefix]))
+        return part * said + (1 - part) * grams(prefix)
+
+    return mixed, grams
+
+
+def rivals(
+    posterior: Numbers, gains: Numbers, words: Ids, content: NDArray[np.bool_]
+) -> list[dict[str, Any]]:
+    """What weights are for: of every content word what `PARTS` say of its likeliest rivals.
+
+    Also which of them it is (-1: none), and what n-grams say of it; and no word.
+
+    Parameters
+    ----------
+    posterior, gains : array of float, shape (n, V)
+        Of every place and word by n-grams, and ln of what a model adds to them.
+    words : array of int, shape (n,)
+        Those that were written.
+    """
+    places: list[dict[str, Any]] = []
+    for j in np.flatnonzero(content[words]):
+        ids = np.argsort(np.where(content, -posterior[j], 1.0), kind="stable")[:RIVALS]
+        parts = np.stack([np.log(np.maximum(posterior[j, ids], LEAST)), gains[j, ids]])
+        places.append({"truth": int((ids == words[j]) @ np.arange(1, RIVALS + 1)) - 1,
+                       "grams": float(posterior[j, words[j]]),
+                       "parts": parts.tolist()})  # fmt: skip
+    return places
+
+
+def weighed(places: list[dict[str, Any]], weights: Numbers) -> tuple[int, float]:
+    """Return how many words weights of `PARTS` name, and the surprise.
+
+    Surprise is the sum of -log2 of the posterior of the true words. A word that is no rival keeps
+    its posterior by n-grams; rivals share out theirs.
+    """
+    named, surprise = 0, 0.0
+    for place in places:
+        parts, truth, own = np.array(place["parts"]), place["truth"], place["grams"]
+        if truth >= 0:
+            scores = weights @ parts
+            named += int(scores.argmax() == truth)
+            own = float(softmax(scores)[truth] * np.exp(parts[0]).sum())
+        surprise -= float(np.log2(max(own, LEAST)))
+    return named, round(surprise, 3)
+
+
+def chosen_weights(lines: list[list[dict[str, Any]]]) -> Numbers:
+    """The weights of `PARTS` that make the true words of sentences likeliest."""
+    places = [place for line in lines for place in line if place["truth"] >= 0]
+    parts = [np.array(place["parts"]) for place in places]
+    return choice(parts, [place["truth"] for place in places]).round(3)
 
 
 def attacked(
     source: Source, epsilon: float, words: int, start: int, outputs: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Attack film sentences from `start` on; a line of each, as `language_model.attack` has it."""
+) -> list[list[dict[str, Any]]]:
+    """Attack film sentences from `start` on; the places of each, as `rivals` has them."""
     space = builtin(words)
-    read, model = reader(source, "film", space), attacker(source, space)
+    read, (model, grams) = reader(source, "film", space), attacker(source, space)
     texts = kind_of(source, "film", space).private.texts[start:]
     tem = Tem(space, epsilon, language=neural(source, "film", space), exclude="offensive")
     given = likelihoods(tem, [text.split() for text in outputs])
@@ -101,10 +159,11 @@ def attacked(
     for i, rows in enumerate(given):
         truth = space.ids(texts[i].split()).astype(int)
         (posterior,) = read.posteriors([rows])
+        # Chance depends on the sentence alone: a run that goes on where it was repeats nothing.
         rng = np.random.default_rng([SEED, start + i])
-        gains = decode(model, rows, read.ahead.messages(rows), PARTICLES, rng).gains
-        places = rivals(posterior, gains.before + gains.behind, truth, content)
-        lines.append({"sentence": start + i, "places": places})
+        ahead = read.ahead.messages(rows)
+        gains = decode(model, grams, rows, ahead, count=PARTICLES, rng=rng).gains
+        lines.append(rivals(posterior, gains.before + gains.behind, truth, content))
     return lines
 
 
@@ -126,9 +185,9 @@ def attackers(run: Run) -> Table:
             steps.append(run.step(make, epsilon, m.words, start, drawn))
         weights = chosen_weights(steps[0])
         lines = [line for step in steps[1:] for line in step]
-        content = np.array([len(line["places"]) for line in lines])
-        named, _, bits = np.array([weighed(line, np.array([1.0, 0.0])) for line in lines]).T
-        more, _, left = np.array([weighed(line, weights) for line in lines]).T
+        content = np.array([len(line) for line in lines])
+        named, bits = np.array([weighed(line, np.array([1.0, 0.0])) for line in lines]).T
+        more, left = np.array([weighed(line, weights) for line in lines]).T
         table.add(f"{epsilon:g}", f"{len(lines)}", f"{content.sum():,}",
                   *(share(x, content) for x in (named, more)), share(more - named, content, "+"),
                   *(f"{x.sum() / content.sum():.2f}" for x in (bits, left)))  # fmt: skip
@@ -152,32 +211,50 @@ def law(logits: Any, clip: Sequence[float], temperature: float) -> Numbers:
     logits : array, shape (n, tokens)
         A row for each text.
     """
-    scores = np.clip(logits.astype(np.float64), *clip) / temperature
-    found: Numbers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return found / found.sum(axis=1, keepdims=True)
+    return np.asarray(softmax(np.clip(logits.astype(np.float64), *clip) / temperature, axis=1))
+
+
+class Engine(LlamaEngine):
+    """llama.cpp with sequences that share the cells of what they have in common."""
+
+    def __init__(self) -> None:
+        super().__init__(smollm(), SIDE + 1, shared=True)
+
+    def pieces(self) -> list[str]:
+        """The text of every token; control tokens have none."""
+        buffer = ctypes.create_string_buffer(256)
+        made = []
+        for token in range(self.count):
+            size = self._api.llama_token_to_piece(self._vocabulary, token, buffer, 256, 0, False)
+            made.append(buffer.raw[: max(size, 0)].decode("utf-8", "replace"))
+        return made
+
+    def begin(self, sequence: int) -> None:
+        """Let a sequence stand where the first one stands; nothing is computed."""
+        self._api.llama_memory_seq_rm(self._memory, sequence, -1, -1)
+        self._api.llama_memory_seq_cp(self._memory, 0, sequence, -1, -1)
 
 
 class Paraphraser:
     """SmolLM2-135M behind `PAIRS`."""
 
     def __init__(self) -> None:
-        self.engine = Engine(smollm(), SIDE + 1)
+        self.engine = Engine()
         self.pieces = self.engine.pieces()
         shown = "".join(f"{FORM.format(text)} {other}\n\n" for text, other in PAIRS)
         self.prompt = self.engine.tokens(shown, start=True)
-        LlamaEngine.run(self.engine, [(t, i, 0, False) for i, t in enumerate(self.prompt)])
+        self.engine.run([(t, i, 0, False) for i, t in enumerate(self.prompt)])
 
     def read(self, texts: Sequence[str]) -> tuple[Any, list[int]]:
         """Read at most `SIDE` texts; return the logits behind each, and the next places."""
         asked, places = [], []
         for j, text in enumerate(texts, 1):
-            self.engine.forget(j)
-            self.engine.copy(0, j)
+            self.engine.begin(j)
             tokens = self.engine.tokens(FORM.format(text))
             places.append(len(self.prompt) + len(tokens))
             asked += [(t, i, j, i == places[-1] - 1)
                       for i, t in enumerate(tokens, len(self.prompt))]  # fmt: skip
-        return LlamaEngine.run(self.engine, asked), places
+        return self.engine.run(asked), places
 
     def write(
         self, texts: Sequence[str], clip: Sequence[float], temperature: float,
@@ -192,7 +269,7 @@ class Paraphraser:
                 made[j].append(int(rng.choice(len(row), p=row)))
             going = [j for j in going if len(made[j]) < TOKENS
                      and "\n" not in (self.pieces[made[j][-1]] or "\n")]  # fmt: skip
-            logits = LlamaEngine.run(self.engine, [
+            logits = self.engine.run([
                 (made[j][-1], places[j] + len(made[j]) - 1, j + 1, True) for j in going
             ])  # fmt: skip
         return made

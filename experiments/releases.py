@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.metrics.pairwise import euclidean_distances
 
 from experiments.data import Labelled, Source, builtin
 from experiments.measures import Numbers
@@ -32,7 +33,6 @@ CHUNK = 100
 SHOWN = 5
 """Public texts of the same kind that the neural model reads first."""
 SHORTEST, LONGEST = 5, 20
-BLOCK = 1000
 
 
 class Kind(NamedTuple):
@@ -95,14 +95,8 @@ class Reader:
     """Exact posteriors under bigrams, for laws that differ from place to place."""
 
     def __init__(self, prior: NgramPrior) -> None:
-        from scipy.sparse import csr_array
-
-        self.prior, self.first = prior, prior.next()
-        rows = self.ahead = LookAhead.of(prior)
-        self.base, self.shares = rows.base, rows.shares
-        count = len(self.base)
-        self.rest = csr_array((rows.rest, (rows.rows, rows.columns)), shape=(count, count))
-        self.back = self.rest.T.tocsr()
+        self.prior, self.first, self.ahead = prior, prior.next(), LookAhead(prior)
+        self.back = self.ahead.rest.T.tocsr()
 
     def posteriors(self, likelihoods: Sequence[Numbers]) -> list[Numbers]:
         """Return Pr[w_i = w | release] of each text, given Pr[y_i | w, what was released before].
@@ -114,22 +108,17 @@ class Reader:
         """
         count, longest = len(likelihoods), max(map(len, likelihoods))
         # Behind the end of a text everything is as likely.
-        given = np.ones((longest, len(self.base), count))
+        given = np.ones((longest, len(self.first), count))
         for i, rows in enumerate(likelihoods):
             given[: len(rows), :, i] = rows
-        before, behind = np.empty_like(given), np.ones_like(given)
+        before = np.empty_like(given)
         reached = np.repeat(self.first[:, None], count, axis=1)
         for place in range(longest):
             before[place] = reached * given[place]
             before[place] /= before[place].sum(axis=0)
-            reached = np.outer(self.base, self.shares @ before[place])
+            reached = np.outer(self.ahead.base, self.ahead.shares @ before[place])
             reached += self.back @ before[place]
-        for place in range(longest - 1, 0, -1):
-            said = given[place] * behind[place]
-            found = np.outer(self.shares, self.base @ said) + self.rest @ said
-            # Differences of large numbers may end below 0.
-            behind[place - 1] = np.maximum(found / found.max(axis=0), 1e-300)
-        found = before * behind
+        found = before * self.ahead.messages(given)
         found /= found.sum(axis=1, keepdims=True)
         return [found[: len(rows), :, i].copy() for i, rows in enumerate(likelihoods)]
 
@@ -142,17 +131,9 @@ def reader(source: Source, name: str, space: Embedding) -> Reader:
 @lru_cache(maxsize=len(EPSILONS))
 def factors(space: Embedding, epsilon: float, gamma: float | None) -> Any:
     """Tem's factor of the distance of all pairs: float32, shape (V, V)."""
-    squares = (space.vectors**2).sum(axis=1)
-    made = np.empty((len(space), len(space)), dtype=np.float32)
-    for start in range(0, len(space), BLOCK):
-        ids = np.arange(start, min(start + BLOCK, len(space)))
-        apart = np.matmul(space.vectors[ids], -2 * space.vectors.T, out=made[ids[0] : ids[-1] + 1])
-        apart += squares[ids, None] + squares
-        apart[np.arange(len(ids)), ids] = 0.0
-        np.sqrt(np.maximum(apart, 0, out=apart), out=apart)
-        np.minimum(apart, np.float32(gamma or np.inf), out=apart)
-        np.exp(np.multiply(apart, np.float32(-epsilon / 2), out=apart), out=apart)
-    return made
+    made = euclidean_distances(space.vectors)
+    np.minimum(made, np.float32(gamma or np.inf), out=made)
+    return np.exp(np.multiply(made, np.float32(-epsilon / 2), out=made), out=made)
 
 
 def likelihoods(tem: Tem, releases: Sequence[Sequence[str]]) -> list[Numbers]:

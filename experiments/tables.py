@@ -116,7 +116,7 @@ class Run:
     def step(self, make: Callable[[], Any], *parts: Any, code: str = "") -> Any:
         """Do a step, or take what was kept of it; count the time that it took when it was done.
 
-        It is done again when `code`, a module, has changed: by default the paper's.
+        Steps of one `code` are shared: by default those of the paper.
         """
 
         def timed() -> dict[str, Any]:

@@ -419,13 +419,8 @@ def _audits(
 
 def _first(runs: list[NDArray[np.uint32]], words: int) -> list[NDArray[np.uint32]]:
     """The runs as far as so many words."""
-    found = []
-    for run in runs:
-        found.append(run[:words])
-        words -= len(found[-1])
-        if not words:
-            break
-    return found
+    starts = np.cumsum([0, *map(len, runs)])
+    return [run[: words - at] for run, at in zip(runs, starts, strict=False) if at < words]
 
 
 def tables_3_4(run: Run, lstm: bool = False, name: str = STANDARD) -> Table:

@@ -19,37 +19,34 @@ pub fn assert_law<C: Copy + TryInto<u64>>(counts: &[C], law: &[f64], what: &str)
     let counts: Vec<u64> = counts.collect();
     let draws: u64 = counts.iter().sum();
     assert!(draws > 0 && counts.len() == law.len(), "{what}");
-    let (mut chi2, mut cells) = (0.0, 0);
-    let (mut rare_count, mut rare_law) = (0.0, 0.0);
-    let mut add = |count: f64, expected: f64| {
-        chi2 += (count - expected).powi(2) / expected;
-        cells += 1;
-    };
+    let (mut cells, mut rare) = (Vec::new(), (0.0, 0.0));
     for (&count, &p) in counts.iter().zip(law) {
-        let expected = p * draws as f64;
+        let (count, expected) = (count as f64, p * draws as f64);
         assert!(
-            p > 0.0 || count == 0,
+            p > 0.0 || count == 0.0,
             "{what}: {count} of an impossible outcome"
         );
         if expected < 10.0 {
-            rare_count += count as f64;
-            rare_law += expected;
+            rare = (rare.0 + count, rare.1 + expected);
         } else {
-            add(count as f64, expected);
+            cells.push((count, expected));
         }
     }
-    if rare_law >= 10.0 {
-        add(rare_count, rare_law);
+    if rare.1 >= 10.0 {
+        cells.push(rare);
     } else {
         // Too rare for χ²: a Poisson count of mean below 10 exceeds 45 with probability 1e-15.
-        assert!(
-            rare_count < 45.0,
-            "{what}: {rare_count} rare outcomes, {rare_law} expected"
-        );
+        assert!(rare.0 < 45.0, "{what}: rare outcomes {rare:?}");
     }
-    if cells > 1 {
-        let p = ChiSquared::new((cells - 1) as f64).unwrap().sf(chi2);
-        assert!(p > ALPHA, "{what}: χ² = {chi2} on {cells} cells, p = {p}");
+    if cells.len() > 1 {
+        let each = cells.iter();
+        let chi2: f64 = each.map(|(k, e)| (k - e).powi(2) / e).sum();
+        let p = ChiSquared::new((cells.len() - 1) as f64).unwrap().sf(chi2);
+        assert!(
+            p > ALPHA,
+            "{what}: χ² = {chi2} on {} cells, p = {p}",
+            cells.len()
+        );
     }
 }
 

@@ -4,6 +4,7 @@ What it does is in `fastdx.cli`. Here is what makes it start and end sooner.
 """
 
 import gc
+import os
 import sys
 
 from fastdx._core import prepare_recommended
@@ -21,6 +22,8 @@ def command() -> int:
         code = main(given)
     except KeyboardInterrupt:  # also while modules are imported
         print("fastdx: interrupted", file=sys.stderr)
+        # What is not written yet must not wait for a reader.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = 130
     # The operating system takes everything back. Without this, the interpreter would look through
     # all objects for cycles first.

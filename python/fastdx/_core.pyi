@@ -12,6 +12,7 @@ _Bag = Mapping[str, int] | Iterable[str]
 _Edges = str | PathLike[str] | Iterable[tuple[str, str]] | NDArray[np.str_]
 _Floats = NDArray[np.float64]
 _Ids = NDArray[np.uint32]
+_Int = SupportsIndex
 _Interval = tuple[float, float, float, int, int]
 _Path = str | PathLike[str]
 _Priced = tuple[float, str | None, tuple[int, int, int]]
@@ -22,7 +23,6 @@ _Words = Iterable[str] | PathLike[str] | str | None
 
 __version__: str
 CARD: int
-LEAST_EXPONENT: float
 TOKENIZER: int
 MOST_UNCHANGED: float
 RECOMMENDED_EPSILON: float
@@ -37,7 +37,7 @@ class Embedding:
         path: _Path,
         *,
         format: str | None = None,
-        limit: SupportsIndex | None = None,
+        limit: _Int | None = None,
         metric: str | None = None,
         vocabulary: _Path | None = None,
         verify: bool = True,
@@ -53,13 +53,13 @@ class Embedding:
     def ids(self, words: Iterable[str]) -> _Ids: ...
     def distance(self, a: str, b: str) -> float: ...
     def distances(self, word: str) -> _Floats: ...
-    def nearest(self, vectors: ArrayLike, k: SupportsIndex = 1) -> tuple[_Ids, _Floats]: ...
+    def nearest(self, vectors: ArrayLike, k: _Int = 1) -> tuple[_Ids, _Floats]: ...
     def build_hnsw(
         self,
-        m: SupportsIndex | None = None,
+        m: _Int | None = None,
         *,
-        ef_construction: SupportsIndex | None = None,
-        seed: SupportsIndex | None = None,
+        ef_construction: _Int | None = None,
+        seed: _Int | None = None,
         progress: _Progress = None,
     ) -> Embedding: ...
     has_hnsw: Final[bool]
@@ -74,12 +74,11 @@ class WordGraph:
         *,
         words: Iterable[str] | None = None,
         lengths: bool = False,
-        min_count: SupportsIndex | None = None,
+        min_count: _Int | None = None,
     ) -> WordGraph: ...
     @staticmethod
     def from_distances(
-        words: Iterable[str],
-        distances: ArrayLike | Callable[[str, str], float],
+        words: Iterable[str], distances: ArrayLike | Callable[[str, str], float]
     ) -> WordGraph: ...
     @staticmethod
     def load(path: _Path, *, verify: bool = True) -> WordGraph: ...
@@ -99,20 +98,20 @@ class Cover:
     @staticmethod
     def nearest(
         space: _Space,
-        k: SupportsIndex,
+        k: _Int,
         *,
-        least: SupportsIndex | None = None,
+        least: _Int | None = None,
         exclude: _Words = None,
         progress: _Progress = None,
     ) -> Cover: ...
     @staticmethod
     def balanced(
         space: _Space,
-        k: SupportsIndex,
+        k: _Int,
         *,
         frequencies: ArrayLike | None = None,
         weight: float | None = None,
-        least: SupportsIndex | None = None,
+        least: _Int | None = None,
         exclude: _Words = None,
         progress: _Progress = None,
     ) -> Cover: ...
@@ -120,9 +119,9 @@ class Cover:
     def hypernyms(
         edges: _Edges | None = None,
         *,
-        least: SupportsIndex | None = None,
+        least: _Int | None = None,
         order: _Space | None = None,
-        min_count: SupportsIndex | None = None,
+        min_count: _Int | None = None,
         exclude: _Words = None,
     ) -> Cover: ...
     @staticmethod
@@ -200,7 +199,7 @@ class MechanismCore:
     def privatize_tokens(self, tokens: Iterable[str]) -> list[str]: ...
     def _privatize_chosen(self, tokens: Iterable[str], chosen: list[int]) -> list[str]: ...
     def privatize_ids(self, ids: ArrayLike) -> _Ids: ...
-    def sample(self, word: str, size: SupportsIndex) -> _Ids: ...
+    def sample(self, word: str, size: _Int) -> _Ids: ...
 
 @final
 class NgramPrior:
@@ -208,7 +207,7 @@ class NgramPrior:
     def train(
         space: _Space,
         texts: Iterable[str],
-        order: SupportsIndex = 2,
+        order: _Int = 2,
         *,
         frequencies: ArrayLike | None = None,
         progress: _Progress = None,
@@ -235,33 +234,19 @@ class NgramPrior:
 @final
 class ChannelCore:
     def __new__(
-        cls,
-        mechanism: MechanismCore,
-        draws: SupportsIndex | None = None,
-        cache_bytes: SupportsIndex | None = None,
+        cls, mechanism: MechanismCore, draws: _Int | None = None, cache_bytes: _Int | None = None
     ) -> ChannelCore: ...
     draws: Final[int]
-    def bits(
-        self,
-        prior: ArrayLike | None = None,
-        sample: SupportsIndex | None = None,
-        progress: _Progress = None,
-    ) -> _Interval: ...
+    def bits(self, prior: ArrayLike | None = None, sample: _Int | None = None) -> _Interval: ...
     def capacity(self) -> _Interval: ...
     def text_bits(self, texts: Iterable[str], prior: NgramPrior) -> _Interval: ...
     def likelihood(self, output: int) -> _Floats: ...
     def unknown_law(self) -> _Floats: ...
     def columns(self, outputs: ArrayLike) -> _Floats: ...
     def observed(self, texts: Iterable[str], partly: bool) -> tuple[_Ids, _Ids]: ...
-    def laws(self, ids: ArrayLike) -> _Floats: ...
-    def frequencies(
-        self, counts: list[_Floats], start: ArrayLike, unknown: float, memory: SupportsIndex
-    ) -> tuple[_Floats, float, int]: ...
+    def laws(self, ids: ArrayLike, release: bool = True) -> _Floats: ...
     def decode(
-        self,
-        text: str | Iterable[str],
-        prior: NgramPrior,
-        among: Sequence[int] | None = None,
+        self, text: str | Iterable[str], prior: NgramPrior, among: Sequence[int] | None = None
     ) -> PosteriorCore: ...
 
 @final
@@ -269,21 +254,19 @@ class PosteriorCore:
     def __len__(self) -> int: ...
     def marginal(self, place: int) -> _Floats: ...
     def likelihood(self, place: int) -> _Floats: ...
-    def words(self) -> tuple[_Ids, _Floats, _Floats, _Floats, NDArray[np.bool_]]: ...
+    def words(self) -> tuple[_Ids, _Floats, _Floats, NDArray[np.bool_]]: ...
     exact: Final[bool]
     log_evidence: Final[float]
     expected_right: Final[float]
     def expected_counts(self) -> _Floats: ...
     def means(self, vectors: ArrayLike) -> _Floats: ...
-    def sample(self, size: SupportsIndex, seed: SupportsIndex | None = None) -> list[Any]: ...
+    def sample(self, size: _Int, seed: _Int | None = None) -> list[Any]: ...
     def viterbi(self) -> Any: ...
     def likeliest(self) -> _Ids: ...
 
 @final
 class NumberCore:
-    def __new__(
-        cls, json: str, is_date: bool, seed_of: SupportsIndex | None = None
-    ) -> NumberCore: ...
+    def __new__(cls, json: str, is_date: bool, seed_of: _Int | None = None) -> NumberCore: ...
     def settings(self) -> str: ...
     ends: Final[tuple[int, int]]
     def place(self, x: float) -> int: ...
@@ -291,7 +274,7 @@ class NumberCore:
     def values(self, places: NDArray[np.int64]) -> _Floats: ...
     def bound(self, a: int, b: int) -> float: ...
     def probabilities(self, place: int) -> _Floats: ...
-    def integers(self) -> tuple[int, NDArray[np.uint64], NDArray[np.uint64]]: ...
+    def integers(self) -> tuple[int, NDArray[np.uint64]]: ...
     def certify(self) -> float: ...
     def privatize(self, numbers: _Floats) -> _Floats: ...
     def find(self, text: str, released: bool) -> list[float]: ...
@@ -347,15 +330,10 @@ def mechanism_cover(core: MechanismCore) -> Cover | None: ...
 def space_cover(space: _Space) -> Cover | None: ...
 def open_space(path: _Path, verify: bool, by_reference: bool) -> _Space: ...
 def open_words(description: str) -> _Space: ...
-def reopen(
-    path: _Path, fingerprint: str, verified: bool, stamp: tuple[int, int, int, int] | None
-) -> _Space: ...
+def reopen(path: _Path, fingerprint: str, verified: bool) -> _Space: ...
 def save_space(core: MechanismCore, path: _Path) -> None: ...
 def tem_build_lists(
-    core: MechanismCore,
-    k: SupportsIndex | None,
-    memory: SupportsIndex | None,
-    progress: _Progress = None,
+    core: MechanismCore, k: _Int | None, memory: _Int | None, progress: _Progress = None
 ) -> MechanismCore: ...
 def tem_probabilities_after(
     core: MechanismCore, word: str, after: str | Iterable[str]
@@ -363,29 +341,21 @@ def tem_probabilities_after(
 def laplace_perturb(core: MechanismCore, vectors: ArrayLike) -> _Floats: ...
 
 @final
-class MetropolisSample:
-    points: Final[_Floats]
-    acceptance: Final[float]
-    effective_size: Final[float]
-    r_hat: Final[float]
-    scale: Final[float]
-
-@final
 class PoincareTraining:
     def __new__(
         cls,
         words: Iterable[str],
         edges: ArrayLike,
-        dim: SupportsIndex,
+        dim: _Int,
         *,
-        epochs: SupportsIndex,
-        negatives: SupportsIndex,
-        burn_in: SupportsIndex,
+        epochs: _Int,
+        negatives: _Int,
+        burn_in: _Int,
         lr: float,
-        threads: SupportsIndex,
-        seed: SupportsIndex | None = None,
+        threads: _Int,
+        seed: _Int | None = None,
         vectors: ArrayLike | None = None,
-        epoch: SupportsIndex | None = None,
+        epoch: _Int | None = None,
     ) -> PoincareTraining: ...
     epoch: Final[int]
     def run_epoch(self) -> float: ...
@@ -435,32 +405,11 @@ class Guarantee:
     _mechanism: Final[MechanismCore]
 
 def multivariate_laplace(
-    n: SupportsIndex, epsilon: float, size: SupportsIndex, seed: SupportsIndex | None = None
+    n: _Int, epsilon: float, size: _Int, seed: _Int | None = None
 ) -> _Floats: ...
 def hyperbolic_laplace(
-    n: SupportsIndex,
-    epsilon: float,
-    size: SupportsIndex,
-    *,
-    base: str = "volume",
-    seed: SupportsIndex | None = None,
+    n: _Int, epsilon: float, size: _Int, *, base: str = "volume", seed: _Int | None = None
 ) -> _Floats: ...
-def hyperbolic_metropolis(
-    n: SupportsIndex,
-    epsilon: float,
-    size: SupportsIndex,
-    *,
-    base: str = "ball",
-    burn_in: SupportsIndex | None = None,
-    thin: SupportsIndex | None = None,
-    chains: SupportsIndex | None = None,
-    seed: SupportsIndex | None = None,
-) -> MetropolisSample: ...
-def distance(x: ArrayLike, y: ArrayLike) -> _Floats: ...
-def mobius_add(a: ArrayLike, b: ArrayLike) -> _Floats: ...
-def exp_map(x: ArrayLike, v: ArrayLike) -> _Floats: ...
-def log_map(x: ArrayLike, y: ArrayLike) -> _Floats: ...
-def clamp(x: ArrayLike, lam: float = 1e-05) -> _Floats: ...
 
 @final
 class Certificate:
@@ -479,56 +428,18 @@ def closed_forms(
     mechanism: MechanismCore,
     ids: ArrayLike,
     eta: float,
-    near: SupportsIndex,
-    draws: SupportsIndex,
+    near: _Int,
+    draws: _Int,
     epsilons: ArrayLike | None = None,
-    progress: _Progress = None,
 ) -> list[_Statistics]: ...
-def inputs(
-    mechanism: MechanismCore, ids: ArrayLike, eta: float, progress: _Progress = None
-) -> _Ids: ...
 def largest_loss(
     mechanism: MechanismCore, metric: _Space | None = None, progress: _Progress = None
 ) -> tuple[float, tuple[int, int, int], float, tuple[int, int, int]]: ...
-def near_losses(
-    mechanism: MechanismCore, ids: ArrayLike, near: SupportsIndex, progress: _Progress = None
-) -> _Floats: ...
-def likeliest_inputs(
-    mechanism: MechanismCore, prior: ArrayLike, guesses: SupportsIndex, progress: _Progress = None
-) -> tuple[_Ids, _Floats, _Floats]: ...
-def simulate(
-    mechanism: MechanismCore,
-    ids: ArrayLike,
-    draws: SupportsIndex,
-    eta: float,
-    progress: _Progress = None,
-) -> tuple[NDArray[np.uint64], _Ids, _Ids, _Ids]: ...
-def binomial_bounds(
-    hits: ArrayLike, draws: SupportsIndex, alpha: float
-) -> tuple[_Floats, _Floats]: ...
+def binomial_bounds(hits: ArrayLike, draws: _Int, alpha: float) -> tuple[_Floats, _Floats]: ...
 def student_tail(t: float, degrees: float) -> float: ...
 def tokenize(text: str, space: _Space | None = None) -> list[str]: ...
 def check_index(path: _Path, words: int, progress: _Progress = None) -> tuple[int, int, int]: ...
-def utility_bound(
-    n: SupportsIndex, epsilon: float, size: SupportsIndex, distance: float
-) -> float: ...
-
-@final
-class LawRows:
-    @staticmethod
-    def alike(words: SupportsIndex, own: float, other: float) -> LawRows: ...
-    @staticmethod
-    def by_rank(space: _Space, weights: ArrayLike) -> LawRows: ...
-    @staticmethod
-    def by_place(lines: Sequence[ArrayLike], weights: ArrayLike, end: float) -> LawRows: ...
-    @staticmethod
-    def in_sets(space: _Space, epsilon: float, sets: ArrayLike, kept: ArrayLike) -> LawRows: ...
-    @staticmethod
-    def in_nearest(space: _Space, epsilon: float, k: SupportsIndex, kept: ArrayLike) -> LawRows: ...
-    def __call__(self, word: SupportsIndex) -> _Floats: ...
-
-def nearest_words(space: _Space, word: SupportsIndex, k: SupportsIndex) -> _Ids: ...
-def partition_words(space: _Space, k: SupportsIndex) -> _Ids: ...
+def utility_bound(n: _Int, epsilon: float, size: _Int, distance: float) -> float: ...
 
 @final
 class Transport:
@@ -556,9 +467,9 @@ def nearest_documents(
     query_bags: Iterable[_Bag],
     bags: Iterable[_Bag],
     embedding: _Space,
-    k: SupportsIndex,
+    k: _Int,
     *,
     progress: _Progress = None,
 ) -> NearestDocuments: ...
-def read_edges(edges: _Edges, min_count: SupportsIndex | None = None) -> tuple[list[str], _Ids]: ...
+def read_edges(edges: _Edges, min_count: _Int | None = None) -> tuple[list[str], _Ids]: ...
 def poincare_reconstruction(embedding: Embedding, edges: ArrayLike) -> tuple[float, float]: ...

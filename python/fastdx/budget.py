@@ -9,14 +9,12 @@ import sqlite3
 import stat
 import time
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from fastdx.bags import BagOfWords, bag_tokens
 from fastdx.exceptions import (
     FastdxError,
     FileError,
@@ -57,7 +55,7 @@ class Ledger:
     between, the account is charged and nothing is released. The ledger is safe under threads,
     processes and forks: every charge is one locked transaction. Only the file's owner can read it.
 
-    `privatize` and its like charge ε·words: ε per unit of distance times the number of words (of
+    `privatize` charges ε·words: ε per unit of distance times the number of words (of
     distinct words with ``consistent=True``). A number or a date that is drawn by its own law adds
     that law's ε, per unit of its own metric.
 
@@ -288,30 +286,22 @@ class Ledger:
         with self._connect() as db, self._transaction(db):
             budget = self._budget(db) or 0.0
             for name, amount in amounts.items():
-                account = _account(name)
-                left[account] = self._charge(db, account, amount, notes[name], budget)
+                if not (isinstance(amount, int | float) and amount >= 0):
+                    raise ParameterError(f"amount must be a number, at least 0, got {amount!r}")
+                account, spent = _account(name), self._spent(db, _account(name))
+                total = math.fsum([spent, float(amount) if amount < 1e300 else math.inf])
+                # The rounding error of a sum is no excess.
+                if not total <= budget * (1 + 1e-12):
+                    raise BudgetExceededError(
+                        f"{account!r} has spent {spent:g} of {budget:g}: {amount:g} more "
+                        "would pass the budget"
+                    )
+                db.execute(
+                    "INSERT INTO charges (account, amount, note, time) VALUES (?, ?, ?, ?)",
+                    (account, float(amount), notes[name], time.time()),
+                )
+                left[account] = max(budget - total, 0.0)
         return left
-
-    def _charge(
-        self, db: sqlite3.Connection, account: str, amount: float, note: str, budget: float
-    ) -> float:
-        """Charge an account in an open transaction; return the amount left."""
-        if not (isinstance(amount, int | float) and amount >= 0):
-            raise ParameterError(f"amount must be a number, at least 0, got {amount!r}")
-        amount = float(amount) if amount < 1e300 else math.inf
-        spent = self._spent(db, account)
-        total = math.fsum([spent, amount])
-        # The rounding error of a sum is no excess.
-        if not total <= budget * (1 + 1e-12):
-            raise BudgetExceededError(
-                f"{account!r} has spent {spent:g} of {budget:g}: {amount:g} more "
-                "would pass the budget"
-            )
-        db.execute(
-            "INSERT INTO charges (account, amount, note, time) VALUES (?, ?, ?, ?)",
-            (account, float(amount), note, time.time()),
-        )
-        return max(budget - total, 0.0)
 
     def privatize(self, mechanism: Mechanism, text: str, *, account: str) -> str:
         """Charge ε for every word of a text, then release it privatised.
@@ -326,47 +316,15 @@ class Ledger:
             No finite number pays for the release (`Guarantee.price`), or the text has no word, so
             it would be released as a whole (see `allow_wordless`).
         """
-        self._pay(account, mechanism, mechanism.guarantee._price(text), empty=not text)
-        return mechanism.privatize(text)
-
-    def privatize_tokens(
-        self, mechanism: Mechanism, tokens: Iterable[str], *, account: str
-    ) -> list[str]:
-        """Charge ε for every word of a list, then release the words, as `privatize` does."""
-        tokens = list(tokens)
-        self._pay(account, mechanism, mechanism.guarantee._price(tokens), empty=not tokens)
-        return mechanism.privatize_tokens(tokens)
-
-    def privatize_bag(
-        self, bags: BagOfWords, bag: Mapping[str, int] | Iterable[str], *, account: str
-    ) -> Counter[str]:
-        """Charge ε for every word of a bag, then release the bag privatised.
-
-        The log-ratio between two bags of N words is at most ε·N·E, where N·E is the sum of the
-        distances in the best matching of their words. So the unit is that of `privatize`.
-        """
-        tokens = bag_tokens(bag)
-        priced = bags.mechanism.guarantee._price(tokens)
-        self._pay(account, bags.mechanism, priced, empty=not tokens)
-        return bags.privatize(tokens)
-
-    def _pay(
-        self,
-        account: str,
-        mechanism: Mechanism,
-        priced: tuple[float, str | None, tuple[int, int, int]],
-        *,
-        empty: bool,
-    ) -> None:
-        """Charge a release, or refuse it; `empty` says that the input is empty."""
-        price, why, units = priced
-        if not any(units) and not empty and not self.allow_wordless:
+        price, why, units = mechanism.guarantee._price(text)
+        if text and not any(units) and not self.allow_wordless:
             raise ParameterError(
                 "text has no word: all of it would be released as it is (allow_wordless=True)"
             )
         if why is not None:
             raise ParameterError(f"mechanism has no price for this release: {why}")
         self.charge(account, price, mechanism.guarantee._note(*units))
+        return mechanism.privatize(text)
 
     def entries(self, account: str | None = None) -> list[Entry]:
         """Return all charges, oldest first, of one account or of all."""

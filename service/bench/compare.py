@@ -9,6 +9,7 @@ has the medians of three rounds.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import socket
@@ -21,10 +22,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from common import BATCHES, ROOT, SERVE, load, status
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+SERVE, LOAD = str(BIN / "fastdx-serve"), str(BIN / "examples" / "fastdx-load")
+"""The programs of `make bench-service`."""
 
 ROUNDS = 3
 WARMING = 3  # seconds
+BATCHES = ["--connections", "8", "--texts", "100", "--words", "20"]
 LOADS = {
     "1 text of 10 words, 16 connections": ["--connections", "16"],
     "100 texts of 20 words, 8 connections": BATCHES,
@@ -55,6 +60,21 @@ def running(command: list[str], port: int) -> Iterator[int]:
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait()
+
+
+def load(address: str, seconds: float, *flags: str) -> dict[str, float]:
+    """Send requests for so long, and return what fastdx-load says."""
+    command = [LOAD, address, "--seconds", str(seconds), *flags]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def status(pid: int, field: str) -> float:
+    """A field of the process's status, in MB: VmRSS is its resident memory."""
+    lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
+    line = next(line for line in lines if line.startswith(f"{field}:"))
+    return int(line.split()[1]) * 1024 / 1e6
 
 
 def show(names: list[str], found: dict[tuple[str, str], list[dict[str, float]]]) -> None:

@@ -14,16 +14,52 @@ import http.client
 import json
 import os
 import statistics
+import subprocess
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from common import started, status
+from compare import SERVE, status
 
 from fastdx import Embedding
 
 ROUNDS = 5
 DIMENSIONS = 300
+
+
+class Started(NamedTuple):
+    """A service that is ready: its process, HOST:PORT, and the seconds until then."""
+
+    pid: int
+    address: str
+    seconds: float
+
+
+@contextmanager
+def started(*flags: str) -> Iterator[Started]:
+    """Start fastdx-serve, wait until it is ready, and end it."""
+    begin = time.perf_counter()
+    command = [SERVE, "--listen", "127.0.0.1:0", *flags]
+    service = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        assert service.stderr is not None
+        address = ""
+        # Warnings may stand before.
+        for line in service.stderr:
+            if "listening on " in line:
+                address = line.split("listening on ")[1].strip()
+            if line.strip().endswith(": ready"):
+                break
+        else:
+            raise SystemExit("it did not become ready")
+        yield Started(service.pid, address, time.perf_counter() - begin)
+    finally:
+        service.terminate()
+        service.wait()
 
 
 def processor(pid: int) -> float:

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::BodyDataStream;
-use axum::http::StatusCode;
 use bytes::Bytes;
 use fastdx::text::{Consistent, Counts, Replacements};
 use futures_util::StreamExt;
@@ -19,7 +18,7 @@ use serde_json::{json, to_writer};
 use tokio::sync::mpsc::Sender;
 use tokio::time::timeout;
 
-use crate::body::{self, Input, Released, WordCounts};
+use crate::body::{self, Texts};
 use crate::policy::Policy;
 use crate::reply::Failure;
 use crate::service::Service;
@@ -83,7 +82,7 @@ pub async fn run(
 
 /// The failure if nobody reads the answer.
 fn gone() -> Failure {
-    Failure::new(StatusCode::REQUEST_TIMEOUT, "gone", "the client left")
+    Failure::new("gone", "the client left")
 }
 
 impl Batch {
@@ -96,10 +95,10 @@ impl Batch {
             let Ok(data) = timeout(left, given.next()).await else {
                 self.service.metrics.refused("slow");
                 let message = "the next lines did not arrive in time";
-                return Err(Failure::new(StatusCode::REQUEST_TIMEOUT, "slow", message));
+                return Err(Failure::new("slow", message));
             };
             let Some(data) = data else { break };
-            let broken = |_| Failure::new(StatusCode::BAD_REQUEST, "invalid", "the body broke off");
+            let broken = |_| Failure::malformed("the body broke off");
             let data = data.map_err(broken)?;
             let back = Duration::from_secs_f64(data.len() as f64 / SLOWEST);
             left = left.saturating_sub(start.elapsed()).saturating_add(back);
@@ -123,8 +122,7 @@ impl Batch {
             self.line(&rest).await?;
         }
         self.flush().await?;
-        let counts: WordCounts = self.counts.into();
-        let end = json!({"done": true, "lines": self.lines, "counts": counts, "policy": self.policy.name});
+        let end = json!({"done": true, "lines": self.lines, "counts": self.counts, "policy": self.policy.name});
         self.send(format!("{end}\n").into_bytes()).await
     }
 
@@ -133,8 +131,7 @@ impl Batch {
     }
 
     fn wrong(&self, message: impl std::fmt::Display) -> Failure {
-        let message = format!("line {}: {message}", self.lines);
-        Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", message)
+        Failure::invalid(format!("line {}: {message}", self.lines))
     }
 
     async fn line(&mut self, line: &[u8]) -> Result<(), Failure> {
@@ -156,7 +153,7 @@ impl Batch {
             return Ok(());
         }
         self.bytes = 0;
-        let texts = Input::Many(std::mem::take(&mut self.texts));
+        let texts = Texts::Many(std::mem::take(&mut self.texts));
         let at = |failure: Failure, line: u64| Failure {
             message: format!("up to line {line}: {}", failure.message),
             ..failure
@@ -178,7 +175,7 @@ impl Batch {
             let message = "too many unknown words: this policy keeps the replacement of each";
             return Err(at(self.service.too_large(message.into()), line));
         }
-        let Released::Many(texts) = done.released else {
+        let Texts::Many(texts) = done.released else {
             return Err(Failure::internal());
         };
         let mut out = Vec::new();

@@ -9,7 +9,7 @@ use fastdx::channel::word_bits;
 use fastdx::guarantee::measured::calibration;
 use fastdx::guarantee::{Unchanged, WordBits};
 use fastdx::policy::{Parts, Policies as Config, Policy as Offered, Spaces, Spec};
-use fastdx::text::{Consistent, Counts, Oov, Replacements, TextPrivatizer, look_up, normalize};
+use fastdx::text::{TextPrivatizer, look_up, normalize};
 use fastdx::{Control, Guarantee};
 use serde_json::{Value, json};
 
@@ -18,10 +18,6 @@ const SPANS: &str = "all that lies outside the spans is RELEASED AS IT IS, and w
 /// The smallest and the largest unit of padding, in seconds: a connection waits for it.
 const SHORTEST_PAD: f64 = 0.001;
 const LONGEST_PAD: f64 = 60.0;
-
-/// Bytes of texts that are drawn in one call. In a longer request, others get their turn between two
-/// calls. In a shorter one, equal words are looked up and drawn together.
-const MAX_BYTES_PER_CALL: usize = 1 << 16;
 
 /// A named policy.
 pub struct Policy {
@@ -183,38 +179,6 @@ impl Policy {
     pub fn card(&self) -> Option<Value> {
         let lawful = self.text.mechanism().has_law() && self.spec.seed.is_none();
         lawful.then(|| self.spec.card())
-    }
-
-    /// Privatises each text. `kept` holds the replacements of earlier parts of the same request,
-    /// for [`Consistent::Call`].
-    pub fn privatize(
-        &self,
-        texts: &[&str],
-        kept: &mut Replacements,
-    ) -> fastdx::Result<(Vec<String>, Counts)> {
-        let control = Control::new();
-        let around = self.text.policy();
-        // All texts share replacements, or all are checked before any is drawn.
-        let whole = around.consistent == Consistent::Call || around.oov == Oov::Error;
-        if whole || texts.len() == 1 {
-            return self.text.privatize_texts_with(texts, kept, &control);
-        }
-        let mut out = Vec::with_capacity(texts.len());
-        let mut counts = Counts::default();
-        let mut rest = texts;
-        while !rest.is_empty() {
-            let mut size = 0;
-            let fits = rest.iter().take_while(|text| {
-                size += text.len();
-                size <= MAX_BYTES_PER_CALL
-            });
-            let (some, later) = rest.split_at(fits.count().max(1));
-            let (new, of) = self.text.privatize_texts(some, &control)?;
-            out.extend(new);
-            counts += of;
-            rest = later;
-        }
-        Ok((out, counts))
     }
 }
 

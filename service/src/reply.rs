@@ -73,11 +73,33 @@ pub struct Failure {
     pub left: Option<f64>,
 }
 
+/// What a code says: the status, and after how many seconds to ask again.
+fn meaning(code: &str) -> (StatusCode, Option<&'static str>) {
+    match code {
+        "invalid" => (StatusCode::UNPROCESSABLE_ENTITY, None),
+        "no_account" => (StatusCode::BAD_REQUEST, None),
+        "no_key" => (StatusCode::UNAUTHORIZED, None),
+        "no_path" | "no_policy" | "no_channel" => (StatusCode::NOT_FOUND, None),
+        "method" => (StatusCode::METHOD_NOT_ALLOWED, None),
+        "gone" => (StatusCode::REQUEST_TIMEOUT, None),
+        "slow" => (StatusCode::REQUEST_TIMEOUT, Some("1")),
+        "key_used" => (StatusCode::CONFLICT, None),
+        "too_large" => (StatusCode::PAYLOAD_TOO_LARGE, None),
+        "busy" => (StatusCode::TOO_MANY_REQUESTS, Some("1")),
+        "answers_full" => (StatusCode::TOO_MANY_REQUESTS, Some("10")),
+        // A budget does not recover by itself.
+        "budget" => (StatusCode::TOO_MANY_REQUESTS, Some("86400")),
+        "starting" | "ending" | "broken_off" => (StatusCode::SERVICE_UNAVAILABLE, Some("1")),
+        "ledger" => (StatusCode::SERVICE_UNAVAILABLE, Some("5")),
+        _ => (StatusCode::INTERNAL_SERVER_ERROR, None),
+    }
+}
+
 impl Failure {
     /// A failure.
-    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Failure {
-            status,
+            status: meaning(code).0,
             code,
             message: message.into(),
             left: None,
@@ -86,18 +108,21 @@ impl Failure {
 
     /// The request is not valid.
     pub fn invalid(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", message)
+        Self::new("invalid", message)
     }
 
-    /// The request exceeds one of the operator's limits.
-    pub fn too_large(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+    /// The request cannot be read.
+    pub fn malformed(message: impl Into<String>) -> Self {
+        Failure {
+            status: StatusCode::BAD_REQUEST,
+            ..Self::invalid(message)
+        }
     }
 
     /// An error of the service: the message says no more.
     pub fn internal() -> Self {
         let message = "the request was not answered; nothing was released";
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+        Self::new("internal", message)
     }
 
     /// The failure as an answer with its status.
@@ -116,16 +141,8 @@ impl Failure {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let mut answer = self.answer().into_response();
-        let retry = match self.code {
-            "busy" | "starting" | "slow" | "ending" | "broken_off" => Some("1"),
-            "answers_full" => Some("10"),
-            // A budget does not recover by itself.
-            "budget" => Some("86400"),
-            "ledger" => Some("5"),
-            _ => None,
-        };
         let headers = answer.headers_mut();
-        if let Some(retry) = retry {
+        if let Some(retry) = meaning(self.code).1 {
             headers.insert(RETRY_AFTER, HeaderValue::from_static(retry));
         }
         if self.status == StatusCode::UNAUTHORIZED {

@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::answers::{Lookup, wait};
-use crate::body::{PrivatizeRequest, PrivatizeResponse};
+use crate::body::PrivatizeRequest;
 use crate::listen::Peer;
 use crate::metrics::Metrics;
 use crate::reply::{Answer, Failure};
@@ -48,10 +48,7 @@ pub fn routes(service: Arc<Service>) -> Router {
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
         .route("/openapi.json", get(|| async { fixed(OPENAPI) }));
-    let no_path = || async {
-        let message = "there is no such path";
-        Failure::new(StatusCode::NOT_FOUND, "no_path", message)
-    };
+    let no_path = || async { Failure::new("no_path", "there is no such path") };
     paths
         .fallback(no_path)
         .method_not_allowed_fallback(|| async { wrong_method("GET, HEAD") })
@@ -84,8 +81,7 @@ async fn around(State(metrics): State<Arc<Metrics>>, request: Request, next: Nex
 
 /// axum adds the header Allow.
 fn wrong_method(allowed: &str) -> Failure {
-    let message = format!("this path takes {allowed}");
-    Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
+    Failure::new("method", format!("this path takes {allowed}"))
 }
 
 fn fixed(json: &'static str) -> Answer {
@@ -157,41 +153,29 @@ async fn privatize(State(service): Shared, request: Request) -> Result<Response,
             Ok(answer.into_response())
         }
         Lookup::Again(slot) => {
-            let broken = Failure::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "broken_off",
-                "the request with this key broke off",
-            );
+            let broken = Failure::new("broken_off", "the request with this key broke off");
             let answer = wait(slot).await.ok_or(broken)?;
             service.metrics.repeated.inc();
             Ok(answer.keeping(place).into_response())
         }
         Lookup::Other => {
             let message = "this Idempotency-Key came with another request before";
-            Err(Failure::new(StatusCode::CONFLICT, "key_used", message))
+            Err(Failure::new("key_used", message))
         }
         Lookup::Full => {
             service.metrics.refused("answers");
             let message = "too many answers are kept for requests that may come again";
-            let status = StatusCode::TOO_MANY_REQUESTS;
-            Err(Failure::new(status, "answers_full", message))
+            Err(Failure::new("answers_full", message))
         }
     }
 }
 
 async fn answer(service: &Arc<Service>, account: &str, body: &[u8]) -> Result<Answer, Failure> {
-    let request = PrivatizeRequest::read(body)
-        .map_err(|wrong| Failure::new(StatusCode::BAD_REQUEST, "invalid", wrong))?;
+    let request = PrivatizeRequest::read(body).map_err(Failure::malformed)?;
     let policy = service.policy(request.policy.as_deref())?;
-    let work = CheckedRequest::new(policy.clone(), request.given, request.spans.as_ref())?;
+    let work = CheckedRequest::new(policy, request.given, request.spans.as_ref())?;
     let done = service.release(account, work).await?;
-    let response = PrivatizeResponse {
-        released: done.released,
-        counts: done.counts.into(),
-        policy: &policy.name,
-        spans: done.spans,
-    };
-    let body = serde_json::to_vec(&response).map_err(|_| Failure::internal())?;
+    let body = serde_json::to_vec(&done).map_err(|_| Failure::internal())?;
     Ok(Answer {
         status: StatusCode::OK,
         body: body.into(),
@@ -258,7 +242,7 @@ async fn channel(State(service): Shared, uri: Uri) -> Result<Answer, Failure> {
     let policy = service.policy(named(&uri))?;
     let none = || {
         let message = "the law of this policy cannot be computed, or it has a seed: no channel";
-        Failure::new(StatusCode::NOT_FOUND, "no_channel", message)
+        Failure::new("no_channel", message)
     };
     Ok(Answer::of(&policy.card().ok_or_else(none)?))
 }

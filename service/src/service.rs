@@ -9,7 +9,7 @@ use std::time::Instant;
 use arc_swap::ArcSwapOption;
 use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, HeaderName, HeaderValue};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, Uri};
 use bytes::Bytes;
 use fastdx::support::parallel::stay_on_this_thread;
 use fastdx::text::padded;
@@ -98,13 +98,7 @@ impl Service {
 
     /// The policies, once they are loaded.
     pub fn current(&self) -> Result<Arc<Policies>, Failure> {
-        let not_yet = || {
-            Failure::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "starting",
-                "the policies are not loaded yet",
-            )
-        };
+        let not_yet = || Failure::new("starting", "the policies are not loaded yet");
         self.policies.load_full().ok_or_else(not_yet)
     }
 
@@ -115,7 +109,7 @@ impl Service {
                 Some(_) => "there is no policy of this name: GET /v1/policies has them",
                 None => "policy is missing, and there is no default one",
             };
-            Failure::new(StatusCode::NOT_FOUND, "no_policy", message)
+            Failure::new("no_policy", message)
         };
         self.current()?.get(name).cloned().ok_or_else(unknown)
     }
@@ -131,7 +125,7 @@ impl Service {
             let Some(found) = keys.account(key) else {
                 self.metrics.refused("key");
                 let message = "Authorization must be \"Bearer \" and a key";
-                return Err(Failure::new(StatusCode::UNAUTHORIZED, "no_key", message));
+                return Err(Failure::new("no_key", message));
             };
             account = found.to_owned();
         }
@@ -143,7 +137,7 @@ impl Service {
                 }
                 _ => {
                     let message = "the header that names the account must appear once";
-                    return Err(Failure::new(StatusCode::BAD_REQUEST, "no_account", message));
+                    return Err(Failure::new("no_account", message));
                 }
             }
         }
@@ -154,16 +148,14 @@ impl Service {
     pub fn enter(&self) -> Result<OwnedSemaphorePermit, Failure> {
         self.room.clone().try_acquire_owned().map_err(|_| {
             self.metrics.refused("busy");
-            let message = "too many requests at once";
-            Failure::new(StatusCode::TOO_MANY_REQUESTS, "busy", message)
+            Failure::new("busy", "too many requests at once")
         })
     }
 
     /// Whether the service takes requests.
     pub fn ready(&self) -> Result<(), Failure> {
         if self.draining.load(Relaxed) {
-            let status = StatusCode::SERVICE_UNAVAILABLE;
-            return Err(Failure::new(status, "ending", "the service is ending"));
+            return Err(Failure::new("ending", "the service is ending"));
         }
         self.current().map(|_| ())
     }
@@ -176,15 +168,10 @@ impl Service {
             Ok(Err(e)) if e.is::<LengthLimitError>() => {
                 Err(self.too_large(format!("a body has at most {} bytes", self.limits.max_body)))
             }
-            Ok(Err(_)) => Err(Failure::new(
-                StatusCode::BAD_REQUEST,
-                "invalid",
-                "the body broke off",
-            )),
+            Ok(Err(_)) => Err(Failure::malformed("the body broke off")),
             Err(_) => {
                 self.metrics.refused("slow");
-                let message = "the body did not arrive in time";
-                Err(Failure::new(StatusCode::REQUEST_TIMEOUT, "slow", message))
+                Err(Failure::new("slow", "the body did not arrive in time"))
             }
         }
     }
@@ -192,7 +179,7 @@ impl Service {
     /// Counts a request that exceeds a limit; returns its failure.
     pub fn too_large(&self, message: String) -> Failure {
         self.metrics.refused("size");
-        Failure::too_large(message)
+        Failure::new("too_large", message)
     }
 
     /// Charges for a unit of work, then draws.
@@ -245,15 +232,14 @@ impl Service {
             Refusal::Spent { left } => {
                 self.metrics.refused("budget");
                 let message = format!("the release costs {amount}, and {left} is left");
-                let status = StatusCode::TOO_MANY_REQUESTS;
                 Failure {
                     left: Some(left),
-                    ..Failure::new(status, "budget", message)
+                    ..Failure::new("budget", message)
                 }
             }
             Refusal::Failed => {
                 let message = "the ledger could not be written: nothing was released";
-                Failure::new(StatusCode::SERVICE_UNAVAILABLE, "ledger", message)
+                Failure::new("ledger", message)
             }
         }
     }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use fastdx::Control;
 use fastdx::text::{Counts, PositionUnit, Replacements, byte_ranges, spans_in};
+use serde::Serialize;
 
-use crate::body::{Input, Released, Spans};
+use crate::body::{Spans, Texts};
 use crate::policy::Policy;
 use crate::reply::Failure;
 
@@ -15,15 +16,21 @@ pub const SHORT: usize = 2048;
 /// they use the library's pool, and share the cores with the rest by the system's rules.
 pub const BATCH: usize = 1 << 16;
 
-/// The release that a checked request produced.
+/// The release that a checked request produced: as JSON the answer of `POST /v1/privatize`.
+#[derive(Serialize)]
 pub struct Drawn {
     /// The texts or words.
-    pub released: Released,
+    #[serde(flatten)]
+    pub released: Texts,
     /// The counts of their words.
     pub counts: Counts,
+    /// The name of the policy that was applied.
+    policy: String,
     /// The positions of the spans in the new text, in the unit of the request.
-    pub spans: Option<Vec<(u64, u64)>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spans: Option<Vec<(u64, u64)>>,
     /// The replacements of words, for a request that comes in pieces.
+    #[serde(skip)]
     pub replacements: Replacements,
 }
 
@@ -31,7 +38,7 @@ pub struct Drawn {
 pub struct CheckedRequest {
     /// The policy that it is drawn under.
     pub policy: Arc<Policy>,
-    given: Input,
+    given: Texts,
     spans: Option<(Vec<std::ops::Range<usize>>, PositionUnit)>,
     /// Number of texts that are not null; a list of words counts as one.
     pub texts: u64,
@@ -45,17 +52,17 @@ impl CheckedRequest {
     /// Checks a request against the policy.
     pub fn new(
         policy: Arc<Policy>,
-        given: Input,
+        given: Texts,
         spans: Option<&Spans>,
     ) -> Result<CheckedRequest, Failure> {
         let all = given.strs();
         let (bytes, empty) = (all.iter().map(|text| text.len()).sum(), all.is_empty());
         let texts = match &given {
-            Input::Many(_) => all.len(),
-            Input::One(_) | Input::Words(_) => 1,
+            Texts::Many(_) => all.len(),
+            Texts::One(_) | Texts::Words(_) => 1,
         };
         let spans = match (&given, spans) {
-            (Input::One(text), Some(spans)) => {
+            (Texts::One(text), Some(spans)) => {
                 let ranges = byte_ranges(text, &spans.pairs, spans.unit);
                 Some((
                     ranges.map_err(|e| Failure::invalid(e.to_string()))?,
@@ -93,7 +100,7 @@ pub fn price(work: &CheckedRequest) -> Result<(f64, Option<String>), Failure> {
     }
     let privatizer = &work.policy.text;
     let (mut amount, mut counts) = (0.0, Counts::default());
-    if let Input::Words(tokens) = &work.given {
+    if let Texts::Words(tokens) = &work.given {
         let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
         amount = privatizer.price_tokens(&tokens).map_err(invalid)?;
         counts = privatizer.count_tokens(&tokens);
@@ -128,37 +135,40 @@ pub fn draw(mut work: CheckedRequest) -> Result<Drawn, Failure> {
     let control = Control::new();
     let mut at = None;
     let (released, counts) = match (&work.given, work.spans) {
-        (Input::One(text), Some((spans, unit))) => {
+        (Texts::One(text), Some((spans, unit))) => {
             let found = policy.text.privatize_spans(text, &spans, kept, &control);
             let (new, spans, counts) = found.map_err(refused)?;
             at = Some(spans_in(&new, spans, unit));
-            (Released::One(new), counts)
+            (Texts::One(new), counts)
         }
-        (Input::One(text), None) => {
-            let (mut new, counts) = policy.privatize(&[text], kept).map_err(refused)?;
+        (Texts::One(text), None) => {
+            let found = policy.text.privatize_texts_with(&[text], kept, &control);
+            let (mut new, counts) = found.map_err(refused)?;
             let new = new.pop().ok_or_else(Failure::internal)?;
-            (Released::One(new), counts)
+            (Texts::One(new), counts)
         }
-        (Input::Many(texts), _) => {
+        (Texts::Many(texts), _) => {
             // A null keeps its position, so that an error names the position of a text.
             let given: Vec<&str> = (texts.iter())
                 .map(|text| text.as_deref().unwrap_or(""))
                 .collect();
-            let (new, counts) = policy.privatize(&given, kept).map_err(refused)?;
+            let found = policy.text.privatize_texts_with(&given, kept, &control);
+            let (new, counts) = found.map_err(refused)?;
             let all = texts.iter().zip(new);
             let all = all.map(|(text, new)| text.as_ref().map(|_| new));
-            (Released::Many(all.collect()), counts)
+            (Texts::Many(all.collect()), counts)
         }
-        (Input::Words(_), _) => {
+        (Texts::Words(_), _) => {
             let words = work.given.strs();
             let found = policy.text.privatize_tokens_with(&words, kept, &control);
             let (new, counts) = found.map_err(refused)?;
-            (Released::Words(new), counts)
+            (Texts::Words(new), counts)
         }
     };
     Ok(Drawn {
         released,
         counts,
+        policy: policy.name.clone(),
         spans: at,
         replacements: work.replacements,
     })

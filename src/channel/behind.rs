@@ -23,9 +23,7 @@ use crate::support::parallel::{Control, for_all, install};
 use crate::text::id_of;
 
 /// Columns that are added up at a time.
-const COLUMNS: usize = 128;
-/// Words whose sums are added up together: these parts of the columns stay in the second-level cache.
-const TILE: usize = 512;
+const COLUMNS: usize = 32;
 /// Bytes of sums that are made together, in one pass over the columns.
 const BATCH_BYTES: usize = 64 << 20;
 
@@ -215,53 +213,36 @@ impl Channel {
             return Ok(Vec::new());
         };
         let words = self.words();
-        let totals = &self.surveyed(&self.prior(None)?, control)?.0.totals[..];
+        let totals = &self.surveyed(control)?.totals[..];
         let unknown = self.unknown_law();
         // s of the words that are outputs.
         let relative = |list: &&Expected| -> Vec<(u32, f64)> {
-            let outputs = list
-                .iter()
-                .filter(|&(y, s)| s > 0 && unknown[y as usize] > 0.0);
-            let each = outputs.map(|(y, s)| (y, s as f64 / f64::from(tem.base().weight(y))));
-            each.collect()
+            let released = |&(y, s): &(u32, u64)| s > 0 && unknown[y as usize] > 0.0;
+            let share = |(y, s)| (y, s as f64 / f64::from(tem.base().weight(y)));
+            list.iter().filter(released).map(share).collect()
         };
         let terms: Vec<Vec<(u32, f64)>> = lists.iter().map(relative).collect();
         let mut outputs: Vec<u32> = terms.iter().flatten().map(|&(y, _)| y).collect();
         outputs.sort_unstable();
         outputs.dedup();
-        // The tiles of all lists, tile by tile.
-        let mut sums = vec![0.0; words.div_ceil(TILE) * TILE * lists.len()];
+        let mut sums = vec![vec![0.0; words]; lists.len()];
         for outputs in outputs.chunks(COLUMNS) {
             let columns = self.source.columns(outputs, words, totals, control)?;
-            let (first, last) = (outputs[0], outputs[outputs.len() - 1]);
-            let some = |terms: &Vec<(u32, f64)>| -> Vec<(usize, f64)> {
-                let from = terms.partition_point(|&(y, _)| y < first);
-                let to = terms.partition_point(|&(y, _)| y <= last);
-                let place = |y: u32| outputs.partition_point(|&x| x < y);
-                terms[from..to]
-                    .iter()
-                    .map(|&(y, s)| (place(y), s))
-                    .collect()
-            };
-            let terms: Vec<Vec<(usize, f64)>> = terms.iter().map(some).collect();
-            install(sums.len(), 0, || {
-                let tiles = sums.chunks_mut(TILE * lists.len()).enumerate();
-                for_all(tiles, |(tile, sums)| {
-                    for (sums, terms) in sums.chunks_mut(TILE).zip(&terms) {
-                        for &(column, s) in terms {
-                            let part = &columns[column][tile * TILE..];
-                            sums.iter_mut().zip(part).for_each(|(sum, p)| *sum += s * p);
+            install(words * lists.len(), 0, || {
+                for_all(sums.iter_mut().zip(&terms), |(sums, terms)| {
+                    for (y, column) in outputs.iter().zip(&columns) {
+                        if let Ok(at) = terms.binary_search_by_key(y, |(y, _)| *y) {
+                            let each = sums.iter_mut().zip(&**column);
+                            each.for_each(|(sum, p)| *sum += terms[at].1 * p);
                         }
                     }
                     Ok(())
                 })
             })??;
         }
-        let made = terms.iter().enumerate().map(|(list, terms)| {
-            let tiles = sums.chunks(TILE).skip(list).step_by(lists.len());
-            let mut column: Vec<f64> = tiles.flatten().copied().take(words).collect();
-            column.push(terms.iter().map(|&(y, s)| unknown[y as usize] * s).sum());
-            column.into()
+        let made = sums.into_iter().zip(&terms).map(|(mut sums, terms)| {
+            sums.push(terms.iter().map(|&(y, s)| unknown[y as usize] * s).sum());
+            sums.into()
         });
         Ok(made.collect())
     }

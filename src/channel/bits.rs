@@ -12,8 +12,9 @@ pub(super) struct Survey {
     pub(super) totals: Vec<f64>,
     /// Σ p ln p of every law.
     pub(super) spreads: Vec<f64>,
-    /// The outputs' probabilities under 1/(rank + 2.7), if they are known.
-    pub(super) by_rank: Option<Vec<f64>>,
+    /// A prior, and the outputs' probabilities under it.
+    pub(super) prior: Vec<f64>,
+    outputs: Vec<f64>,
     /// log₂ Σ_y max_w Pr\[y|w\].
     pub(super) capacity: f64,
 }
@@ -31,12 +32,8 @@ struct Part {
     most: Vec<f64>,
 }
 
-/// One pass: the survey and Σ_w π_w·Pr\[y|w\] of every output. `control` counts words.
-pub(super) fn survey(
-    source: &Source,
-    prior: &[f64],
-    control: &Control,
-) -> Result<(Survey, Vec<f64>)> {
+/// One pass. `control` counts words.
+pub(super) fn survey(source: &Source, prior: Vec<f64>, control: &Control) -> Result<Survey> {
     let words = prior.len();
     let ids: Vec<u32> = (0..words as u32).collect();
     let of_part = |ids: &[u32]| -> Result<Part> {
@@ -47,7 +44,7 @@ pub(super) fn survey(
         };
         for ids in ids.chunks(64) {
             control.check()?;
-            source.each_law(ids, words, |w, law, total, p_ln_p| {
+            source.each_law(ids, words, &mut |w, law, total, p_ln_p| {
                 part.totals.push(total);
                 part.spreads.push(p_ln_p);
                 let share = prior[w as usize];
@@ -77,24 +74,22 @@ pub(super) fn survey(
         let most = all.most.iter_mut().zip(part.most);
         most.for_each(|(a, b)| *a = a.max(b));
     }
-    let survey = Survey {
+    Ok(Survey {
         totals: all.totals,
         spreads: all.spreads,
-        by_rank: None,
+        prior,
+        outputs: all.outputs,
         capacity: all.most.iter().sum::<f64>().log2().max(0.0),
-    };
-    Ok((survey, all.outputs))
+    })
 }
 
 impl Survey {
-    /// I(W;Y) in bits, from the outputs' probabilities under the prior.
-    pub(super) fn bits(&self, prior: &[f64], outputs: &[f64]) -> Bits {
-        let entropy: f64 = outputs
-            .iter()
-            .filter(|p| **p > 0.0)
-            .map(|p| -p * p.ln())
-            .sum();
-        let given: f64 = prior.iter().zip(&self.spreads).map(|(p, s)| p * s).sum();
+    /// I(W;Y) in bits under the prior.
+    pub(super) fn bits(&self) -> Bits {
+        let outputs = self.outputs.iter().filter(|p| **p > 0.0);
+        let entropy: f64 = outputs.map(|p| -p * p.ln()).sum();
+        let spreads = self.prior.iter().zip(&self.spreads);
+        let given: f64 = spreads.map(|(p, s)| p * s).sum();
         Bits::exact(((entropy + given) / std::f64::consts::LN_2).max(0.0))
     }
 }

@@ -92,17 +92,6 @@ impl<'a> Chain<'a> {
         8 * (2 * (self.tokens() + 1) + self.prior.triples.first.len())
     }
 
-    /// Advances by one word. Returns the factors that were divided out: the probability of the word's
-    /// output given those before, 0 if no word explains it.
-    pub(super) fn forward<const L: usize>(
-        &self,
-        from: &Forward<L>,
-        likelihood: &[Lanes<L>],
-        to: &mut Forward<L>,
-    ) -> Lanes<L> {
-        forward(self, from, likelihood, to)
-    }
-
     #[inline(always)]
     fn forward_portable<const L: usize>(
         &self,
@@ -207,18 +196,6 @@ impl<'a> Chain<'a> {
             }
         }
         sum
-    }
-
-    /// Goes back by one word: computes β before a word from its likelihood and β after it. It is
-    /// needed only for words before it whose likelihood `before` is not 0; other words get 0.
-    pub(super) fn backward<const L: usize>(
-        &self,
-        from: &Backward<L>,
-        likelihood: &[Lanes<L>],
-        before: &[Lanes<L>],
-        to: &mut Backward<L>,
-    ) {
-        backward(self, from, likelihood, before, to);
     }
 
     #[inline(always)]
@@ -392,8 +369,9 @@ impl<'a> Chain<'a> {
 }
 
 vectorised! {
-    /// [`Chain::forward`].
-    fn forward[const L: usize] = Chain::forward_portable(
+    /// Advances by one word. Returns the factors that were divided out: the probability of the word's
+    /// output given those before, 0 if no word explains it.
+    pub(super) fn forward[const L: usize] = Chain::forward_portable(
         chain: &Chain<'_>,
         from: &Forward<L>,
         likelihood: &[Lanes<L>],
@@ -402,8 +380,9 @@ vectorised! {
 }
 
 vectorised! {
-    /// [`Chain::backward`].
-    fn backward[const L: usize] = Chain::backward_portable(
+    /// Goes back by one word: computes β before a word from its likelihood and β after it. It is
+    /// needed only for words before it whose likelihood `before` is not 0; other words get 0.
+    pub(super) fn backward[const L: usize] = Chain::backward_portable(
         chain: &Chain<'_>,
         from: &Backward<L>,
         likelihood: &[Lanes<L>],

@@ -59,14 +59,14 @@ impl Messages {
     /// factors.
     pub(super) fn update(
         &mut self,
-        marginals: &HashMap<usize, Vec<f64>>,
+        marginals: &[Vec<f64>],
         likelihood: impl Fn(usize) -> Result<Vec<f64>>,
         drawn: &[bool],
     ) -> Result<()> {
         let tokens = drawn.len();
         // The odds that an output's word is this one, without the evidence of the other outputs.
         let odds = |group: usize, w: usize| {
-            let each = self.groups[group].iter().map(|place| marginals[place][w]);
+            let each = self.groups[group].iter().map(|&place| marginals[place][w]);
             let p = each.fold(0.0f64, f64::max).min(1.0 - 1e-9);
             p / (1.0 - p) / self.excluded[group][w]
         };
@@ -97,8 +97,8 @@ impl Messages {
             let cavities: Vec<(Vec<f64>, f64)> = places
                 .iter()
                 .zip(&alone)
-                .map(|(place, alone)| {
-                    let factor = self.factors.get(place);
+                .map(|(&place, alone)| {
+                    let factor = self.factors.get(&place);
                     let of = |w: usize| {
                         let own = alone[w] * factor.map_or(1.0, |f| f[w]);
                         if own > 0.0 {

@@ -5,7 +5,6 @@
 //! output, [`Channel::capacity`] the Bayes capacity log₂ Σ_y max_w K\[w,y\], which bounds what one guess
 //! gains under every prior. [`Channel::decode`] is the posterior of all words of a text given the release
 //! and a model of language: nobody who knows no more of the language names more words.
-//! [`Channel::frequencies`] estimates how often words are written from how often outputs were seen.
 //!
 //! Columns of K are computed from a row of distances and the words' normalisers, which one pass
 //! over all laws gives; they are kept within a bound.
@@ -17,7 +16,6 @@ mod behind;
 mod bits;
 mod chain;
 mod consistent;
-mod counts;
 mod estimated;
 mod lanes;
 mod posterior;
@@ -27,11 +25,11 @@ mod source;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod viterbi;
 
 use std::sync::Arc;
 
-pub use counts::Frequencies;
 pub use posterior::{Posterior, WordPosterior};
 pub use read::{TextOrTokens, UNKNOWN};
 
@@ -214,15 +212,13 @@ impl Channel {
         Ok(prior)
     }
 
-    /// The survey, made at most once; with it, where it was just made, the outputs under this prior.
-    fn surveyed(&self, prior: &[f64], control: &Control) -> Result<(&Survey, Option<Vec<f64>>)> {
+    /// The survey, made at most once.
+    fn surveyed(&self, control: &Control) -> Result<&Survey> {
         if let Some(known) = self.survey.get() {
-            return Ok((known, None));
+            return Ok(known);
         }
-        let (mut made, outputs) = survey(&self.source, prior, control)?;
-        let by_rank = prior == self.prior(None)?;
-        made.by_rank = by_rank.then(|| outputs.clone());
-        Ok((self.survey.get_or_init(|| made), Some(outputs)))
+        let made = survey(&self.source, self.prior(None)?, control)?;
+        Ok(self.survey.get_or_init(|| made))
     }
 
     /// Words up to which [`bits`](Self::bits) sums over all of them.
@@ -244,12 +240,10 @@ impl Channel {
         control: &Control,
     ) -> Result<Bits> {
         self.check_one_law()?;
-        let by_rank = prior.is_none();
         let prior = self.prior(prior)?;
-        if let (true, None, Some(known)) = (by_rank, sample, self.survey.get())
-            && let Some(outputs) = &known.by_rank
-        {
-            return Ok(self.rated(&prior, known.bits(&prior, outputs)));
+        let known = self.survey.get().filter(|known| known.prior == prior);
+        if let (Some(known), None) = (known, sample) {
+            return Ok(self.rated(known));
         }
         let many = (self.words() > Self::MAX_EXACT_WORDS).then_some(Self::SAMPLED_LAWS);
         let exact = !matches!(self.source, Source::Estimated(_));
@@ -260,19 +254,17 @@ impl Channel {
             let mut rng = Randomness::new(Some(0)).next_key()?.stream(0);
             return sampled_bits(&self.source, &prior, sample, &mut rng, control);
         }
-        let (found, outputs) = self.surveyed(&prior, control)?;
-        let outputs = match outputs {
-            Some(outputs) => outputs,
-            None => survey(&self.source, &prior, control)?.1,
-        };
-        Ok(self.rated(&prior, found.bits(&prior, &outputs)))
+        let made = survey(&self.source, prior, control)?;
+        let bits = self.rated(&made);
+        self.survey.get_or_init(|| made);
+        Ok(bits)
     }
 
     /// Bits of the law, with bounds where this is an estimate.
-    fn rated(&self, prior: &[f64], own: Bits) -> Bits {
+    fn rated(&self, survey: &Survey) -> Bits {
         match &self.source {
-            Source::Estimated(estimated) => estimated.bits(prior, own.value),
-            _ => own,
+            Source::Estimated(estimated) => estimated.bits(&survey.prior, survey.bits().value),
+            _ => survey.bits(),
         }
     }
 
@@ -295,8 +287,7 @@ impl Channel {
             let least = self.bits(None, None, control)?.low;
             return Ok(estimated.capacity(least));
         }
-        let prior = self.prior(None)?;
-        Ok(Bits::exact(self.surveyed(&prior, control)?.0.capacity))
+        Ok(Bits::exact(self.surveyed(control)?.capacity))
     }
 
     /// Pr\[y|w\] of an output y and every word w.
@@ -345,23 +336,23 @@ impl Channel {
         ids
     }
 
-    /// The laws of some words' outputs in a release, one law per row. A skipped word's law is the
+    /// The laws of some words' outputs, one law per row. In a `release` a skipped word's law is the
     /// word itself.
     ///
     /// # Errors
     /// [`Error::WordId`], a law that fails, [`Error::Interrupted`].
-    pub fn laws(&self, ids: &[u32], control: &Control) -> Result<Vec<f64>> {
+    pub fn laws(&self, ids: &[u32], release: bool, control: &Control) -> Result<Vec<f64>> {
         self.check_one_law()?;
         self.vocabulary().check_ids(ids)?;
         let words = self.words();
         let mut laws = vec![0.0; ids.len() * words];
-        let shown = self.shown();
+        let shown = if release { self.shown() } else { Vec::new() };
         install(laws.len(), 0, || {
             let parts = laws.chunks_mut(LAWS_PER_BLOCK * words.max(1));
             for_all(parts.zip(ids.chunks(LAWS_PER_BLOCK)), |(rows, ids)| {
                 control.check()?;
                 let mut rows = rows.chunks_exact_mut(words);
-                self.source.each_law(ids, words, |id, law, _, _| {
+                self.source.each_law(ids, words, &mut |id, law, _, _| {
                     let Some(row) = rows.next() else { return };
                     match shown.binary_search(&id) {
                         Ok(_) => row[id as usize] = 1.0,
@@ -388,7 +379,7 @@ impl Channel {
             return Ok(outputs.iter().filter_map(|&y| kept(y)).collect());
         }
         let totals = match self.source.needs_totals() {
-            true => &self.surveyed(&self.prior(None)?, control)?.0.totals[..],
+            true => &self.surveyed(control)?.totals[..],
             false => &[],
         };
         // A column of rows takes a pass over all of them: where all fit, one pass is for all.

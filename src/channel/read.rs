@@ -83,7 +83,11 @@ impl Channel {
                 Ok(read.observed.iter().map(number).collect())
             }
             Err(error) => {
-                let written = self.text.units(text).map(|(range, _)| &text[range]);
+                let written = self
+                    .text
+                    .units(text)
+                    .into_iter()
+                    .map(|(range, _)| &text[range]);
                 let known: Vec<u32> = written
                     .filter_map(|word| self.vocabulary().id(word))
                     .collect();

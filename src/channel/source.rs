@@ -82,50 +82,34 @@ impl Source {
     }
 
     /// Calls a function with each word, its law, its normaliser (1 without one) and Σ p ln p.
-    pub(super) fn each_law(
-        &self,
-        ids: &[u32],
-        words: usize,
-        mut one: impl FnMut(u32, &[f64], f64, f64),
-    ) -> Result<()> {
-        self.each_law_dyn(ids, words, &mut one)
-    }
-
-    fn each_law_dyn(&self, ids: &[u32], words: usize, one: &mut EachLaw<'_>) -> Result<()> {
-        let plain = |mechanism: &dyn Mechanism, one: &mut EachLaw<'_>| {
-            let mut law = vec![0.0; words];
-            for &id in ids {
-                if !mechanism.law(id, &mut law) {
-                    return Err(no_law());
-                }
-                one(id, &law, 1.0, sums(&law, 0).p_ln_p);
-            }
-            Ok(())
-        };
-        match self {
+    pub(super) fn each_law(&self, ids: &[u32], words: usize, one: &mut EachLaw<'_>) -> Result<()> {
+        let mut law = vec![0.0; words];
+        let of: &dyn Fn(u32, &mut [f64]) -> bool = match self {
             Source::Tem(tem) => {
                 tem.each_law(ids, one);
-                Ok(())
-            }
-            Source::Response(response) => plain(response, one),
-            Source::Rows(mechanism) => plain(&**mechanism, one),
-            Source::Estimated(estimated) => {
-                let mut law = vec![0.0; words];
-                for &id in ids {
-                    estimated.law(id, &mut law);
-                    one(id, &law, 1.0, sums(&law, 0).p_ln_p);
-                }
-                Ok(())
+                return Ok(());
             }
             Source::Remapped(inner, _, remapped) => {
-                let mut law = vec![0.0; words];
-                inner.each_law_dyn(ids, words, &mut |id, before, total, _| {
+                return inner.each_law(ids, words, &mut |id, before, total, _| {
                     law.copy_from_slice(before);
                     remapped.spread(&mut law);
                     one(id, &law, total, sums(&law, 0).p_ln_p);
-                })
+                });
             }
+            Source::Response(response) => &|id, law| response.law(id, law),
+            Source::Rows(mechanism) => &|id, law| mechanism.law(id, law),
+            Source::Estimated(estimated) => &|id, law| {
+                estimated.law(id, law);
+                true
+            },
+        };
+        for &id in ids {
+            if !of(id, &mut law) {
+                return Err(no_law());
+            }
+            one(id, &law, 1.0, sums(&law, 0).p_ln_p);
         }
+        Ok(())
     }
 
     /// The law of the replacement of an unknown word.

@@ -1,16 +1,14 @@
 //! Passes over the places of sentences, with memory for about the square root of their number.
 
-use super::chain::{Backward, Chain, Forward};
+use super::chain::{Backward, Chain, Forward, backward, forward};
 use super::lanes::{LaneVec, Lanes, TOKENS_PER_TILE};
 use crate::support::error::Result;
 
 /// Bytes of states above which a pass saves memory at the cost of time.
 const STATE_BYTES: usize = if cfg!(test) { 4 << 10 } else { 192 << 20 };
 
-/// Writes the likelihood of every token at a place of a sentence.
-pub(super) trait Likelihoods {
-    fn fill(&self, sentence: usize, place: usize, out: &mut Vec<f64>) -> Result<()>;
-}
+/// Writes the likelihood of every token at a place of a sentence, given by their numbers.
+pub(super) type Likelihoods<'a> = dyn Fn(usize, usize, &mut Vec<f64>) -> Result<()> + 'a;
 
 /// Places whose states are kept together, of sentences that are worked on together.
 pub(super) fn block_of(chain: &Chain<'_>, places: usize, together: usize) -> usize {
@@ -27,12 +25,12 @@ pub(super) type Evidence = (f64, Option<usize>);
 /// ended has 1 for every token.
 struct Column<'a, const L: usize> {
     lengths: &'a [usize; L],
-    source: &'a dyn Likelihoods,
+    source: &'a Likelihoods<'a>,
     lanes: [Vec<f64>; L],
 }
 
 impl<'a, const L: usize> Column<'a, L> {
-    fn new(lengths: &'a [usize; L], source: &'a dyn Likelihoods) -> Self {
+    fn new(lengths: &'a [usize; L], source: &'a Likelihoods<'a>) -> Self {
         Column {
             lengths,
             source,
@@ -43,7 +41,7 @@ impl<'a, const L: usize> Column<'a, L> {
     fn fill(&mut self, place: usize, out: &mut [Lanes<L>]) -> Result<()> {
         for ((sentence, lane), &length) in self.lanes.iter_mut().enumerate().zip(self.lengths) {
             if place < length {
-                self.source.fill(sentence, place, lane)?;
+                (self.source)(sentence, place, lane)?;
             } else {
                 lane.clear();
                 lane.resize(out.len(), 1.0);
@@ -66,7 +64,7 @@ impl<'a, const L: usize> Column<'a, L> {
 pub(super) fn sweep<const L: usize>(
     chain: &Chain<'_>,
     lengths: [usize; L],
-    likelihoods: &dyn Likelihoods,
+    likelihoods: &Likelihoods<'_>,
     visit: &mut dyn FnMut(usize, usize, &[f64]),
 ) -> Result<[Evidence; L]> {
     let places = lengths.iter().copied().max().unwrap_or(0);
@@ -90,7 +88,7 @@ pub(super) fn sweep<const L: usize>(
         for place in first - block..first {
             column.fill(place, &mut likelihood)?;
             let from = state.clone();
-            learn(place, &chain.forward(&from, &likelihood, &mut state));
+            learn(place, &forward(chain, &from, &likelihood, &mut state));
         }
         borders.push(state.clone());
     }
@@ -108,7 +106,8 @@ pub(super) fn sweep<const L: usize>(
         for place in first..end {
             column.fill(place, &mut likelihood)?;
             let (before, after) = states.split_at_mut(place - first + 1);
-            let factor = chain.forward(&before[place - first], &likelihood, &mut after[0]);
+            let from = &before[place - first];
+            let factor = forward(chain, from, &likelihood, &mut after[0]);
             if borders.len() == last {
                 learn(place, &factor);
             }
@@ -127,7 +126,7 @@ pub(super) fn sweep<const L: usize>(
             }
             if place > 0 {
                 column.fill(place - 1, &mut earlier)?;
-                chain.backward(&beta, &likelihood, &earlier, &mut spare);
+                backward(chain, &beta, &likelihood, &earlier, &mut spare);
                 std::mem::swap(&mut beta, &mut spare);
             }
         }
@@ -139,7 +138,7 @@ pub(super) fn sweep<const L: usize>(
 pub(super) fn ahead(
     chain: &Chain<'_>,
     places: usize,
-    likelihoods: &dyn Likelihoods,
+    likelihoods: &Likelihoods<'_>,
     visit: &mut dyn FnMut(&[f64], &Backward<1>),
 ) -> Result<()> {
     let block = block_of(chain, places, 1);
@@ -150,7 +149,7 @@ pub(super) fn ahead(
     let mut back = |place: usize, from: &Backward<1>, to: &mut Backward<1>| {
         column.fill(place, &mut likelihood)?;
         column.fill(place - 1, &mut earlier)?;
-        chain.backward(from, &likelihood, &earlier, to);
+        backward(chain, from, &likelihood, &earlier, to);
         Result::Ok(())
     };
     let mut beta: Backward<1> = chain.end();
@@ -177,7 +176,7 @@ pub(super) fn ahead(
             states.push(next);
         }
         for place in first..end {
-            likelihoods.fill(0, place, &mut one)?;
+            likelihoods(0, place, &mut one)?;
             if let Some(beta) = states.pop() {
                 visit(&one, &beta);
             }

@@ -141,7 +141,7 @@ impl Chain<'_> {
 pub(super) fn viterbi(
     chain: &Chain<'_>,
     places: usize,
-    likelihoods: &dyn Likelihoods,
+    likelihoods: &Likelihoods<'_>,
 ) -> Result<Vec<u32>> {
     // A place stores one previous state per state: half of what sums store.
     let block = block_of(chain, places, 1);
@@ -154,7 +154,7 @@ pub(super) fn viterbi(
     let mut likelihood = Vec::new();
     let mut back = Vec::new();
     let step = |from: &mut Best, place, likelihood: &mut Vec<f64>, back: &mut Vec<u32>| {
-        likelihoods.fill(0, place, likelihood)?;
+        likelihoods(0, place, likelihood)?;
         let mut to = from.clone();
         chain.best(from, likelihood, &mut to, back);
         // Rescale far from underflow: only differences count.

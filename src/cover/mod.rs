@@ -427,25 +427,10 @@ impl Cover {
         if self.identity {
             return out.extend(self.released.iter().map(|&y| distances[y as usize]));
         }
-        out.reserve(self.released.len());
-        let mut start = 0;
-        for &end in &self.set_starts[1..] {
-            let set = &self.set_words[start..end as usize];
-            start = end as usize;
-            // Four at a time: the minima do not wait for each other.
-            let (fours, rest) = set.as_chunks::<4>();
-            let mut least = [f64::INFINITY; 4];
-            for four in fours {
-                for (least, &a) in least.iter_mut().zip(four) {
-                    *least = least.min(distances[a as usize]);
-                }
-            }
-            let rest = rest
-                .iter()
-                .fold(f64::INFINITY, |least, &a| least.min(distances[a as usize]));
-            let [a, b, c, d] = least;
-            out.push(a.min(b).min(c.min(d)).min(rest));
-        }
+        out.extend((0..self.released.len() as u32).map(|rank| {
+            let distances = self.set(rank).iter().map(|&a| distances[a as usize]);
+            distances.fold(f64::INFINITY, f64::min)
+        }));
     }
 
     /// Writes d(w, A_y) for every rank, row by row, from rows of distances of several w to all

@@ -71,10 +71,7 @@ impl NgramPrior {
             let mut reader = Reader(bytes.get(FREQUENCIES..).unwrap_or_default());
             reader.array::<u16>(all.len())
         });
-        let codes = codes.map_err(|reason| Error::Corrupt {
-            path: "english.ngrams".into(),
-            reason,
-        })?;
+        let codes = codes.map_err(Error::corrupt(Path::new("english.ngrams")))?;
         let share = |id| (f64::from(codes[id as usize]) / -2048.0).exp2();
         Ok(Some(ids.into_iter().map(share).collect()))
     }
@@ -82,10 +79,7 @@ impl NgramPrior {
     fn compact(space: Arc<dyn MetricSpace>, packed: &[u8], path: &Path) -> Result<Self> {
         let print = words_fingerprint(space.vocabulary());
         let parsed = unpack(packed, MAX_BYTES).and_then(|bytes| parse(space, print, &bytes));
-        parsed.map_err(|reason| Error::Corrupt {
-            path: path.to_owned(),
-            reason,
-        })
+        parsed.map_err(Error::corrupt(path))
     }
 
     /// Restricts the model to some of its words, by spelling: all others become the unknown word.
@@ -141,7 +135,6 @@ fn unpack(packed: &[u8], enough: usize) -> Parsed<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The remaining bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -165,7 +158,6 @@ impl<'a> Reader<'a> {
         Ok(bytemuck::pod_read_unaligned(self.take(size_of::<T>())?))
     }
 
-    /// Reads a LEB128 number.
     fn number(&mut self) -> Parsed<u32> {
         let mut number = 0;
         for shift in (0..5).map(|group| 7 * group) {
@@ -301,7 +293,8 @@ mod tests {
 
     #[test]
     fn damaged_models_are_refused() {
-        let all = || Arc::new(Embedding::default_english().unwrap());
+        let embedding = Arc::new(Embedding::default_english().unwrap());
+        let all = || Arc::clone(&embedding);
         let path = Path::new("x");
         for at in (10..BYTES.len()).step_by(BYTES.len() / 20) {
             let mut damaged = BYTES.to_vec();

@@ -73,7 +73,6 @@ impl Expected<'_> {
         })
     }
 
-    /// Identifies its words and weights.
     pub(crate) fn key(&self) -> u128 {
         let mut hash = Xxh3Default::new();
         hash.update(bytemuck::cast_slice(&self.words));
@@ -81,7 +80,6 @@ impl Expected<'_> {
         hash.digest128()
     }
 
-    /// The number of its words.
     pub(crate) fn count(&self) -> usize {
         self.words.len()
     }
@@ -121,12 +119,10 @@ impl Expected<'_> {
     }
 }
 
-/// The sum of all weights of some lists.
 pub(crate) fn total(lists: &[Expected]) -> u128 {
     lists.iter().map(|list| u128::from(list.total())).sum()
 }
 
-/// The weight of a word in some lists.
 pub(crate) fn weight(lists: &[Expected], word: u32) -> u64 {
     lists.iter().map(|list| list.weight(word)).sum()
 }
@@ -217,7 +213,6 @@ impl NgramWeights {
         &self.prior
     }
 
-    /// The list of a context.
     fn list<'a>(&self, rows: &'a Rows, sums: &'a [u64], context: usize) -> Option<Expected<'a>> {
         let mut range = rows.range(context);
         // The last word of a context may be the unknown one.

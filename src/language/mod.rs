@@ -40,7 +40,6 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Creates rows from the starts, words and weights.
     fn new(starts: Vec<u32>, words: Vec<u32>, weights: Vec<f32>) -> Self {
         let left = starts.windows(2).map(|row| {
             let row = &weights[row[0] as usize..row[1] as usize];
@@ -56,7 +55,6 @@ impl Rows {
         }
     }
 
-    /// Creates rows for contexts that were never seen.
     fn empty(contexts: usize) -> Self {
         Self::new(vec![0; contexts + 1], Vec::new(), Vec::new())
     }
@@ -66,7 +64,6 @@ impl Rows {
         self.starts[context] as usize..self.starts[context + 1] as usize
     }
 
-    /// The words and weights of a context.
     #[inline]
     pub(crate) fn row(&self, context: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
         let range = self.range(context);
@@ -76,7 +73,6 @@ impl Rows {
             .map(|(&w, &p)| (w as usize, f64::from(p)))
     }
 
-    /// The weight of a word after a context.
     fn weight(&self, context: usize, word: u32) -> f64 {
         let range = self.range(context);
         let words = &self.words[range.clone()];

@@ -84,12 +84,9 @@ impl NgramPrior {
     }
 
     fn read(space: Arc<dyn MetricSpace>, backing: &Backing, path: &Path) -> Result<Self> {
-        let corrupt = |reason| Error::Corrupt {
-            path: path.to_owned(),
-            reason,
-        };
-        let sections = Sections::parse(backing, true).map_err(corrupt)?;
-        let (order, words, print) = meta(&sections).map_err(corrupt)?;
+        let corrupt = Error::corrupt(path);
+        let sections = Sections::parse(backing, true).map_err(&corrupt)?;
+        let (order, words, print) = meta(&sections).map_err(&corrupt)?;
         let vocabulary = space.vocabulary();
         if words != vocabulary.len() || print != words_fingerprint(vocabulary) {
             let expected = format!("one with the {words} words that the model is of");

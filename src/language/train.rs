@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::{NgramPrior, Rows, Triples, base, sentences};
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install, map_all};
@@ -22,31 +20,10 @@ struct Counts {
 
 impl Counts {
     fn of(mut keys: Vec<u64>) -> Self {
-        // A call outside a pool has no keys to sort.
-        if rayon::current_thread_index().is_some() {
-            keys.par_sort_unstable();
-        }
-        let mut times = Vec::new();
-        let mut distinct: Vec<u64> = Vec::new();
-        for key in keys {
-            if distinct.last() == Some(&key) {
-                if let Some(last) = times.last_mut() {
-                    *last += 1;
-                }
-            } else {
-                distinct.push(key);
-                times.push(1u32);
-            }
-        }
-        Counts {
-            keys: distinct,
-            times,
-        }
-    }
-
-    /// Kneser and Ney's discount, n₁/(n₁ + 2n₂).
-    fn discount(&self) -> f64 {
-        discount(self.times.iter().copied())
+        keys.sort_unstable();
+        let same = keys.chunk_by(|a, b| a == b);
+        let (keys, times) = same.map(|same| (same[0], same.len() as u32)).unzip();
+        Counts { keys, times }
     }
 
     fn each(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
@@ -54,12 +31,10 @@ impl Counts {
     }
 }
 
-fn discount(times: impl Iterator<Item = u32>) -> f64 {
-    let (mut once, mut twice) = (0.0, 0.0);
-    for n in times {
-        once += f64::from(u8::from(n == 1));
-        twice += f64::from(u8::from(n == 2));
-    }
+/// Kneser and Ney's discount, n₁/(n₁ + 2n₂).
+fn discount(times: &[u32]) -> f64 {
+    let of = |n: u32| times.iter().filter(|&&times| times == n).count() as f64;
+    let (once, twice) = (of(1), of(2));
     match once + 2.0 * twice {
         0.0 => 0.5,
         all => (once / all).clamp(0.05, 0.95),
@@ -163,7 +138,7 @@ impl NgramPrior {
         if order == 1 {
             return Ok(prior);
         }
-        let pairs = install(two.len(), 0, || Counts::of(two))?;
+        let pairs = Counts::of(two);
         let mut before = vec![0u32; words + 1];
         for key in &pairs.keys {
             before[(key & MASK) as usize] += 1;
@@ -174,17 +149,17 @@ impl NgramPrior {
             (last as usize, token, n)
         };
         if order == 2 {
-            let discount = pairs.discount();
+            let discount = discount(&pairs.times);
             prior.pairs = rows(words + 2, pairs.each().map(context), discount);
             return Ok(prior);
         }
-        let triples = install(three.len(), 0, || Counts::of(three))?;
+        let triples = Counts::of(three);
         // The number of different words before each pair. No word stands before a sentence's first
         // word, so those pairs are counted as often as they occur.
         let below = triples.keys.iter().map(|key| key & ((1 << (2 * BITS)) - 1));
         let firsts = pairs.each().filter(|(key, _)| key >> BITS == start);
-        let mut below = install(triples.keys.len(), 0, || Counts::of(below.collect()))?;
-        let seen = discount(below.times.iter().copied());
+        let mut below = Counts::of(below.collect());
+        let seen = discount(&below.times);
         for (key, n) in firsts {
             below.keys.push(key);
             below.times.push(n);
@@ -200,7 +175,7 @@ impl NgramPrior {
             }
             (at, (key & MASK) as u32, n)
         });
-        let rows = rows(contexts.len(), counts, triples.discount());
+        let rows = rows(contexts.len(), counts, discount(&triples.times));
         let mut found = Triples {
             first: contexts.iter().map(|key| (key >> BITS) as u32).collect(),
             last: contexts.iter().map(|key| (key & MASK) as u32).collect(),
@@ -219,7 +194,7 @@ fn filled(times: &[u32], base: &[f64]) -> Vec<f64> {
     if sum == 0.0 {
         return base.to_vec();
     }
-    let discount = discount(times.iter().copied());
+    let discount = discount(times);
     let shares = times
         .iter()
         .map(|&n| (f64::from(n) - discount).max(0.0) / sum);

@@ -144,11 +144,6 @@ pub fn weight(exponent: f64) -> u128 {
 #[derive(Clone, Debug, Default)]
 pub struct Law {
     cumulative: Vec<u128>,
-    /// For every multiple of 2^shift below the total: the first word whose running sum exceeds it
-    /// (Chen and Asau 1974). A draw then looks at one or two words. Empty until
-    /// [`index`](Self::index).
-    guide: Vec<u32>,
-    shift: u32,
 }
 
 impl Law {
@@ -166,14 +161,12 @@ impl Law {
         });
         Law {
             cumulative: cumulative.collect(),
-            ..Law::default()
         }
     }
 
     /// Computes the law of any items; `exponent` gives their η·min(d,γ).
     pub(crate) fn fill_with<T: Copy>(&mut self, items: &[T], exponent: impl Fn(T) -> f64) {
         self.cumulative.clear();
-        self.guide.clear();
         accumulate(items, exponent, &mut self.cumulative);
     }
 
@@ -184,29 +177,6 @@ impl Law {
             sum += new(place, *reached - before);
             before = std::mem::replace(reached, sum);
         }
-        self.guide.clear();
-    }
-
-    /// Builds the guide, for a law that is drawn from many times.
-    pub fn index(&mut self) {
-        let total = self.total();
-        if total == 0 {
-            return;
-        }
-        let buckets = self.len().next_power_of_two();
-        self.shift = (u128::BITS - total.leading_zeros()).saturating_sub(buckets.ilog2());
-        self.guide.clear();
-        self.guide.reserve_exact((total >> self.shift) as usize + 2);
-        let mut start = 0;
-        for (&sum, word) in self.cumulative.iter().zip(0u32..) {
-            while sum > start {
-                self.guide.push(word);
-                start += 1 << self.shift;
-            }
-        }
-        self.guide.push(self.len() as u32 - 1);
-        self.cumulative.shrink_to_fit();
-        self.guide.shrink_to_fit();
     }
 
     /// Number of words.
@@ -247,22 +217,21 @@ impl Law {
     /// The word at `u`, a number below the total.
     #[inline]
     pub(crate) fn find(&self, u: u128) -> u32 {
-        let within = if self.guide.is_empty() {
-            0..self.cumulative.len()
-        } else {
-            let bucket = (u >> self.shift) as usize;
-            self.guide[bucket] as usize..self.guide[bucket + 1] as usize + 1
-        };
-        let first = within.start;
-        (first + self.cumulative[within].partition_point(|&c| c <= u)) as u32
+        self.cumulative.partition_point(|&c| c <= u) as u32
     }
 
     /// Draws one word with 64 random bits, and further bits if these do not decide. It is as exact
     /// as [`sample`](Self::sample) and needs fewer bits, so a seed gives other words.
     #[inline]
     pub(crate) fn sample_short(&self, rng: &mut impl Rng) -> u32 {
+        self.sample_by(rng.next_u64(), rng)
+    }
+
+    /// The same with x as the first 64 bits.
+    #[inline]
+    pub(crate) fn sample_by(&self, x: u64, rng: &mut impl Rng) -> u32 {
         // ⌊u·total⌋ lies between these two for every u in [0, 1) whose first 64 bits are x.
-        let (x, total) = (rng.next_u64(), self.total());
+        let total = self.total();
         let word = self.find(continued(x, total, 0));
         match continued(x, total, total - 1) < self.cumulative[word as usize] {
             true => word,
@@ -351,36 +320,6 @@ mod tests {
                 assert_eq!(c, sum);
             }
             assert_eq!((cumulative.len(), total), (count as usize, sum));
-        }
-    }
-
-    #[test]
-    fn the_guide_finds_what_a_search_finds() {
-        for (count, steepness) in [
-            (1, 1.0),
-            (2, 0.0),
-            (5, 40.0),
-            (64, 0.3),
-            (1000, 0.0),
-            (1000, 0.05),
-        ] {
-            let distances: Vec<f64> = (0..count)
-                .map(|i| f64::from(i * 7 % count) * steepness)
-                .collect();
-            let mut law = Law::default();
-            law.fill(1.0, f64::INFINITY, &distances);
-            let mut indexed = law.clone();
-            indexed.index();
-            let mut points = vec![0, law.total() - 1];
-            for &sum in &law.cumulative {
-                points.extend([sum - 1, sum.min(law.total() - 1)]);
-            }
-            for bucket in 0..=law.total() >> indexed.shift {
-                points.push((bucket << indexed.shift).min(law.total() - 1));
-            }
-            for u in points {
-                assert_eq!(indexed.find(u), law.find(u), "{count} {steepness} {u}");
-            }
         }
     }
 }

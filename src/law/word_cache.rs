@@ -69,19 +69,11 @@ impl CacheBudget {
     }
 }
 
-/// A cached value, and the entry that was cached before it in another slot.
-struct Entry<T> {
-    value: T,
-    before: AtomicPtr<Entry<T>>,
-}
-
-/// One slot per word, each set once. Neither creating nor dropping them visits the empty slots:
-/// there are many words, and a Tem that serves one request draws few of them.
+/// One slot per word, each set once.
 struct Slots<T> {
-    /// Null, or an `Entry` that came from a box and stays until the end. The system supplies zeroed
-    /// pages on first use.
-    each: Box<[AtomicPtr<Entry<T>>]>,
-    newest: AtomicPtr<Entry<T>>,
+    /// Null, or a `T` that came from a box and stays until the end. The system supplies zeroed pages
+    /// on first use.
+    each: Box<[AtomicPtr<T>]>,
     owns: PhantomData<T>,
 }
 
@@ -95,7 +87,6 @@ impl<T> Slots<T> {
     fn of(words: usize) -> Self {
         Slots {
             each: bytemuck::zeroed_slice_box(words),
-            newest: AtomicPtr::default(),
             owns: PhantomData,
         }
     }
@@ -103,36 +94,23 @@ impl<T> Slots<T> {
     #[inline]
     fn get(&self, id: u32) -> Option<&T> {
         let kept = self.each[id as usize].load(Ordering::Acquire);
-        // SAFETY: null, or a whole `Entry` (released by `set`) that lives as long as `self`.
-        unsafe { kept.as_ref() }.map(|kept| &kept.value)
+        // SAFETY: null, or a whole `T` (released by `set`) that lives as long as `self`.
+        unsafe { kept.as_ref() }
     }
 
     /// Returns the slot's value from now on, and whether it is `value`: the first one stays.
     fn set(&self, id: u32, value: T) -> (&T, bool) {
-        let made = Box::into_raw(Box::new(Entry {
-            value,
-            before: AtomicPtr::default(),
-        }));
+        let made = Box::into_raw(Box::new(value));
         let slot = &self.each[id as usize];
         let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-        if let Err(first) = slot.compare_exchange(ptr::null_mut(), made, success, failure) {
-            // SAFETY: `made` came from a box above, and no one else has it.
-            drop(unsafe { Box::from_raw(made) });
-            // SAFETY: as in `get`; a slot that was not null does not change.
-            return (unsafe { &(*first).value }, false);
-        }
-        // SAFETY: as in `get`.
-        let kept = unsafe { &*made };
-        let mut newest = self.newest.load(Ordering::Relaxed);
-        loop {
-            kept.before.store(newest, Ordering::Relaxed);
-            let (success, failure) = (Ordering::Release, Ordering::Relaxed);
-            let pushed = self
-                .newest
-                .compare_exchange_weak(newest, made, success, failure);
-            match pushed {
-                Ok(_) => return (&kept.value, true),
-                Err(other) => newest = other,
+        match slot.compare_exchange(ptr::null_mut(), made, success, failure) {
+            // SAFETY: as in `get`.
+            Ok(_) => (unsafe { &*made }, true),
+            Err(first) => {
+                // SAFETY: `made` came from a box above, and no one else has it.
+                drop(unsafe { Box::from_raw(made) });
+                // SAFETY: as in `get`; a slot that was not null does not change.
+                (unsafe { &*first }, false)
             }
         }
     }
@@ -140,12 +118,12 @@ impl<T> Slots<T> {
 
 impl<T> Drop for Slots<T> {
     fn drop(&mut self) {
-        let mut next = *self.newest.get_mut();
-        while !next.is_null() {
-            // SAFETY: `set` took each from a box, and each is in this chain once; no reference is
-            // left.
-            let kept = unsafe { Box::from_raw(next) };
-            next = kept.before.into_inner();
+        for slot in &mut self.each {
+            let kept = *slot.get_mut();
+            if !kept.is_null() {
+                // SAFETY: `set` took it from a box; no reference is left.
+                drop(unsafe { Box::from_raw(kept) });
+            }
         }
     }
 }
@@ -212,7 +190,7 @@ impl<T> WordCache<T> {
     /// The slots of all words, if the limit has room for them.
     fn slots(&self) -> Option<&Slots<T>> {
         let made = || {
-            let bytes = self.words.checked_mul(size_of::<AtomicPtr<Entry<T>>>())?;
+            let bytes = self.words.checked_mul(size_of::<AtomicPtr<T>>())?;
             self.take(bytes).then(|| Slots::of(self.words))
         };
         self.kept.get_or_init(made).as_ref()

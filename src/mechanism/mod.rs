@@ -8,7 +8,6 @@ pub mod mahalanobis;
 pub mod multivariate_laplace;
 pub mod neighbor_response;
 pub mod noisy_nearest;
-pub mod published;
 pub mod remapped;
 pub mod tem;
 

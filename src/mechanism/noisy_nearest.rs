@@ -18,7 +18,7 @@ use std::sync::Arc;
 use rand::RngExt;
 use rand::rngs::ChaCha12Rng;
 
-use crate::distance::search::hnsw::{self, Hnsw, HnswScratch};
+use crate::distance::search::hnsw::{self, Hnsw};
 use crate::distance::search::{BATCH, Search, exact::Scratch};
 use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
@@ -228,14 +228,15 @@ impl<N: Noise> NoisyNearest<N> {
         for (point, out) in points.chunks_exact(n).zip(out) {
             let Some(released) = &self.released else {
                 let k = self.needed().min(self.embedding.len());
-                let near = hnsw.nearest(point, k, ef, &mut scratch.approximate);
-                *out = near[self.choose(near, rng)].1;
+                let near = hnsw.nearest(point, k, ef);
+                *out = near[self.choose(&near, rng)].1;
                 continue;
             };
             let k = ef.min(self.embedding.len());
-            let near = hnsw.nearest(point, k, ef, &mut scratch.approximate);
-            let near = near.iter().copied();
-            let near = near.filter(|(_, id)| released.ids.binary_search(id).is_ok());
+            let near = hnsw.nearest(point, k, ef);
+            let near = near
+                .into_iter()
+                .filter(|(_, id)| released.ids.binary_search(id).is_ok());
             scratch.near.clear();
             scratch.near.extend(near.take(self.needed()));
             match scratch.near.len() < self.needed().min(released.ids.len()) {
@@ -266,7 +267,6 @@ impl<N: Noise> NoisyNearest<N> {
 /// Working memory of one thread.
 struct SearchScratch {
     exact: Scratch,
-    approximate: HnswScratch,
     /// The nearest words that may be released, with their distances.
     near: Vec<(f64, u32)>,
     points: Vec<f64>,
@@ -326,7 +326,6 @@ impl<N: Noise> Mechanism for NoisyNearest<N> {
         let graph = self.graph();
         let scratch = || SearchScratch {
             exact: Scratch::default(),
-            approximate: HnswScratch::default(),
             near: Vec::new(),
             points: vec![0.0; BATCH.min(ids.len()) * n],
         };

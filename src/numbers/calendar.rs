@@ -23,12 +23,6 @@ impl std::fmt::Display for Civil {
     }
 }
 
-impl serde::Serialize for Civil {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
 impl Civil {
     /// The day, if the calendar has it.
     pub fn new(year: i64, month: u8, day: u8) -> Option<Self> {

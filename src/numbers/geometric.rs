@@ -1,21 +1,16 @@
 //! The two-sided geometric law on whole numbers, as integers.
 //!
-//! **The law.** A fine table V and a coarse one U hold the weights. V(0) = 2⁶³ and V(s+1) = ⌈V(s)·R/2⁶⁴⌉ for
-//! s < J, where R = ⌈2⁶⁴·exp(-ε)⌉, taken up by what the exponential may be off. U(0) = 2⁶³ and
-//! U(i+1) = ⌈U(i)·V(J)/2⁶³⌉ for i < I. With T = U(I)/2⁶³ the weight of an offset z is W(|z|), where
-//! W((o·I + i)·J + s) = Tᵒ·U(i)·V(s). Offsets are unbounded. An output is the input plus an offset, clamped to a
-//! range. Where one table is short enough, I = 1: then W(o·J + s) = Tᵒ·V(s)·2⁶³ and T = V(J)/2⁶³.
+//! **The law.** V(0) = 2⁶³ and V(s+1) = ⌈V(s)·R/2⁶⁴⌉ for s < J, where R = ⌈2⁶⁴·exp(-ε)⌉, taken up by what the
+//! exponential may be off. With T = V(J)/2⁶³ the weight of an offset z is W(|z|), where W(o·J + s) = Tᵒ·V(s). Offsets
+//! are unbounded. An output is the input plus an offset, clamped to a range.
 //!
 //! **Theorem.** For inputs i and j of the range and every output y, Pr\[y|i\] ≤ exp(ε·|i-j|)·Pr\[y|j\],
 //! for the integers that are drawn, not only for real numbers near them.
 //!
-//! *Proof.* Let r = R/2⁶⁴, so r ≥ exp(-ε). (1) Neighbouring weights have r·W(m) ≤ W(m+1) ≤ W(m). Within V,
-//! rounding up gives the first inequality; it gives the second one too, as r·V ≤ V and V is whole. From the end of V
-//! to its next repetition the weights are U(i)·V(J-1) and U(i+1)·V(0) ≥ U(i)·V(J) ≥ r·U(i)·V(J-1). This is also the
-//! step from the end of U to its repetition, as T·U(0) = U(I). Where I = 1 this step is equal to the one from
-//! V(J-1) to V(J). Otherwise rounding up adds at most 2⁶³ to U(i)·V(J), and that is less than
-//! U(i)·(V(J-1) - V(J)): U(i) > 2³³, V(J-1) > 2⁶² and 1 - r > 2⁻²⁰ there. [`certify`](Geometric::certify) computes
-//! both inequalities for every pair of neighbours. (2) The sum of all weights does not depend on the input, as
+//! *Proof.* Let r = R/2⁶⁴, so r ≥ exp(-ε). (1) Neighbouring weights have r·W(m) ≤ W(m+1) ≤ W(m): rounding up gives
+//! the first inequality; it gives the second one too, as r·V ≤ V and V is whole. From the end of V to its next
+//! repetition the weights are V(J-1) and T·V(0) = V(J), times Tᵒ. [`certify`](Geometric::certify) computes both
+//! inequalities for every pair of neighbours. (2) The sum of all weights does not depend on the input, as
 //! offsets are unbounded. So an output within the range has neighbouring inputs' probabilities in a ratio from r to
 //! 1/r. (3) An end of the range, m steps from the input, has the tail T(m) = Σ W(k) over k ≥ m as its weight, m ≥ 0.
 //! By (1), term by term, T(m) ≤ T(m+1)/r, and T(m+1) ≤ T(m). In a range of one point every output is that. (4) From
@@ -30,8 +25,8 @@
 //! step from an end costs ε + ln(1 + r·(1-r)) in a long range, up to 2·ε. At the same proved ε it needs up to twice
 //! the noise.
 //!
-//! **The draw.** One 64-bit number decides the sign and, by its lower 63 bits against U(I), whether the
-//! tables are left: T exactly. `Law::sample_short` draws i and s exactly. A zero with a negative sign is drawn again,
+//! **The draw.** One 64-bit number decides the sign and, by its lower 63 bits against V(J), whether the
+//! table is left: T exactly. `Law::sample_short` draws s exactly. A zero with a negative sign is drawn again,
 //! so that 0 is counted once.
 
 use rand::Rng;
@@ -40,12 +35,12 @@ use crate::law::Law;
 use crate::support::arithmetic::exp_minus;
 use crate::support::error::{Error, Result};
 
-/// log₂ of the largest weight.
-const LOG2_LARGEST: u32 = 63;
-/// The most weights that a single table holds: it stays in a core's own cache. Longer ones are two of about
-/// the root of the length.
+/// The largest weight.
+const LARGEST: u64 = 1 << 63;
+/// The most weights of the table: it stays in a core's own cache. At the smallest ε it is left and begun again some
+/// thirty times a draw.
 const MAX_WEIGHTS: usize = 1 << 15;
-/// The tables reach to exp(-REACH).
+/// The table reaches to exp(-REACH), if it is long enough.
 const REACH: f64 = 20.0;
 /// Beyond this exponent ratios become no smaller, which costs no privacy.
 const STEEPEST: f64 = 42.0;
@@ -56,39 +51,10 @@ pub struct Geometric {
     epsilon: f64,
     /// R: the ratio of neighbouring weights is at least R/2⁶⁴.
     ratio: u64,
-    /// V(0) … V(J-1), and V(J).
-    fine: Table,
-    /// U(0) … U(I-1), and U(I).
-    coarse: Table,
-}
-
-/// Weights that fall by about one ratio, from 2⁶³ on.
-#[derive(Debug)]
-struct Table {
-    law: Law,
-    /// The weight behind the last.
+    /// V(0) … V(J-1).
+    table: Law,
+    /// V(J).
     next: u64,
-}
-
-impl Table {
-    /// Of so many weights, each the one before it times ratio/2^`shift`, rounded up.
-    fn falling(length: usize, ratio: u64, shift: u32) -> Self {
-        let mut next = 1u64 << LOG2_LARGEST;
-        let weights = (0..length).map(|_| {
-            let this = next;
-            next = (u128::from(this) * u128::from(ratio)).div_ceil(1 << shift) as u64;
-            u128::from(this)
-        });
-        let mut law = Law::of_weights(weights);
-        law.index();
-        Table { law, next }
-    }
-
-    /// All weights, the one behind the last too.
-    fn weights(&self) -> Vec<u64> {
-        let weights = self.law.weights().map(|weight| weight as u64);
-        weights.chain([self.next]).collect()
-    }
 }
 
 impl Geometric {
@@ -107,19 +73,19 @@ impl Geometric {
         // The exponential is off by a relative 2⁻⁵⁰ at most.
         let up = exp_minus(epsilon.min(STEEPEST)) * (1.0 + 2f64.powi(-48));
         let ratio = (up * 2f64.powi(64)).ceil() as u64;
-        let length = ((REACH / epsilon).ceil() as usize).max(1);
-        let fine = match length <= MAX_WEIGHTS {
-            true => length,
-            false => length.isqrt() + 1,
-        };
-        let coarse = length.div_ceil(fine);
-        let fine = Table::falling(fine, ratio, 64);
-        let coarse = Table::falling(coarse, fine.next, LOG2_LARGEST);
+        let length = ((REACH / epsilon).ceil() as usize).clamp(1, MAX_WEIGHTS);
+        let mut next = LARGEST;
+        let weights = (0..length).map(|_| {
+            let this = u128::from(next);
+            next = (this * u128::from(ratio)).div_ceil(1 << 64) as u64;
+            this
+        });
+        let table = Law::of_weights(weights);
         Ok(Geometric {
             epsilon,
             ratio,
-            fine,
-            coarse,
+            table,
+            next,
         })
     }
 
@@ -128,9 +94,10 @@ impl Geometric {
         self.epsilon
     }
 
-    /// The integers of the law: R, V(0) … V(J), U(0) … U(I).
-    pub fn integers(&self) -> (u64, Vec<u64>, Vec<u64>) {
-        (self.ratio, self.fine.weights(), self.coarse.weights())
+    /// The integers of the law: R, and V(0) … V(J).
+    pub fn integers(&self) -> (u64, Vec<u64>) {
+        let weights = self.table.weights().map(|weight| weight as u64);
+        (self.ratio, weights.chain([self.next]).collect())
     }
 
     /// The largest log-ratio of a step, computed from the integers that are drawn.
@@ -138,28 +105,16 @@ impl Geometric {
     /// # Errors
     /// [`Error::Parameter`] where neighbouring weights are not in the ratio that the proof needs.
     pub fn certify(&self) -> Result<f64> {
-        let uneven = || Error::parameter("law", "one that falls evenly", "another");
-        let (ratio, fine, coarse) = self.integers();
+        let (ratio, weights) = self.integers();
         let mut worst = 0f64;
-        for pair in fine.windows(2) {
+        for pair in weights.windows(2) {
             let (near, far) = (pair[0], pair[1]);
             let kept = u128::from(near) * u128::from(ratio) <= u128::from(far) << 64;
             if !kept || far > near {
-                return Err(uneven());
+                let expected = "one that falls evenly";
+                return Err(Error::parameter("law", expected, "another"));
             }
             worst = worst.max(-(far as f64 / near as f64).ln());
-        }
-        // From the end of the fine table to its next repetition.
-        let [.., end, next] = fine[..] else {
-            return Err(uneven());
-        };
-        for pair in coarse.windows(2) {
-            let (near, far) = (u128::from(pair[0]), u128::from(pair[1]));
-            let (before, behind) = (near * u128::from(end), far << LOG2_LARGEST);
-            if near * u128::from(next) > behind || behind > before {
-                return Err(uneven());
-            }
-            worst = worst.max(-(behind as f64 / before as f64).ln());
         }
         Ok(worst)
     }
@@ -167,21 +122,16 @@ impl Geometric {
     /// An offset, exactly by its weight.
     #[inline]
     pub(crate) fn offset(&self, rng: &mut impl Rng) -> i64 {
-        const BELOW: u64 = (1 << LOG2_LARGEST) - 1;
-        let (fine, coarse) = (&self.fine.law, &self.coarse.law);
+        const BELOW: u64 = LARGEST - 1;
         loop {
             let bits = rng.next_u64();
             let (negative, mut rest) = (bits > BELOW, bits & BELOW);
-            let mut far = 0i64;
-            while rest < self.coarse.next {
-                far = far.saturating_add(coarse.len() as i64);
+            let mut size = 0;
+            while rest < self.next {
+                size += self.table.len() as i64;
                 rest = rng.next_u64() & BELOW;
             }
-            if coarse.len() > 1 {
-                far = far.saturating_add(i64::from(coarse.sample_short(rng)));
-            }
-            let size = far.saturating_mul(fine.len() as i64);
-            let size = size.saturating_add(i64::from(fine.sample_short(rng)));
+            size += i64::from(self.table.sample_short(rng));
             match (size, negative) {
                 (0, true) => {}
                 (size, true) => return -size,
@@ -212,33 +162,22 @@ impl Geometric {
 
     /// The probability of every offset 0 ≤ m < `far`, and of all offsets from m on.
     fn weights_and_tails(&self, far: usize) -> (Vec<f64>, Vec<f64>) {
-        let largest = (1u64 << LOG2_LARGEST) as f64;
-        let (fine, coarse) = (&self.fine.law, &self.coarse.law);
-        let (length, of_table) = (fine.len(), fine.total() as f64);
-        let repeated = self.coarse.next as f64 / largest;
+        let total = self.table.total();
+        let repeated = self.next as f64 / LARGEST as f64;
         // The sum over all offsets of one sign, including zero.
-        let side = coarse.total() as f64 / largest * of_table / (1.0 - repeated);
-        let all = 2.0 * side - largest;
+        let side = total as f64 / (1.0 - repeated);
+        let all = 2.0 * side - LARGEST as f64;
         let (mut weights, mut tails) = (Vec::with_capacity(far), Vec::with_capacity(far));
-        // Tᵒ; U(i), and the sums up to it and of V up to s.
-        let (mut scale, mut of_coarse) = (1.0, 0u128);
-        for (at, size) in (0..far).step_by(length).enumerate() {
-            let at = at % coarse.len();
-            if at == 0 && size > 0 {
-                (scale, of_coarse) = (scale * repeated, 0);
+        // Tᵒ.
+        let mut scale = 1.0;
+        while weights.len() < far {
+            let mut rest = total;
+            for weight in self.table.weights().take(far - weights.len()) {
+                tails.push(scale * (rest as f64 + repeated * side) / all);
+                weights.push(scale * weight as f64 / all);
+                rest -= weight;
             }
-            let here = coarse.weight(at as u32);
-            of_coarse += here;
-            let here = scale * here as f64 / largest;
-            let later = scale
-                * ((coarse.total() - of_coarse) as f64 / largest * of_table + repeated * side);
-            let mut of_fine = 0u128;
-            for s in 0..length.min(far - size) {
-                let weight = fine.weight(s as u32);
-                tails.push((here * (fine.total() - of_fine) as f64 + later) / all);
-                weights.push(here * weight as f64 / all);
-                of_fine += weight;
-            }
+            scale *= repeated;
         }
         (weights, tails)
     }
@@ -259,15 +198,10 @@ mod tests {
             assert!(exact <= epsilon, "{epsilon}: {exact}");
             // The noise is no larger than it need be.
             assert!(exact > 0.99 * epsilon.min(STEEPEST), "{epsilon}: {exact}");
-            let (ratio, fine, coarse) = law.integers();
+            let (ratio, weights) = law.integers();
             assert!(-(ratio as f64 / 2f64.powi(64)).ln() <= epsilon);
-            for table in [&fine, &coarse] {
-                assert!(table[0] == 1 << 63 && table[table.len() - 1] > 0);
-            }
-            // Two tables reach as far as a long one would.
-            let reach = (fine.len() - 1) * (coarse.len() - 1);
-            assert!(reach as f64 * epsilon >= REACH && fine.len() <= MAX_WEIGHTS + 1);
-            assert_eq!(coarse.len() > 2, REACH / epsilon > MAX_WEIGHTS as f64);
+            assert!(weights[0] == LARGEST && weights[weights.len() - 1] > 0);
+            assert!(weights.len() <= MAX_WEIGHTS + 1);
         }
         for bad in [0.0, -1.0, 1e-7, f64::NAN, f64::INFINITY] {
             assert!(Geometric::new(bad).is_err(), "{bad}");

@@ -24,10 +24,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use rand::Rng;
-use serde::Serialize;
 
 use crate::support::error::{Error, Result, check_epsilon};
-use crate::support::names::named;
 use crate::support::parallel::for_all;
 use crate::support::random::Key;
 pub use calendar::Civil;
@@ -36,6 +34,7 @@ pub use find::{Figure, Figures};
 pub use form::{Form, NumberForm};
 pub use geometric::Geometric;
 use grid::{Grid, MAX_POINTS};
+pub use settings::{DateSettings, NumberSettings, Order, Scale};
 
 /// Maximum number of points whose probabilities are returned.
 pub const MAX_LISTED_POINTS: u64 = 1 << 22;
@@ -131,60 +130,43 @@ impl Line {
     }
 }
 
-/// The metric on numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Scale {
-    /// |ln x - ln x'|.
-    #[default]
-    Log,
-    /// |x - x'|.
-    Linear,
+/// Numbers or dates by the [law](Line) of their settings. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Settled<S> {
+    /// All are given.
+    settings: S,
+    line: Line,
 }
 
-named!(Scale, "scale", Scale::Log => "log", Scale::Linear => "linear");
+/// Numbers.
+pub type Number = Settled<NumberSettings>;
+/// Dates.
+pub type Date = Settled<DateSettings>;
 
-/// The settings of a [`Number`]; `None` is the default of each.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct NumberSettings {
-    /// ε per 1 of the metric.
-    pub epsilon: f64,
-    /// The metric.
-    pub scale: Scale,
-    /// The step of the grid: by default 0.01 of ln x, or 1.
-    pub unit: Option<f64>,
-    /// The public range: by default ±10⁹ on the log scale; needed on the linear one.
-    pub low: Option<f64>,
-    /// See `low`.
-    pub high: Option<f64>,
-    /// On the log scale the smallest size beside zero: by default 0.01.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub smallest: Option<f64>,
-    /// In text, the sign before decimals: a point, or a comma.
-    pub decimal: char,
-}
-
-impl NumberSettings {
-    /// An ε and a scale, everything else by default.
-    pub fn new(epsilon: f64, scale: Scale) -> Self {
-        NumberSettings {
-            epsilon,
-            scale,
-            unit: None,
-            low: None,
-            high: None,
-            smallest: None,
-            decimal: '.',
-        }
+impl<S> Settled<S> {
+    /// All settings.
+    pub fn settings(&self) -> &S {
+        &self.settings
     }
 }
 
-/// Numbers by the [law](Line) of their settings. See the [module](self).
-#[derive(Clone, Debug)]
-pub struct Number {
-    /// All are given.
-    settings: NumberSettings,
-    line: Line,
+impl<S> Deref for Settled<S> {
+    type Target = Line;
+
+    fn deref(&self) -> &Line {
+        &self.line
+    }
+}
+
+impl<S: PartialEq> PartialEq for Settled<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.settings == other.settings
+    }
+}
+
+fn given_epsilon(epsilon: Option<f64>) -> Result<f64> {
+    let missing = || Error::parameter("epsilon", "given", "none");
+    check_epsilon(epsilon.ok_or_else(missing)?)
 }
 
 /// Refuses what is not positive and finite.
@@ -208,7 +190,7 @@ impl Number {
     /// # Errors
     /// [`Error::Parameter`] that names what is outside its domain.
     pub fn new(settings: &NumberSettings) -> Result<Self> {
-        let epsilon = check_epsilon(settings.epsilon)?;
+        let epsilon = given_epsilon(settings.epsilon)?;
         let (grid, low, high, smallest) = match settings.scale {
             Scale::Log => {
                 let unit = positive("unit", settings.unit.unwrap_or(Self::UNIT))?;
@@ -270,71 +252,6 @@ impl Number {
             line: Line::new(epsilon, grid, (first, last))?,
         })
     }
-
-    /// All settings.
-    pub fn settings(&self) -> &NumberSettings {
-        &self.settings
-    }
-}
-
-impl Deref for Number {
-    type Target = Line;
-
-    fn deref(&self) -> &Line {
-        &self.line
-    }
-}
-
-impl PartialEq for Number {
-    fn eq(&self, other: &Self) -> bool {
-        self.settings == other.settings
-    }
-}
-
-/// The order of a date's parts in 03/05/2026.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Order {
-    /// Day, month, year.
-    Dmy,
-    /// Month, day, year.
-    Mdy,
-}
-
-named!(Order, "order", Order::Dmy => "dmy", Order::Mdy => "mdy");
-
-/// The settings of a [`Date`].
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct DateSettings {
-    /// ε per day.
-    pub epsilon: f64,
-    /// The public range.
-    pub low: Civil,
-    /// See `low`.
-    pub high: Civil,
-    /// In text, the order of 03/05/2026: without it such a date is a word.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub order: Option<Order>,
-}
-
-impl DateSettings {
-    /// An ε per day, everything else by default: days of 1900-01-01 to 2099-12-31.
-    pub fn new(epsilon: f64) -> Self {
-        let day = |year, month, day| Civil { year, month, day };
-        DateSettings {
-            epsilon,
-            low: day(1900, 1, 1),
-            high: day(2099, 12, 31),
-            order: None,
-        }
-    }
-}
-
-/// Dates by the [law](Line) of their settings. See the [module](self).
-#[derive(Clone, Debug)]
-pub struct Date {
-    settings: DateSettings,
-    line: Line,
 }
 
 impl Date {
@@ -343,7 +260,7 @@ impl Date {
     /// # Errors
     /// [`Error::Parameter`] that names what is outside its domain.
     pub fn new(settings: &DateSettings) -> Result<Self> {
-        let epsilon = check_epsilon(settings.epsilon)?;
+        let epsilon = given_epsilon(settings.epsilon)?;
         let (first, last) = (settings.low.days() as f64, settings.high.days() as f64);
         if last <= first {
             let expected = format!("a date after low = {}", settings.low);
@@ -353,24 +270,5 @@ impl Date {
             settings: settings.clone(),
             line: Line::new(epsilon, Grid::linear(1.0), (first, last))?,
         })
-    }
-
-    /// All settings.
-    pub fn settings(&self) -> &DateSettings {
-        &self.settings
-    }
-}
-
-impl Deref for Date {
-    type Target = Line;
-
-    fn deref(&self) -> &Line {
-        &self.line
-    }
-}
-
-impl PartialEq for Date {
-    fn eq(&self, other: &Self) -> bool {
-        self.settings == other.settings
     }
 }

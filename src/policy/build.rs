@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::defaults::{MIXING, TUNING, builtin_index, builtin_of, index_cover, index_exclusion};
 use super::reference::{EDGES, FINGERPRINT_ALONE};
-use super::{Built, CoverSource, Exclude, IndexSource, Kind, Public, Reference, Spec};
+use super::{
+    Built, Builtin, CoverSource, Exclude, Fingerprint, IndexSource, Kind, Public, Reference, Spec,
+};
 use crate::cover::{Balance, Build, Cover};
 use crate::distance::search::{HnswParameters, Search};
 use crate::guarantee::Certificate;
@@ -34,6 +35,10 @@ use crate::words::graph::{Edges, WordGraph};
 use crate::words::index::Index;
 use crate::words::vocabulary::Vocabulary;
 
+/// The default λ of [`Mahalanobis`](crate::mechanism::mahalanobis::Mahalanobis).
+pub(super) const MIXING: f64 = 0.2;
+/// The default t of the [Vickrey](crate::mechanism::noisy_nearest) mechanism: the paper's choice.
+pub(super) const TUNING: f64 = 0.75;
 /// Number of candidates of the graph search, if the description does not give it.
 const EF: usize = 256;
 /// Number of likely outputs of [`NeighborResponse`]: this many, or a fiftieth of the words if that
@@ -53,7 +58,7 @@ pub struct Parts {
     /// The cover that outputs are remapped by.
     pub remap: Option<Arc<Cover>>,
     /// The law of a [`FiniteLaw`].
-    pub law: Option<Arc<dyn Rows>>,
+    pub law: Option<Arc<Rows>>,
     /// The base measure of a Tem.
     pub language: Option<Public>,
     /// The seed of the description is of [`Randomness::known_keys`]: for tests.
@@ -88,12 +93,12 @@ impl Spaces {
             }
             (None, _, None) => {
                 let missing = || Error::parameter("space", FINGERPRINT_ALONE, "none");
-                let known = source.fingerprint.and_then(builtin_of);
+                let known = source.fingerprint.and_then(|print| builtin_of(print.0));
                 builtin_index(known.ok_or_else(missing)?)?
             }
         };
         if let Some(meant) = source.fingerprint {
-            let reference = Reference::held(Some(meant));
+            let reference = Reference::held(Some(meant.0));
             reference.check("index", index.space().fingerprint())?;
         }
         Ok(index)
@@ -437,52 +442,56 @@ impl Maker<'_> {
     /// The cover of the outputs. By default it is the one in the index, or one with `default`
     /// outputs per word.
     fn cover(&mut self, least: usize, default: Option<usize>) -> Result<Option<Arc<Cover>>> {
-        self.cover = self.make_cover(least, default)?;
+        let (held, given) = (self.parts.cover.as_ref(), self.spec.cover.as_ref());
+        let of_index = index_cover(&self.index).filter(|_| self.spec.balance.is_none());
+        self.cover = match (held, given, of_index) {
+            (None, None, Some(cover)) => Some(cover),
+            _ => {
+                let default = default.map(CoverSource::Count);
+                self.cover_of("cover", held, given.or(default.as_ref()), least)?
+            }
+        };
         Ok(self.cover.clone())
     }
 
-    fn make_cover(&self, least: usize, default: Option<usize>) -> Result<Option<Arc<Cover>>> {
-        if let Some(cover) = &self.parts.cover {
-            if let Some(CoverSource::Stored(reference)) = &self.spec.cover {
-                reference.check("cover", cover.fingerprint())?;
-            }
-            return Ok(Some(cover.clone()));
-        }
-        match (&self.spec.cover, index_cover(&self.index), default) {
-            (Some(CoverSource::None), ..) => Ok(None),
-            (Some(source), ..) => self.cover_of("cover", source, least).map(Some),
-            (None, Some(cover), _) if self.spec.balance.is_none() => Ok(Some(cover)),
-            (None, _, Some(k)) => {
-                let source = CoverSource::Count(k);
-                self.cover_of("cover", &source, least).map(Some)
-            }
-            (None, ..) => Ok(None),
-        }
-    }
-
     fn remap(&self) -> Result<Option<Arc<Cover>>> {
-        match (&self.parts.remap, &self.spec.remap) {
-            (Some(cover), Some(CoverSource::Stored(reference))) => {
-                reference.check("remap", cover.fingerprint())?;
-                Ok(Some(cover.clone()))
-            }
-            (Some(cover), _) => Ok(Some(cover.clone())),
-            (None, Some(CoverSource::None) | None) => Ok(None),
-            (None, Some(source)) => self.cover_of("remap", source, 0).map(Some),
-        }
+        self.cover_of(
+            "remap",
+            self.parts.remap.as_ref(),
+            self.spec.remap.as_ref(),
+            0,
+        )
     }
 
     fn cover_of(
         &self,
         name: &'static str,
-        source: &CoverSource,
+        held: Option<&Arc<Cover>>,
+        source: Option<&CoverSource>,
         least: usize,
-    ) -> Result<Arc<Cover>> {
-        let k = match source {
-            CoverSource::Count(k) => *k,
-            CoverSource::Stored(reference) => return self.stored_cover(name, reference),
-            CoverSource::None => return Err(Error::parameter(name, "given", "none")),
+    ) -> Result<Option<Arc<Cover>>> {
+        let cover = match (held, source) {
+            (Some(held), _) => held.clone(),
+            (None, None | Some(CoverSource::None)) => return Ok(None),
+            (None, Some(CoverSource::Count(k))) => self.counted_cover(name, *k, least)?,
+            (
+                None,
+                Some(CoverSource::Stored(Reference {
+                    file: Some(path), ..
+                })),
+            ) => Arc::new(Cover::open(path)?),
+            (None, Some(CoverSource::Stored(reference))) => index_cover(&self.index)
+                .filter(|cover| reference.fingerprint == Some(Fingerprint(cover.fingerprint())))
+                .ok_or_else(|| Error::parameter(name, FINGERPRINT_ALONE, "none"))?,
         };
+        if let Some(CoverSource::Stored(reference)) = source {
+            reference.check(name, cover.fingerprint())?;
+        }
+        Ok(Some(cover))
+    }
+
+    /// A cover of so many outputs for each word.
+    fn counted_cover(&self, name: &'static str, k: usize, least: usize) -> Result<Arc<Cover>> {
         let space = self.index.space();
         let build = Build {
             least,
@@ -498,18 +507,6 @@ impl Maker<'_> {
         cover
             .map(Arc::new)
             .map_err(|e| e.renamed("k", name).renamed("weight", "balance"))
-    }
-
-    fn stored_cover(&self, name: &'static str, reference: &Reference) -> Result<Arc<Cover>> {
-        let cover = match &reference.file {
-            Some(path) => Arc::new(Cover::open(path)?),
-            None => match index_cover(&self.index) {
-                Some(cover) if Some(cover.fingerprint()) == reference.fingerprint => cover,
-                _ => return Err(Error::parameter(name, FINGERPRINT_ALONE, "none")),
-            },
-        };
-        reference.check(name, cover.fingerprint())?;
-        Ok(cover)
     }
 }
 
@@ -536,7 +533,7 @@ fn certified_law(law: FiniteLaw, control: &Control) -> Result<FiniteLaw> {
 }
 
 /// Reads the rows of a law from a .npy file.
-fn rows_of(reference: &Reference, words: usize) -> Result<Arc<dyn Rows>> {
+fn rows_of(reference: &Reference, words: usize) -> Result<Arc<Rows>> {
     let Some(path) = &reference.file else {
         return Err(Error::parameter("law", FINGERPRINT_ALONE, "none"));
     };
@@ -548,7 +545,7 @@ fn rows_of(reference: &Reference, words: usize) -> Result<Arc<dyn Rows>> {
             got: format!("({rows}, {columns})"),
         });
     }
-    let rows: Arc<dyn Rows> = Arc::new(move |id: u32, out: &mut [f64]| {
+    let rows: Arc<Rows> = Arc::new(move |id: u32, out: &mut [f64]| {
         out.copy_from_slice(&law[id as usize * words..][..words]);
         Ok(())
     });
@@ -560,12 +557,50 @@ fn rows_of(reference: &Reference, words: usize) -> Result<Arc<dyn Rows>> {
 ///
 /// # Errors
 /// The errors of the rows.
-pub(crate) fn fingerprint_of_rows(rows: &Arc<dyn Rows>, words: usize) -> Result<u64> {
+pub(crate) fn fingerprint_of_rows(rows: &Arc<Rows>, words: usize) -> Result<u64> {
     let (mut hash, mut row) = (Xxh3Default::new(), vec![0.0; words]);
     for id in 0..words as u32 {
         row.fill(0.0);
-        rows.write(id, &mut row)?;
+        rows(id, &mut row)?;
         hash.update(bytemuck::cast_slice(&row));
     }
     Ok(hash.digest())
+}
+
+/// A built-in embedding.
+fn builtin_index(builtin: Builtin) -> Result<Index> {
+    let embedding = match builtin {
+        Builtin::English => Embedding::default_english()?,
+        Builtin::Nouns => Embedding::default_nouns()?,
+    };
+    Ok(Index::Embedding(Arc::new(embedding)))
+}
+
+/// The built-in embedding with a fingerprint, if there is one.
+pub(super) fn builtin_of(fingerprint: u64) -> Option<Builtin> {
+    Builtin::ALL.into_iter().find(|&builtin| {
+        builtin_index(builtin).is_ok_and(|index| index.space().fingerprint() == fingerprint)
+    })
+}
+
+/// The cover in an index file, unless all that it says is which words are never released.
+pub(super) fn index_cover(index: &Index) -> Option<Arc<Cover>> {
+    stored(index).filter(|cover| !only_excludes(cover)).cloned()
+}
+
+/// The ids of the words that an index file says are never released, where it has no other cover.
+fn index_exclusion(index: &Index) -> Vec<u32> {
+    let cover = stored(index).filter(|cover| only_excludes(cover));
+    cover.map_or_else(Vec::new, |cover| cover.excluded_ids())
+}
+
+fn stored(index: &Index) -> Option<&Arc<Cover>> {
+    match index {
+        Index::Embedding(embedding) => embedding.cover(),
+        Index::Graph(graph) => graph.cover(),
+    }
+}
+
+fn only_excludes(cover: &Cover) -> bool {
+    cover.is_identity() && !cover.is_weighted()
 }

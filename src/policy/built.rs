@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::defaults::{MIXING, TUNING, builtin_of, index_cover};
-use super::{CoverSource, Exclude, IndexSource, Kind, Language, Public, Reference, Spec};
+use super::build::{MIXING, TUNING, builtin_of, index_cover};
+use super::{
+    CoverSource, Exclude, Fingerprint, IndexSource, Kind, Language, Public, Reference, Spec,
+};
 use crate::cover::Cover;
 use crate::distance::search::Search;
 use crate::mechanism::Mechanism;
@@ -43,7 +45,7 @@ impl Built {
         let space = self.index.space();
         let print = space.fingerprint();
         let source = spec.index.get_or_insert_with(IndexSource::default);
-        source.fingerprint = Some(print);
+        source.fingerprint = Some(Fingerprint(print));
         if source.file.is_none() && source.builtin.is_none() {
             source.builtin = builtin_of(print);
         }
@@ -55,7 +57,7 @@ impl Built {
         }
         if let (Some(CoverSource::Stored(reference)), Some(remap)) = (&mut spec.remap, &self.remap)
         {
-            reference.fingerprint = Some(remap.fingerprint());
+            reference.fingerprint = Some(Fingerprint(remap.fingerprint()));
         }
         self.say_defaults(&mut spec);
         spec
@@ -103,7 +105,7 @@ impl Built {
         let measure = self.language.as_ref()?;
         Some(match given {
             Some(Language::Stored(reference)) => Language::Stored(Reference {
-                fingerprint: measure.fingerprint(),
+                fingerprint: measure.fingerprint().map(Fingerprint),
                 ..reference
             }),
             Some(named @ (Language::Rank | Language::English)) => named,
@@ -125,7 +127,7 @@ impl Built {
                     Some(CoverSource::Stored(reference)) => reference.file,
                     _ => None,
                 },
-                fingerprint: Some(cover.fingerprint()),
+                fingerprint: Some(Fingerprint(cover.fingerprint())),
             }),
         }
     }

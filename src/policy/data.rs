@@ -1,29 +1,22 @@
-//! A [`Spec`] as JSON and as any format of serde.
+//! A [`Spec`] as JSON and as any format of serde, and the card of its channel.
 
 use std::fmt;
 use std::path::Path;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Map, Value};
+use serde::ser::{Serialize, Serializer};
+use serde_json::{Value, json};
 
 use super::Spec;
 use super::document::{Entry, document};
 use crate::support::error::{Error, Result};
 
-impl Spec {
-    /// Reads a table of keys; each key is checked separately.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] for an unknown key or a value of a wrong type.
-    pub fn from_map(map: &Map<String, Value>) -> Result<Self> {
-        let mut spec = Spec::default();
-        for (key, value) in map {
-            spec.set(key, value)?;
-        }
-        Ok(spec)
-    }
+/// The version of cards.
+pub const CARD: u32 = 1;
+/// The version of the tokenizer's rules; raised when these change.
+pub const TOKENIZER: u32 = 1;
 
+impl Spec {
     /// Reads a JSON or TOML file. Paths in it are relative to its folder.
     ///
     /// # Errors
@@ -45,11 +38,21 @@ impl Spec {
 
     /// The canonical JSON: one line, keys in the order of [`KEYS`](super::KEYS).
     pub fn to_json(&self) -> String {
-        let each = super::KEYS.iter().filter_map(|key| {
-            let value = self.get(key.name)?;
-            Some(format!("{}: {value}", Value::from(key.name)))
-        });
+        let each = self.entries();
+        let each = each.map(|(name, value)| format!("{}: {value}", Value::from(name)));
         format!("{{{}}}", each.collect::<Vec<_>>().join(", "))
+    }
+
+    /// The card of a channel, the data that a receiver of releases needs to make the best use of them: a description,
+    /// which should be complete, without file paths, seeds and settings that do not affect the law. It includes the
+    /// version of the tokenizer's rules. It contains no text.
+    pub fn card(&self) -> Value {
+        json!({
+            "card": CARD,
+            "fastdx": env!("CARGO_PKG_VERSION"),
+            "tokenizer": TOKENIZER,
+            "spec": self.clone().without_files().released(),
+        })
     }
 }
 
@@ -66,13 +69,7 @@ fn table(path: &Path, text: &str) -> Result<Spec> {
 
 impl Serialize for Spec {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        for key in super::KEYS {
-            if let Some(value) = self.get(key.name) {
-                map.serialize_entry(key.name, &value)?;
-            }
-        }
-        map.end()
+        serializer.collect_map(self.entries())
     }
 }
 

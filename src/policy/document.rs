@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::described;
 use crate::support::error::{Error, Result};
+use crate::support::table::{described, real_value};
 
 /// A key of a table with its value; the whole document has the key "".
 pub(super) struct Entry<'a> {
@@ -131,12 +131,7 @@ fn json(value: &DeValue<'_>) -> Option<Value> {
         DeValue::Integer(number) => {
             Value::from(i64::from_str_radix(number.as_str(), number.radix()).ok()?)
         }
-        DeValue::Float(number) => {
-            let number: f64 = number.as_str().parse().ok()?;
-            // TOML has infinite numbers, JSON does not.
-            let shown = || Value::String(number.to_string().to_lowercase());
-            Number::from_f64(number).map_or_else(shown, Value::Number)
-        }
+        DeValue::Float(number) => real_value(number.as_str().parse().ok()?),
         DeValue::Array(values) => {
             let values = values.iter().map(|value| json(value.get_ref()));
             Value::Array(values.collect::<Option<_>>()?)

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::keys::{described, words};
 use crate::cover::offensive;
 use crate::support::error::{Error, Result};
+use crate::support::table::{Field, Type, wrong};
 use crate::text::normalize;
 use crate::words::vocabulary::Vocabulary;
 
@@ -26,31 +26,35 @@ pub enum Exclude {
     Words(Vec<String>),
 }
 
-impl Exclude {
-    pub(super) fn of(value: &Value) -> Result<Self> {
+impl Field for Exclude {
+    const TYPE: Type = Type::Exclude;
+
+    fn read(name: &'static str, value: &Value) -> Result<Self> {
         match value {
-            Value::String(name) => Ok(match &**name {
+            Value::String(text) => Ok(match &**text {
                 "offensive" => Exclude::Offensive,
                 "none" => Exclude::None,
                 path => Exclude::File(path.into()),
             }),
-            Value::Array(_) => Ok(Exclude::Words(words("exclude", value)?)),
+            Value::Array(_) => Ok(Exclude::Words(Field::read(name, value)?)),
             _ => {
                 let expected = "\"offensive\", \"none\", the path of a file, or a list of words";
-                Err(Error::parameter("exclude", expected, described(value)))
+                Err(wrong(name, expected, value))
             }
         }
     }
 
-    pub(super) fn value(&self) -> Value {
+    fn written(&self) -> Option<Value> {
         match self {
-            Exclude::Offensive => "offensive".into(),
-            Exclude::None => "none".into(),
-            Exclude::File(path) => path.to_string_lossy().into_owned().into(),
-            Exclude::Words(words) => words.clone().into(),
+            Exclude::Offensive => Some("offensive".into()),
+            Exclude::None => Some("none".into()),
+            Exclude::File(path) => path.written(),
+            Exclude::Words(words) => words.written(),
         }
     }
+}
 
+impl Exclude {
     /// The words of these ids.
     pub(super) fn of_ids(vocabulary: &Vocabulary, ids: &[u32]) -> Self {
         match ids {

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Reference;
-use super::keys::described;
 use super::reference::FINGERPRINT_ALONE;
 use crate::NgramPrior;
 use crate::language::{LanguageModel, NgramWeights, by_rank};
 use crate::law::base::BaseMeasure;
 use crate::support::error::{Error, Result};
+use crate::support::table::{Field, wrong};
 use crate::words::index::is_index;
 use crate::words::space::MetricSpace;
 use crate::words::vocabulary::Vocabulary;
@@ -22,7 +22,7 @@ const BY_RANK: &str = "1/(rank + 2.7), by the order of the words";
 /// Where the base measure comes from: in JSON and TOML `"uniform"`, `"frequency"`, `"rank"`,
 /// `"english"`, the path of a file of counts or of a saved [`NgramPrior`], or a table of file and
 /// fingerprint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Language {
     /// All words alike: TEM'21.
     Uniform,
@@ -56,34 +56,34 @@ impl Public {
     }
 }
 
-impl Language {
-    pub(super) fn of(name: &'static str, value: &Value) -> Result<Self> {
-        match value {
-            Value::String(text) if text == "uniform" => Ok(Language::Uniform),
-            Value::String(text) if text == "frequency" => Ok(Language::Frequency),
-            Value::String(text) if text == "rank" => Ok(Language::Rank),
-            Value::String(text) if text == "english" => Ok(Language::English),
-            Value::String(_) | Value::Object(_) => {
-                Ok(Language::Stored(Reference::of(name, value)?))
-            }
+impl Field for Language {
+    fn read(name: &'static str, value: &Value) -> Result<Self> {
+        Ok(match value {
+            Value::String(text) if text == "uniform" => Language::Uniform,
+            Value::String(text) if text == "frequency" => Language::Frequency,
+            Value::String(text) if text == "rank" => Language::Rank,
+            Value::String(text) if text == "english" => Language::English,
+            Value::String(_) | Value::Object(_) => Language::Stored(Field::read(name, value)?),
             _ => {
                 let expected = "\"uniform\", \"frequency\", \"rank\", \"english\", the path of \
                                 a file of counts or of an n-gram model, or a table";
-                Err(Error::parameter(name, expected, described(value)))
+                return Err(wrong(name, expected, value));
             }
-        }
+        })
     }
 
-    pub(super) fn value(&self) -> Value {
-        match self {
+    fn written(&self) -> Option<Value> {
+        Some(match self {
             Language::Uniform => "uniform".into(),
             Language::Frequency => "frequency".into(),
             Language::Rank => "rank".into(),
             Language::English => "english".into(),
             Language::Stored(reference) => reference.value(),
-        }
+        })
     }
+}
 
+impl Language {
     /// The measure over the words of a space; `None` if it is uniform. `held` is the one in memory.
     pub(super) fn measure(
         &self,

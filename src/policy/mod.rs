@@ -20,9 +20,7 @@
 
 mod build;
 mod built;
-mod card;
 mod data;
-mod defaults;
 mod document;
 mod exclusion;
 mod keys;
@@ -32,21 +30,23 @@ mod reference;
 
 use std::path::{Path, PathBuf};
 
+use build::builtin_of;
 #[cfg(feature = "python")]
 pub(crate) use build::fingerprint_of_rows;
 pub use build::{Parts, Spaces};
 pub use built::Built;
-pub use card::{CARD, TOKENIZER};
-use defaults::builtin_of;
+pub use data::{CARD, TOKENIZER};
 pub use exclusion::{Exclude, exclusion};
-pub use keys::{KEYS, Key, Spec, Type};
+pub use keys::{KEYS, Key, Spec};
 pub use language::{Language, Public};
 pub use policies::{Policies, Policy};
-pub use reference::{Builtin, CoverSource, IndexSource, Reference};
+pub use reference::{Builtin, CoverSource, Fingerprint, IndexSource, Reference};
 
 use crate::mechanism::tem::recommended;
 use crate::support::error::{Error, Result, check_epsilon};
 use crate::support::names::named;
+use crate::support::parallel::MAX_THREADS;
+pub use crate::support::table::Type;
 
 /// The mechanisms that a [`Spec`] can describe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,19 +124,11 @@ impl Spec {
         }
         let english =
             (self.index.as_ref()).is_none_or(|index| index.builtin == Some(Builtin::English));
-        const LAW: [&str; 7] = [
-            "gamma",
-            "beta",
-            "language",
-            "cover",
-            "balance",
-            "remap",
-            "certified",
-        ];
+        let law = "gamma beta language cover balance remap certified";
         let said = match () {
             () if self.mechanism != Kind::Tem => Some("this mechanism"),
             () if !english => Some("an index"),
-            () => LAW.into_iter().find(|key| self.get(key).is_some()),
+            () => law.split(' ').find(|key| self.get(key).is_some()),
         };
         if let Some(said) = said {
             let expected = format!(
@@ -145,12 +137,10 @@ impl Spec {
             );
             return Err(Error::parameter("epsilon", expected, "none"));
         }
-        let Spec {
-            epsilon, language, ..
-        } = Spec::recommended();
+        let recommended = Spec::recommended();
         Ok(Spec {
-            epsilon,
-            language,
+            epsilon: recommended.epsilon,
+            language: recommended.language,
             ..self.clone()
         })
     }
@@ -171,32 +161,23 @@ impl Spec {
         if let Some(epsilon) = self.epsilon {
             check_epsilon(epsilon)?;
         }
+        let refuse = |name, expected, got| Err(Error::parameter(name, expected, got));
         if self.gamma.is_some() && self.beta.is_some() {
-            return Err(Error::parameter(
-                "beta",
-                "left out where gamma is given",
-                "both",
-            ));
+            return refuse("beta", "left out where gamma is given", "both");
         }
-        match &self.cover {
-            Some(CoverSource::Count(_)) => {}
-            None if self.mechanism == Kind::NeighborResponse => {}
-            _ if self.balance.is_none() => {}
-            None => {
-                let expected = "given with cover, the number of outputs";
-                return Err(Error::parameter("balance", expected, "no cover"));
-            }
-            Some(_) => {
-                let expected = "left out where cover is made already";
-                return Err(Error::parameter("balance", expected, "both"));
+        if self.balance.is_some() {
+            let expected = "given with cover, the number of outputs";
+            match &self.cover {
+                Some(CoverSource::Count(_)) => {}
+                None if self.mechanism == Kind::NeighborResponse => {}
+                None => return refuse("balance", expected, "no cover"),
+                Some(_) => {
+                    return refuse("balance", "left out where cover is made already", "both");
+                }
             }
         }
         if self.nominal.is_some() && self.certified != Some(true) {
-            return Err(Error::parameter(
-                "nominal",
-                "given with certified",
-                "no certified",
-            ));
+            return refuse("nominal", "given with certified", "no certified");
         }
         if let Some(index) = &self.index {
             index.check()?;
@@ -208,12 +189,9 @@ impl Spec {
             return Err(Error::parameter("pad", expected, pad));
         }
         if let Some(threads) = self.threads
-            && !(1..=crate::support::parallel::MAX_THREADS).contains(&threads)
+            && !(1..=MAX_THREADS).contains(&threads)
         {
-            let expected = format!(
-                "a number from 1 to {}",
-                crate::support::parallel::MAX_THREADS
-            );
+            let expected = format!("a number from 1 to {MAX_THREADS}");
             return Err(Error::parameter("threads", expected, threads));
         }
         Ok(())
@@ -280,7 +258,7 @@ impl Spec {
             && let Some(fingerprint) = index.fingerprint
         {
             index.file = None;
-            index.builtin = index.builtin.or_else(|| builtin_of(fingerprint));
+            index.builtin = index.builtin.or_else(|| builtin_of(fingerprint.0));
             (index.format, index.limit, index.vocabulary) = (None, None, None);
         }
         for reference in self.references() {

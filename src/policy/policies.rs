@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::document::{Entry, document};
-use super::keys::{flag, text};
 use super::{KEYS, Spec};
 use crate::support::error::{Error, Result};
+use crate::support::table::Field;
 
 /// The longest name of a policy.
 const LONGEST_NAME: usize = 64;
@@ -53,14 +53,8 @@ impl Policies {
     /// # Errors
     /// [`Error::Io`], [`Error::Format`] with the line.
     pub fn read(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(Error::io(path))?;
-        let text = std::str::from_utf8(&bytes).map_err(|_| Error::Format {
-            path: path.to_owned(),
-            line: None,
-            reason: "this is no TOML: it is not UTF-8".into(),
-            offender: None,
-        })?;
-        Self::parse(path, text)
+        let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+        Self::parse(path, &text)
     }
 
     /// Parses the text of a file; `path` is for messages.
@@ -75,8 +69,8 @@ impl Policies {
             match entry.key() {
                 "default" => {
                     let name = entry.value()?;
-                    default =
-                        Some(super::keys::text("default", &name).map_err(|e| entry.located(e))?);
+                    let name = Field::read("default", &name);
+                    default = Some(name.map_err(|e| entry.located(e))?);
                 }
                 "policies" => {
                     for policy in entry.entries()? {
@@ -147,9 +141,9 @@ impl Policy {
 
     fn set(&mut self, entry: &Entry<'_>, value: &Value) -> Result<()> {
         match entry.key() {
-            "spans_only" => self.spans_only = flag("spans_only", value)?,
-            "warm" => self.warm = Some(text("warm", value)?.into()),
-            "allow_unchanged" => self.allow_unchanged = flag("allow_unchanged", value)?,
+            "spans_only" => self.spans_only = Field::read("spans_only", value)?,
+            "warm" => self.warm = Field::read("warm", value)?,
+            "allow_unchanged" => self.allow_unchanged = Field::read("allow_unchanged", value)?,
             "seed" => return Err(entry.wrong("must be left out: a seed is for tests only")),
             name if KEYS.iter().any(|key| key.name == name) => self.spec.set(name, value)?,
             _ => {

@@ -1,14 +1,15 @@
 //! Sources of words, covers and laws: built in, in a file, or in memory and identified by a
 //! fingerprint.
 
+use std::fmt;
 use std::path::PathBuf;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::keys::{count, described, flag, text};
 use crate::distance::metric::Metric;
 use crate::support::error::{Error, Result};
 use crate::support::names::named;
+use crate::support::table::{Field, table, within, wrong};
 use crate::words::embedding::format::Format;
 use crate::words::graph::ThirdColumn;
 
@@ -24,14 +25,38 @@ pub enum Builtin {
 
 named!(Builtin, "builtin", Builtin::English => "english", Builtin::Nouns => "nouns");
 
-/// Data in a file, or identified only by its fingerprint. In the second case it must be passed in
-/// when the mechanism is built.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reference {
+/// What identifies data: 16 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint(pub u64);
+
+impl fmt::LowerHex for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::LowerHex::fmt(&self.0, f)
+    }
+}
+
+impl Field for Fingerprint {
+    fn read(name: &'static str, value: &Value) -> Result<Self> {
+        let print = value.as_str().filter(|text| text.len() == 16);
+        let print = print.and_then(|text| u64::from_str_radix(text, 16).ok());
+        print
+            .map(Fingerprint)
+            .ok_or_else(|| wrong(name, "16 hexadecimal digits", value))
+    }
+
+    fn written(&self) -> Option<Value> {
+        Some(format!("{self:016x}").into())
+    }
+}
+
+table! {
+    /// Data in a file, or identified only by its fingerprint. In the second case it must be passed in
+    /// when the mechanism is built.
+    Reference, "reference";
     /// The file.
-    pub file: Option<PathBuf>,
+    file: Option<PathBuf> = None;
     /// The fingerprint of its content.
-    pub fingerprint: Option<u64>,
+    fingerprint: Option<Fingerprint> = None;
 }
 
 impl Reference {
@@ -47,43 +72,8 @@ impl Reference {
     pub fn held(fingerprint: Option<u64>) -> Self {
         Reference {
             file: None,
-            fingerprint,
+            fingerprint: fingerprint.map(Fingerprint),
         }
-    }
-
-    pub(super) fn of(name: &'static str, value: &Value) -> Result<Self> {
-        match value {
-            Value::String(path) => Ok(Reference::file(path)),
-            Value::Object(table) => Self::of_table(name, table),
-            _ => {
-                let expected = "the path of a file, or a table of file and fingerprint";
-                Err(Error::parameter(name, expected, described(value)))
-            }
-        }
-    }
-
-    fn of_table(name: &'static str, table: &Map<String, Value>) -> Result<Self> {
-        let mut new = Reference::default();
-        for (key, value) in table {
-            match &**key {
-                "file" => new.file = Some(text(name, value)?.into()),
-                "fingerprint" => new.fingerprint = Some(fingerprint(name, value)?),
-                _ => {
-                    let expected = "a table of file and fingerprint";
-                    return Err(Error::parameter(name, expected, format!("the key {key:?}")));
-                }
-            }
-        }
-        Ok(new)
-    }
-
-    pub(super) fn value(&self) -> Value {
-        let mut table = Map::new();
-        insert_file(&mut table, "file", self.file.as_ref());
-        if let Some(fingerprint) = self.fingerprint {
-            table.insert("fingerprint".into(), shown(fingerprint));
-        }
-        Value::Object(table)
     }
 
     /// Checks that the data found is the data meant.
@@ -92,60 +82,57 @@ impl Reference {
     /// [`Error::Parameter`] for another fingerprint.
     pub(super) fn check(&self, name: &'static str, found: u64) -> Result<()> {
         match self.fingerprint {
-            Some(meant) if meant != found => {
+            Some(meant) if meant != Fingerprint(found) => {
                 let expected = format!("the one with the fingerprint {meant:016x}");
-                Err(Error::parameter(
-                    name,
-                    expected,
-                    format!("one with {found:016x}"),
-                ))
+                let got = format!("one with {found:016x}");
+                Err(Error::parameter(name, expected, got))
             }
             _ => Ok(()),
         }
     }
 }
 
-fn fingerprint(name: &'static str, value: &Value) -> Result<u64> {
-    let print = value.as_str().filter(|text| text.len() == 16);
-    let print = print.and_then(|text| u64::from_str_radix(text, 16).ok());
-    print.ok_or_else(|| {
-        let expected = "a table whose fingerprint has 16 hexadecimal digits";
-        Error::parameter(name, expected, described(value))
-    })
-}
+impl Field for Reference {
+    fn read(name: &'static str, value: &Value) -> Result<Self> {
+        match value {
+            Value::String(path) => Ok(Reference::file(path)),
+            Value::Object(table) => {
+                Self::from_map(table).map_err(|error| within(error, "reference", name))
+            }
+            _ => {
+                let expected = "the path of a file, or a table of file and fingerprint";
+                Err(wrong(name, expected, value))
+            }
+        }
+    }
 
-fn shown(fingerprint: u64) -> Value {
-    Value::String(format!("{fingerprint:016x}"))
-}
-
-fn insert_file(table: &mut Map<String, Value>, key: &str, file: Option<&PathBuf>) {
-    if let Some(file) = file {
-        table.insert(key.into(), file.to_string_lossy().into_owned().into());
+    fn written(&self) -> Option<Value> {
+        Some(self.value())
     }
 }
 
-/// The source of words and their metric: in JSON and TOML the path of an index file, or a table.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct IndexSource {
+table! {
+    /// The source of words and their metric: in JSON and TOML the path of an index file, or a table.
+    IndexSource, "index";
     /// A built-in embedding.
-    pub builtin: Option<Builtin>,
+    builtin: Option<Builtin> = None;
     /// A file: an index of fastdx, an embedding in another format, or edges.
-    pub file: Option<PathBuf>,
+    file: Option<PathBuf> = None;
     /// The fingerprint of words, vectors or edges, and metric.
-    pub fingerprint: Option<u64>,
+    fingerprint: Option<Fingerprint> = None;
     /// The format of the file; detected by content by default. `edges`: a word graph, with two
     /// words per line.
-    pub format: Option<String>,
+    format: Option<String> = None;
     /// With format `edges`: whether a third column holds the edges' lengths.
-    pub lengths: bool,
+    lengths: Option<bool> = None;
     /// With format `edges`: a third column holds counts, and edges of smaller ones are left out.
-    pub min_count: Option<usize>,
+    min_count: Option<usize> = None;
     /// The metric; by default the file's own, or Euclidean.
-    pub metric: Option<Metric>,
+    metric: Option<Metric> = None;
     /// Load only this many words.
-    pub limit: Option<usize>,
+    limit: Option<usize> = None;
     /// For .npy: the file of words.
-    pub vocabulary: Option<PathBuf>,
+    vocabulary: Option<PathBuf> = None;
 }
 
 /// The format of a file of edges.
@@ -173,75 +160,30 @@ impl IndexSource {
     /// Words in memory.
     pub fn held(fingerprint: Option<u64>) -> Self {
         IndexSource {
-            fingerprint,
+            fingerprint: fingerprint.map(Fingerprint),
             ..IndexSource::default()
         }
     }
 
-    pub(crate) fn of(value: &Value) -> Result<Self> {
-        const NAME: &str = "index";
+    /// Reads the path of a file, or a table.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] that names the key.
+    pub fn of(value: &Value) -> Result<Self> {
         let table = match value {
             Value::String(path) => return Ok(IndexSource::file(path)),
             Value::Object(table) => table,
-            _ => {
-                let expected = "the path of a file, or a table";
-                return Err(Error::parameter(NAME, expected, described(value)));
-            }
+            _ => return Err(wrong("index", "the path of a file, or a table", value)),
         };
-        let mut new = IndexSource::default();
-        for (key, value) in table {
-            match &**key {
-                "builtin" => new.builtin = Some(text(NAME, value)?.parse()?),
-                "file" => new.file = Some(text(NAME, value)?.into()),
-                "fingerprint" => new.fingerprint = Some(fingerprint(NAME, value)?),
-                "format" => new.format = Some(text("format", value)?),
-                "lengths" => new.lengths = flag("lengths", value)?,
-                "min_count" => new.min_count = Some(count("min_count", value)?),
-                "metric" => new.metric = Some(text("metric", value)?.parse()?),
-                "limit" => new.limit = Some(count("limit", value)?),
-                "vocabulary" => new.vocabulary = Some(text("vocabulary", value)?.into()),
-                _ => {
-                    let expected = "a table of builtin, file, fingerprint, format, lengths, \
-                                    min_count, metric, limit, vocabulary";
-                    return Err(Error::parameter(NAME, expected, format!("the key {key:?}")));
-                }
-            }
-        }
+        let new = Self::from_map(table)?;
         new.check()?;
         Ok(new)
     }
 
-    pub(crate) fn value(&self) -> Value {
-        let mut table = Map::new();
-        if let Some(builtin) = self.builtin {
-            table.insert("builtin".into(), builtin.name().into());
-        }
-        insert_file(&mut table, "file", self.file.as_ref());
-        if let Some(fingerprint) = self.fingerprint {
-            table.insert("fingerprint".into(), shown(fingerprint));
-        }
-        if let Some(format) = &self.format {
-            table.insert("format".into(), format.clone().into());
-        }
-        if self.lengths {
-            table.insert("lengths".into(), true.into());
-        }
-        if let Some(least) = self.min_count {
-            table.insert("min_count".into(), (least as u64).into());
-        }
-        if let Some(metric) = self.metric {
-            table.insert("metric".into(), metric.name().into());
-        }
-        if let Some(limit) = self.limit {
-            table.insert("limit".into(), (limit as u64).into());
-        }
-        insert_file(&mut table, "vocabulary", self.vocabulary.as_ref());
-        Value::Object(table)
-    }
-
     /// The meaning of the third column of a file of edges.
     pub(super) fn third_column(&self) -> Result<ThirdColumn> {
-        ThirdColumn::of(self.lengths, self.min_count.map(|least| least as u64))
+        let least = self.min_count.map(|least| least as u64);
+        ThirdColumn::of(self.lengths == Some(true), least)
     }
 
     pub(super) fn check(&self) -> Result<()> {
@@ -273,9 +215,19 @@ impl IndexSource {
     }
 }
 
+impl Field for IndexSource {
+    fn read(_: &'static str, value: &Value) -> Result<Self> {
+        Self::of(value)
+    }
+
+    fn written(&self) -> Option<Value> {
+        Some(self.value())
+    }
+}
+
 /// The source of a cover: in JSON and TOML a number of outputs, the path of a file, `"none"`, or a
 /// table of file and fingerprint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum CoverSource {
     /// This number of nearest outputs, or a balanced choice of this many.
     Count(usize),
@@ -285,26 +237,26 @@ pub enum CoverSource {
     Stored(Reference),
 }
 
-impl CoverSource {
-    pub(super) fn of(name: &'static str, value: &Value) -> Result<Self> {
+impl Field for CoverSource {
+    fn read(name: &'static str, value: &Value) -> Result<Self> {
         match value {
-            Value::Number(_) => Ok(CoverSource::Count(count(name, value)?)),
+            Value::Number(_) => Ok(CoverSource::Count(Field::read(name, value)?)),
             Value::String(text) if text == "none" => Ok(CoverSource::None),
             Value::String(_) | Value::Object(_) => {
-                Ok(CoverSource::Stored(Reference::of(name, value)?))
+                Ok(CoverSource::Stored(Field::read(name, value)?))
             }
             _ => {
                 let expected = "a whole number, \"none\", the path of a file, or a table";
-                Err(Error::parameter(name, expected, described(value)))
+                Err(wrong(name, expected, value))
             }
         }
     }
 
-    pub(super) fn value(&self) -> Value {
+    fn written(&self) -> Option<Value> {
         match self {
-            CoverSource::Count(count) => Value::from(*count as u64),
-            CoverSource::None => "none".into(),
-            CoverSource::Stored(reference) => reference.value(),
+            CoverSource::Count(count) => count.written(),
+            CoverSource::None => Some("none".into()),
+            CoverSource::Stored(reference) => reference.written(),
         }
     }
 }

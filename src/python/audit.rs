@@ -1,6 +1,6 @@
-//! `fastdx.lab.audit` and `fastdx.calibration`: certificates, closed forms, counts, exact intervals.
+//! `fastdx.lab.audit` and `fastdx.calibration`: certificates, closed forms, exact intervals.
 
-use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -38,8 +38,7 @@ type Columns<'py> = (
 /// N_w, the support's size, S_w (expected distinct outputs), Shannon and min-entropy, the mass of
 /// the k nearest: of a mechanism, or of it at several ε one after the other.
 #[pyfunction]
-#[pyo3(signature = (mechanism, ids, eta, near, draws, epsilons = None, progress = None))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (mechanism, ids, eta, near, draws, epsilons = None))]
 pub(super) fn closed_forms<'py>(
     py: Python<'py>,
     mechanism: PyRef<'py, PyMechanism>,
@@ -48,7 +47,6 @@ pub(super) fn closed_forms<'py>(
     near: &Bound<'py, PyAny>,
     draws: &Bound<'py, PyAny>,
     epsilons: Option<&Bound<'py, PyAny>>,
-    progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vec<Columns<'py>>> {
     let core = mechanism.mechanism().clone();
     let (ids, _) = word_ids(ids, core.vocabulary().len())?;
@@ -56,7 +54,7 @@ pub(super) fn closed_forms<'py>(
     let draws = count("draws", draws)?;
     let epsilons = epsilons.map(|given| super::arguments::numbers("epsilons", given));
     let epsilons = epsilons.transpose()?;
-    let found = run_with(py, true, progress, |control| {
+    let found = run_with(py, true, None, |control| {
         let (at, how) = (epsilons.as_deref(), (eta, near, draws));
         calibration::closed_forms(&*core, at, &ids, how, control)
     })?;
@@ -78,25 +76,6 @@ fn columns<'py, 'a>(
         column(|s| s.min_entropy),
         column(|s| s.near),
     )
-}
-
-/// The sizes of the smallest credible sets of inputs, from the laws of all words.
-#[pyfunction]
-#[pyo3(signature = (mechanism, ids, eta, progress = None))]
-pub(super) fn inputs<'py>(
-    py: Python<'py>,
-    mechanism: PyRef<'py, PyMechanism>,
-    ids: &Bound<'py, PyAny>,
-    eta: &Bound<'py, PyAny>,
-    progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyArray1<u32>>> {
-    let core = mechanism.mechanism().clone();
-    let (ids, _) = word_ids(ids, core.vocabulary().len())?;
-    let eta = real("eta", eta)?;
-    let found = run_with(py, true, progress, |control| {
-        calibration::credible_inputs(&*core, &ids, eta, control)
-    })?;
-    Ok(PyArray1::from_vec(py, found))
 }
 
 /// The result of `largest_loss`: the loss per unit of distance with its words and output, then the
@@ -125,92 +104,6 @@ pub(super) fn largest_loss(
         words(found.witness),
         local,
         words(found.local_witness),
-    ))
-}
-
-/// For each word, the largest log-ratio of an output to any of its nearest words.
-#[pyfunction]
-#[pyo3(signature = (mechanism, ids, near, progress = None))]
-pub(super) fn near_losses<'py>(
-    py: Python<'py>,
-    mechanism: PyRef<'py, PyMechanism>,
-    ids: &Bound<'py, PyAny>,
-    near: &Bound<'py, PyAny>,
-    progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let core = mechanism.mechanism().clone();
-    let (ids, _) = word_ids(ids, core.vocabulary().len())?;
-    let near = count("near", near)?;
-    let found = run_with(py, true, progress, |control| {
-        calibration::near_losses(&*core, &ids, near, control)
-    })?;
-    Ok(PyArray1::from_vec(py, found))
-}
-
-type Inputs<'py> = (
-    Bound<'py, PyArray2<u32>>,
-    Bound<'py, PyArray2<f64>>,
-    Bound<'py, PyArray1<f64>>,
-);
-
-/// The likeliest inputs of every output under a prior: their ids and joint probabilities, largest
-/// first, and the probability of the output.
-#[pyfunction]
-#[pyo3(signature = (mechanism, prior, guesses, progress = None))]
-pub(super) fn likeliest_inputs<'py>(
-    py: Python<'py>,
-    mechanism: PyRef<'py, PyMechanism>,
-    prior: &Bound<'py, PyAny>,
-    guesses: &Bound<'py, PyAny>,
-    progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Inputs<'py>> {
-    let core = mechanism.mechanism().clone();
-    let (prior, guesses) = (
-        super::arguments::numbers("prior", prior)?,
-        count("guesses", guesses)?,
-    );
-    let found = run_with(py, true, progress, |control| {
-        calibration::likeliest_inputs(&*core, &prior, guesses, control)
-    })?;
-    let rows = found.totals.len();
-    Ok((
-        PyArray1::from_vec(py, found.words).reshape([rows, guesses])?,
-        PyArray1::from_vec(py, found.joint).reshape([rows, guesses])?,
-        PyArray1::from_vec(py, found.totals),
-    ))
-}
-
-type Counted<'py> = (
-    Bound<'py, PyArray1<u64>>,
-    Bound<'py, PyArray1<u32>>,
-    Bound<'py, PyArray1<u32>>,
-    Bound<'py, PyArray1<u32>>,
-);
-
-/// Counts of draws: times unchanged, S_w (distinct outputs), the support's size and K_w.
-#[pyfunction]
-#[pyo3(signature = (mechanism, ids, draws, eta, progress = None))]
-pub(super) fn simulate<'py>(
-    py: Python<'py>,
-    mechanism: PyRef<'py, PyMechanism>,
-    ids: &Bound<'py, PyAny>,
-    draws: &Bound<'py, PyAny>,
-    eta: &Bound<'py, PyAny>,
-    progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Counted<'py>> {
-    let core = mechanism.mechanism().clone();
-    let (ids, _) = word_ids(ids, core.vocabulary().len())?;
-    let (draws, eta) = (count("draws", draws)?, real("eta", eta)?);
-    let found = run_with(py, true, progress, |control| {
-        calibration::simulate(&*core, &ids, draws, eta, control)
-    })?;
-    let column =
-        |of: fn(&calibration::DrawCounts) -> u32| PyArray1::from_iter(py, found.iter().map(of));
-    Ok((
-        PyArray1::from_iter(py, found.iter().map(|c| c.unchanged)),
-        column(|c| c.distinct),
-        column(|c| c.outputs),
-        column(|c| c.inputs),
     ))
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use numpy::{PyArray1, PyArrayDyn, PyReadonlyArray1};
+use numpy::{PyArray1, PyArrayDyn};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
@@ -55,11 +55,6 @@ impl PyNgramPrior {
 /// Frequencies, if given.
 fn frequencies_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<f64>>> {
     given.map(|given| numbers("frequencies", given)).transpose()
-}
-
-/// A prior, if given.
-fn prior_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<f64>>> {
-    given.map(|given| numbers("prior", given)).transpose()
 }
 
 #[pymethods]
@@ -329,20 +324,17 @@ impl PyChannel {
     }
 
     /// Bits, the ends of their interval, words drawn for it, draws of the law.
-    #[pyo3(signature = (prior = None, sample = None, progress = None))]
+    #[pyo3(signature = (prior = None, sample = None))]
     fn bits(
         &self,
         py: Python<'_>,
         prior: Option<&Bound<'_, PyAny>>,
         sample: Option<&Bound<'_, PyAny>>,
-        progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Interval> {
-        let prior = prior_of(prior)?;
+        let prior = prior.map(|prior| numbers("prior", prior)).transpose()?;
         let sample = sample.map(|s| count("sample", s)).transpose()?;
-        let bits = run_with(py, true, progress, |control| {
-            self.inner.bits(prior.as_deref(), sample, control)
-        })?;
-        Ok(interval(bits))
+        let prior = prior.as_deref();
+        run(py, true, |control| self.inner.bits(prior, sample, control)).map(interval)
     }
 
     /// Bits of whole texts, the ends of their interval, releases drawn for it, draws of the law.
@@ -353,10 +345,10 @@ impl PyChannel {
         prior: PyRef<'_, PyNgramPrior>,
     ) -> PyResult<Interval> {
         let (texts, prior) = (strings("texts", texts)?, prior.inner.clone());
-        let bits = run(py, true, |control| {
+        let found = run(py, true, |control| {
             self.inner.text_bits(&as_strs(&texts), &prior, control)
-        })?;
-        Ok(interval(bits))
+        });
+        found.map(interval)
     }
 
     fn capacity(&self, py: Python<'_>) -> PyResult<Interval> {
@@ -399,35 +391,18 @@ impl PyChannel {
         Ok((PyArray1::from_vec(py, ids), PyArray1::from_vec(py, lengths)))
     }
 
-    /// The laws of some words, one per row.
+    /// The laws of some words, one per row; in a `release` skipped words become themselves.
+    #[pyo3(signature = (ids, release = true))]
     fn laws<'py>(
         &self,
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
+        release: bool,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         let words = self.inner.vocabulary().len();
         let (ids, _) = word_ids(ids, words)?;
-        let laws = run(py, true, |control| self.inner.laws(&ids, control))?;
+        let laws = run(py, true, |control| self.inner.laws(&ids, release, control))?;
         shaped(py, laws, &[ids.len(), words])
-    }
-
-    /// Frequencies of words, that of an unknown one, rounds that were made.
-    fn frequencies<'py>(
-        &self,
-        py: Python<'py>,
-        counts: [PyReadonlyArray1<'py, f64>; 2],
-        start: &Bound<'py, PyAny>,
-        unknown: f64,
-        memory: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, f64, usize)> {
-        let (start, memory) = (numbers("prior", start)?, count("memory", memory)?);
-        let counts = [counts[0].as_slice()?, counts[1].as_slice()?];
-        let found = run(py, true, |control| {
-            self.inner
-                .frequencies(counts, &start, unknown, memory, control)
-        })?;
-        let words = PyArray1::from_vec(py, found.words);
-        Ok((words, found.unknown, found.rounds))
     }
 
     #[pyo3(signature = (text, prior, among = None))]
@@ -458,10 +433,9 @@ pub(super) struct PyPosterior {
     inner: Posterior,
 }
 
-/// best, certainty, bits, unknown, written of every word.
+/// best, certainty, unknown, written of every word.
 type Words<'py> = (
     Bound<'py, PyArray1<u32>>,
-    Bound<'py, PyArray1<f64>>,
     Bound<'py, PyArray1<f64>>,
     Bound<'py, PyArray1<f64>>,
     Bound<'py, PyArray1<bool>>,
@@ -502,7 +476,6 @@ impl PyPosterior {
         (
             PyArray1::from_iter(py, words().map(|word| word.best)),
             PyArray1::from_iter(py, words().map(|word| word.certainty)),
-            PyArray1::from_iter(py, words().map(|word| word.bits)),
             PyArray1::from_iter(py, words().map(|word| word.unknown)),
             PyArray1::from_iter(py, words().map(|word| word.written)),
         )

@@ -12,9 +12,7 @@ mod embedding;
 mod errors;
 mod graph;
 mod guarantee;
-mod hyperbolic_space;
 mod language_model;
-mod law_rows;
 mod lookup;
 mod mechanism;
 mod mechanisms;
@@ -41,21 +39,13 @@ mod _core {
 
     #[pymodule_export]
     use super::{
-        audit::{
-            binomial_bounds, certify, closed_forms, inputs, largest_loss, likeliest_inputs,
-            near_losses, simulate, student_tail,
-        },
+        audit::{binomial_bounds, certify, closed_forms, largest_loss, student_tail},
         channel::{PyChannel, PyNgramPrior, PyPosterior},
         columns::privatize_strings,
         cover::PyCover,
         embedding::PyEmbedding,
         graph::{PyWordGraph, read_edges},
         guarantee::{PyCertificate, PyGuarantee},
-        hyperbolic_space::{
-            PyMetropolisSample, ball_distance, clamp, exp_map, hyperbolic_laplace,
-            hyperbolic_metropolis, log_map, mobius_add,
-        },
-        law_rows::{PyLawRows, nearest_words, partition_words},
         mechanism::PyMechanism,
         mechanisms::multivariate_laplace::laplace_perturb,
         mechanisms::tem::{
@@ -63,7 +53,7 @@ mod _core {
             tem_probabilities_after,
         },
         mechanisms::{mechanism_base, mechanism_cover},
-        noise::multivariate_laplace,
+        noise::{hyperbolic_laplace, multivariate_laplace},
         numbers::PyNumber,
         poincare::{PyTraining, poincare_reconstruction},
         records::{PyBlock, PyDocument, PyFields, PyTexts, field_steps, privatize_json},
@@ -79,8 +69,6 @@ mod _core {
 
     #[pymodule_export]
     const CARD: u32 = crate::policy::CARD;
-    #[pymodule_export]
-    const LEAST_EXPONENT: f64 = crate::mechanism::published::LEAST_EXPONENT;
     #[pymodule_export]
     const MOST_UNCHANGED: f64 = crate::guarantee::Unchanged::REFUSED_MEAN;
     #[pymodule_export]

@@ -12,9 +12,6 @@ use crate::{Error, Result};
 /// Numbers of a call above which it goes to the pool.
 const LONG: usize = 1 << 14;
 
-/// R, V(0) … V(J), U(0) … U(I) of a law.
-type Integers<'py> = (u64, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
-
 /// A number or a date by a law of its own: the core of `fastdx.numbers.Number` and `Date`.
 #[pyclass(frozen, name = "NumberCore", module = "fastdx._core")]
 pub(super) struct PyNumber {
@@ -100,11 +97,10 @@ impl PyNumber {
         Ok(PyArray1::from_vec(py, self.line.probabilities(place)?))
     }
 
-    /// The integers that are drawn.
-    fn integers<'py>(&self, py: Python<'py>) -> Integers<'py> {
-        let (ratio, fine, coarse) = self.line.law().integers();
-        let array = |weights| PyArray1::from_vec(py, weights);
-        (ratio, array(fine), array(coarse))
+    /// The integers that are drawn: R, V(0) … V(J).
+    fn integers<'py>(&self, py: Python<'py>) -> (u64, Bound<'py, PyArray1<u64>>) {
+        let (ratio, weights) = self.line.law().integers();
+        (ratio, PyArray1::from_vec(py, weights))
     }
 
     /// The largest log-ratio of a step that they have.

@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 
 use super::arguments::{matrix, numbers, shape_text};
 use super::errors::wrong_type;
-use super::law_rows::PyLawRows;
 use crate::Error;
 use crate::mechanism::finite_law::Rows;
 use crate::policy::fingerprint_of_rows;
@@ -22,20 +21,10 @@ fn shape_error(words: usize, got: String) -> PyErr {
 
 /// Returns the rows of a law and its fingerprint (none for a function). The law is an array, or
 /// a function of a word's id.
-pub(super) fn rows_of(
-    law: &Bound<'_, PyAny>,
-    words: usize,
-) -> PyResult<(Arc<dyn Rows>, Option<u64>)> {
-    if let Ok(known) = law.cast::<PyLawRows>() {
-        let known = known.get();
-        return match known.words == words {
-            true => Ok((known.rows.clone(), None)),
-            false => Err(shape_error(words, shape_text(&[known.words; 2]))),
-        };
-    }
+pub(super) fn rows_of(law: &Bound<'_, PyAny>, words: usize) -> PyResult<(Arc<Rows>, Option<u64>)> {
     if law.is_callable() {
         let function = law.clone().unbind();
-        let rows: Arc<dyn Rows> = Arc::new(move |id: u32, out: &mut [f64]| {
+        let rows: Arc<Rows> = Arc::new(move |id: u32, out: &mut [f64]| {
             Python::attach(|py| row_of(function.bind(py), id, out)).map_err(|e| {
                 // The function's own message may contain anything.
                 let kind = Python::attach(|py| e.get_type(py).qualname().map(|q| q.to_string()));
@@ -50,7 +39,7 @@ pub(super) fn rows_of(
     if (rows, columns) != (words, words) {
         return Err(shape_error(words, shape_text(&[rows, columns])));
     }
-    let rows: Arc<dyn Rows> = Arc::new(move |id: u32, out: &mut [f64]| {
+    let rows: Arc<Rows> = Arc::new(move |id: u32, out: &mut [f64]| {
         out.copy_from_slice(&law[id as usize * words..][..words]);
         Ok(())
     });

@@ -1,10 +1,8 @@
 //! Where spaces came from. A built-in space and one from a file are pickled by what they came from and a
 //! fingerprint; all processes that unpickle an index file share it.
 
-use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::{Duration, SystemTime};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -12,13 +10,9 @@ use serde_json::Value;
 
 use super::run::run;
 use super::space::Space;
-use crate::policy::{IndexSource, Spaces, Spec};
-use crate::words::index::{Checks, Index};
+use crate::policy::{Fingerprint, IndexSource, Spaces, Spec};
+use crate::words::index::{Index, fingerprint};
 use crate::{Embedding, Error, Result, WordGraph, WordMetric};
-
-/// A file that changed less than this before the check may change again without a new time stamp: a
-/// file system's clock has steps.
-const STEP: Duration = Duration::from_secs(2);
 
 /// The origin of a space that need not be pickled whole.
 #[derive(Clone, Debug)]
@@ -49,7 +43,7 @@ impl Origin {
             (Origin::Words(source), Some(embedding)) if embedding.is_bare() => {
                 let fingerprint = run(py, false, |_| Ok(embedding.fingerprint()))?;
                 let source = IndexSource {
-                    fingerprint: Some(fingerprint),
+                    fingerprint: Some(Fingerprint(fingerprint)),
                     ..source.clone()
                 };
                 let open = py.import("fastdx._core")?.getattr("open_words")?;
@@ -146,59 +140,21 @@ pub(super) struct Source {
     print: u64,
     /// Whether every checksum was verified.
     verified: bool,
-    stamp: Option<Stamp>,
-}
-
-/// Device, number, and time of change: while these are equal, the file is unchanged.
-pub(super) type Stamp = (u64, u64, i64, i64);
-
-#[cfg(unix)]
-fn stamp(meta: &Metadata) -> Option<Stamp> {
-    use std::os::unix::fs::MetadataExt;
-    // The writer of a file can set its time of modification, but not its time of change.
-    let changed = Duration::new(meta.ctime().try_into().ok()?, meta.ctime_nsec() as u32);
-    let age = SystemTime::UNIX_EPOCH
-        .checked_add(changed)?
-        .elapsed()
-        .ok()?;
-    (age > STEP).then(|| (meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec()))
-}
-
-#[cfg(not(unix))]
-fn stamp(_: &Metadata) -> Option<Stamp> {
-    let _ = (STEP, SystemTime::UNIX_EPOCH);
-    None
 }
 
 impl Source {
     /// Opens a file; also returns the reference to it.
-    pub(super) fn open(py: Python<'_>, path: &Path, verify: bool) -> PyResult<(Index, Self)> {
-        run(py, true, |_| Self::read(path, |_, _| Ok(verify.into())))
-    }
-
-    fn read(
-        path: &Path,
-        checks: impl FnOnce(u64, Option<Stamp>) -> Result<Checks>,
-    ) -> Result<(Index, Self)> {
-        let path = std::path::absolute(path).map_err(Error::io(path))?;
-        let file = File::open(&path).map_err(Error::io(&path))?;
-        // Taken before the file is read: later changes give another stamp.
-        let stamp = stamp(&file.metadata().map_err(Error::io(&path))?);
-        let mut done = Checks::Few;
-        let (index, print) = Index::read(&path, &file, |print| {
-            done = checks(print, stamp)?;
-            Ok(done)
-        })?;
-        let verified = done != Checks::Few;
-        Ok((
-            index,
-            Source {
+    pub(super) fn open(py: Python<'_>, path: &Path, verified: bool) -> PyResult<(Index, Self)> {
+        run(py, true, |_| {
+            let path = std::path::absolute(path).map_err(Error::io(path))?;
+            let (index, print) = Index::read(&path, verified)?;
+            let source = Source {
                 path,
                 print,
                 verified,
-                stamp,
-            },
-        ))
+            };
+            Ok((index, source))
+        })
     }
 
     /// The arguments of `reopen` that create an equal object.
@@ -207,56 +163,36 @@ impl Source {
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let reopen = py.import("fastdx._core")?.getattr("reopen")?;
-        let print = format!("{:016x}", self.print);
-        let known = (&self.path, print, self.verified, self.stamp);
+        let known = (&self.path, format!("{:016x}", self.print), self.verified);
         Ok((reopen, known.into_pyobject(py)?))
     }
 }
 
 /// Opens the file with this fingerprint. A file that was verified before is verified again, unless
-/// it has not changed since.
-pub(super) fn reopen(
-    path: &Path,
-    fingerprint: &str,
-    verified: bool,
-    stamp: Option<Stamp>,
-) -> Result<(Index, Source)> {
-    let open = || {
-        Source::read(path, |print, now| {
-            if format!("{print:016x}") != fingerprint {
-                let reason = format!(
-                    "another file than the one that was pickled: its fingerprint is {print:016x}, \
-                     not {fingerprint}"
-                );
-                let path = path.to_owned();
-                return Err(Error::Corrupt { path, reason });
-            }
-            Ok(match (verified, now.is_some() && now == stamp) {
-                (false, _) => Checks::Few,
-                (true, true) => Checks::Before,
-                (true, false) => Checks::Every,
-            })
-        })
+/// this process has opened it already.
+pub(super) fn reopen(path: &Path, known: &str, verified: bool) -> Result<(Index, Source)> {
+    let path = path.to_owned();
+    let same = |print: u64| match format!("{print:016x}") {
+        found if found == known => Ok(()),
+        found => {
+            let reason = format!(
+                "another file than the one that was pickled: its fingerprint is {found}, not {known}"
+            );
+            let path = path.clone();
+            Err(Error::Corrupt { path, reason })
+        }
     };
-    let now = std::fs::metadata(path)
-        .ok()
-        .and_then(|meta| self::stamp(&meta));
-    let (Some(now), Ok(print)) = (now, u64::from_str_radix(fingerprint, 16)) else {
-        return open();
-    };
-    // While the stamp stays the same, so does the file.
-    let key = format!("{path:?} {print} {verified} {now:?}");
-    let mut read = None;
-    let index = shared(key, || {
-        let (index, source) = open()?;
-        read = Some(source);
+    let print = fingerprint(&path)?;
+    same(print)?;
+    let index = shared(format!("{path:?} {known} {verified}"), || {
+        let (index, print) = Index::read(&path, verified)?;
+        same(print)?;
         Ok::<_, Error>(index)
     })?;
-    let known = || Source {
-        path: path.to_owned(),
+    let source = Source {
+        path,
         print,
         verified,
-        stamp: Some(now),
     };
-    Ok((index, read.unwrap_or_else(known)))
+    Ok((index, source))
 }

@@ -12,7 +12,7 @@ use super::run::{run, run_with};
 use super::space::Space;
 use crate::Vocabulary;
 use crate::transport::bags::{self, Bag};
-use crate::transport::documents::{self, Centroids};
+use crate::transport::documents;
 use crate::transport::{self, CostMatrix};
 
 /// An optimal plan and its proof; see ``fastdx.optimal_transport``.
@@ -118,8 +118,9 @@ fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResul
         let what = "a bag is a mapping or a list of words";
         wrong_type(format!("{name}: {what}{not}"))
     };
-    let wrong_bag = |e| parameter_error(format!("{name}: {e}"));
-    let made = |words: Vec<(u32, u64)>| Bag::new(words).map_err(wrong_bag);
+    let made = |words: Vec<(u32, u64)>| {
+        Bag::new(words).map_err(|e| parameter_error(format!("{name}: {e}")))
+    };
     if given.is_instance_of::<PyString>() {
         return Err(wrong(", not str"));
     }
@@ -134,12 +135,9 @@ fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResul
         });
         return made(words.collect::<PyResult<_>>()?);
     }
-    // With its capacity, which a collected `Result` would not reserve.
-    let mut ids = Vec::with_capacity(given.len().unwrap_or(0));
-    for (i, token) in given.try_iter().map_err(|_| wrong(""))?.enumerate() {
-        ids.push(word(name, i, &token?, vocabulary)?);
-    }
-    Bag::of_words(ids).map_err(wrong_bag)
+    let tokens = given.try_iter().map_err(|_| wrong(""))?.enumerate();
+    let words = tokens.map(|(i, token)| Ok((word(name, i, &token?, vocabulary)?, 1)));
+    made(words.collect::<PyResult<_>>()?)
 }
 
 /// The id of a word of a bag.
@@ -269,16 +267,15 @@ pub(super) struct PyNearestDocuments {
     ids: Py<PyArrayDyn<u32>>,
     /// Their Earth Mover's distances: float64, shape (queries, k).
     distances: Py<PyArrayDyn<f64>>,
-    /// How many of the 'pairs' were ruled out 'by_centroid', 'by_relaxation' and 'by_dual_bound',
-    /// and how many distances were computed, 'exact'.
+    /// How many of the 'pairs' were ruled out 'by_relaxation' and 'by_dual_bound', and how many
+    /// distances were computed, 'exact'.
     pruning: Py<PyDict>,
 }
 
 /// Finds the nearest documents under the Earth Mover's distance, exactly.
 ///
-/// Rigorous lower bounds rule out distances that need not be computed: the distance of centroids
-/// (for metrics from a norm), a relaxed matching that moves every word to its nearest word, and
-/// dual potentials.
+/// Rigorous lower bounds rule out distances that need not be computed: a relaxed matching that moves
+/// every word to its nearest word, and dual potentials.
 ///
 /// Parameters
 /// ----------
@@ -310,22 +307,15 @@ pub(super) fn nearest_documents<'py>(
     k: &Bound<'py, PyAny>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<PyNearestDocuments> {
-    let words = Space::of(embedding)?;
-    let space = words.space();
-    let embedding = match &words {
-        Space::Embedding(embedding) => Some(embedding.get().inner.clone()),
-        Space::Graph(_) => None,
-    };
+    let space = Space::of(embedding)?.space();
     let k = count("k", k)?;
     let queries = bags_of("query_bags", query_bags, space.vocabulary())?;
     let bags = bags_of("bags", bags, space.vocabulary())?;
     let inner = run_with(py, true, progress, |control| {
-        let vectors = embedding.as_deref().and_then(Centroids::of);
-        documents::nearest(&*space, vectors, &queries, &bags, k, control)
+        documents::nearest(&*space, &queries, &bags, k, control)
     })?;
     let pruning = PyDict::new(py);
     pruning.set_item("pairs", inner.pairs)?;
-    pruning.set_item("by_centroid", inner.by_centroid)?;
     pruning.set_item("by_relaxation", inner.by_relaxation)?;
     pruning.set_item("by_dual_bound", inner.by_dual_bound)?;
     pruning.set_item("exact", inner.exact)?;

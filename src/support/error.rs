@@ -196,6 +196,14 @@ impl Error {
         self
     }
 
+    /// A damaged file, for a reason.
+    pub(crate) fn corrupt(path: &std::path::Path) -> impl Fn(String) -> Self + '_ {
+        move |reason| Error::Corrupt {
+            path: path.to_owned(),
+            reason,
+        }
+    }
+
     pub(crate) fn io(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
         move |source| Error::Io {
             path: path.to_owned(),

@@ -57,37 +57,10 @@ pub(crate) enum Kind {
     PriorTripleWeights = 58,
 }
 
-/// The checks when a file is opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checks {
-    /// Verify every checksum: reads the whole file.
-    Every,
-    /// Check only the structure, so that a damaged file does no harm; the file may claim nothing.
-    Few,
-    /// Check only the structure of a file that was verified before and has not changed since: it
-    /// may claim what it could claim then.
-    Before,
-}
-
-impl From<bool> for Checks {
-    fn from(verify: bool) -> Self {
-        match verify {
-            true => Checks::Every,
-            false => Checks::Few,
-        }
-    }
-}
-
-impl Checks {
-    pub(crate) fn every(self) -> bool {
-        self == Checks::Every
-    }
-}
-
 /// The checksum in a file's header. It covers the checksums of the sections, so it identifies the
-/// contents.
-pub(crate) fn fingerprint(backing: &Backing) -> u64 {
-    u64_at(backing.bytes(), 24)
+/// contents. 0 for what has no header.
+pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes.get(24..32).map_or(0, bytemuck::pod_read_unaligned)
 }
 
 fn padding(len: usize) -> usize {

@@ -4,10 +4,10 @@
 //! A process is known by the number of forks before it. (Its id would not do: in a new namespace a
 //! child may have its parent's id.)
 
-use std::cell::UnsafeCell;
 use std::fmt;
-use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::support::error::{Error, Result};
@@ -67,34 +67,21 @@ pub(crate) use forks::count;
 
 /// No thread holds the lock.
 const FREE: u64 = 0;
-/// The value of a [`Once`] is complete.
-const DONE: u64 = 1;
-/// Added to the number of forks, it marks a lock that a thread of that process holds.
-const HELD: u64 = 2;
 /// Time between two looks at a lock that another thread holds.
 const WAIT: Duration = Duration::from_micros(50);
-
-/// The mark of a lock that this process holds.
-fn held() -> u64 {
-    // Where the system refuses the watch, forks are not noticed: as with the locks of std.
-    HELD + count().unwrap_or(0)
-}
 
 /// A value that is computed once, like `OnceLock`. If the thread that computes it is lost by a
 /// fork, the child computes it anew.
 pub(crate) struct Once<T> {
-    /// [`FREE`], [`DONE`], or the process that computes the value.
-    state: AtomicU64,
-    value: UnsafeCell<MaybeUninit<T>>,
+    /// The value, once it is complete; it does not change any more.
+    value: AtomicPtr<T>,
+    /// [`FREE`], or one more than the forks before the process that computes the value.
+    lock: AtomicU64,
+    /// Shared and sent as a `OnceLock` is.
+    like: PhantomData<OnceLock<T>>,
 }
 
-// SAFETY: as for `OnceLock`: one thread moves a value in, others get shared references, and any
-// thread may drop it.
-unsafe impl<T: Send> Send for Once<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Once<T> {}
-
-/// Frees a [`Once`] whose computation panicked.
+/// Frees a lock, also after a panic.
 struct Release<'a>(&'a AtomicU64);
 
 impl Drop for Release<'_> {
@@ -106,19 +93,17 @@ impl Drop for Release<'_> {
 impl<T> Once<T> {
     pub(crate) const fn new() -> Self {
         Once {
-            state: AtomicU64::new(FREE),
-            value: UnsafeCell::new(MaybeUninit::uninit()),
+            value: AtomicPtr::new(std::ptr::null_mut()),
+            lock: AtomicU64::new(FREE),
+            like: PhantomData,
         }
     }
 
     /// The value, if it has been computed.
     #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
-        match self.state.load(Ordering::Acquire) {
-            // SAFETY: the value was written before `DONE` was, and does not change any more.
-            DONE => Some(unsafe { (*self.value.get()).assume_init_ref() }),
-            _ => None,
-        }
+        // SAFETY: null, or from `Box::into_raw`, and freed only with `self`.
+        unsafe { self.value.load(Ordering::Acquire).as_ref() }
     }
 
     /// The value, computed by `make` if it is not there. Other threads of the process wait.
@@ -132,44 +117,40 @@ impl<T> Once<T> {
 
     #[cold]
     fn init(&self, make: impl FnOnce() -> T) -> &T {
-        let held = held();
-        let mut make = Some(make);
+        // Where the system refuses the watch, forks are not noticed: as with the locks of std.
+        let held = 1 + count().unwrap_or(0);
         loop {
+            let lock = self.lock.load(Ordering::Acquire);
             if let Some(value) = self.get() {
                 return value;
             }
-            let state = self.state.load(Ordering::Acquire);
-            if state == held {
+            let taken = |lock| {
+                let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+                self.lock.compare_exchange(lock, held, success, failure)
+            };
+            if lock == held {
                 std::thread::sleep(WAIT);
-                continue;
-            }
-            let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-            if state == DONE
-                || self
-                    .state
-                    .compare_exchange(state, held, success, failure)
-                    .is_err()
-            {
-                continue;
-            }
-            let release = Release(&self.state);
-            if let Some(make) = make.take() {
-                let value = make();
-                // SAFETY: this thread alone holds the lock. Nothing reads the value before `DONE`. A
-                // value that a lost thread may have begun to write is overwritten, not dropped.
-                unsafe { (*self.value.get()).write(value) };
-                std::mem::forget(release);
-                self.state.store(DONE, Ordering::Release);
+            } else if taken(lock).is_ok() {
+                break;
             }
         }
+        let _release = Release(&self.lock);
+        // Another thread may have held the lock since.
+        self.get().unwrap_or_else(|| {
+            let value = Box::into_raw(Box::new(make()));
+            self.value.store(value, Ordering::Release);
+            // SAFETY: just made.
+            unsafe { &*value }
+        })
     }
 }
 
 impl<T> Drop for Once<T> {
     fn drop(&mut self) {
-        if *self.state.get_mut() == DONE {
-            // SAFETY: the value is complete, and no reference to it is left.
-            unsafe { self.value.get_mut().assume_init_drop() };
+        let value = *self.value.get_mut();
+        if !value.is_null() {
+            // SAFETY: from `Box::into_raw`, and no reference to it is left.
+            drop(unsafe { Box::from_raw(value) });
         }
     }
 }
@@ -182,10 +163,9 @@ impl<T> Default for Once<T> {
 
 impl<T> From<T> for Once<T> {
     fn from(value: T) -> Self {
-        Once {
-            state: AtomicU64::new(DONE),
-            value: UnsafeCell::new(MaybeUninit::new(value)),
-        }
+        let once = Self::new();
+        once.get_or_init(|| value);
+        once
     }
 }
 

@@ -10,3 +10,4 @@ pub mod parallel;
 pub(crate) mod prefetch;
 pub mod random;
 pub(crate) mod simd;
+pub(crate) mod table;

@@ -40,6 +40,16 @@ macro_rules! named {
                 }
             }
         }
+
+        impl $crate::support::table::Field for $type {
+            fn read(name: &'static str, value: &serde_json::Value) -> $crate::Result<Self> {
+                String::read(name, value)?.parse()
+            }
+
+            fn written(&self) -> Option<serde_json::Value> {
+                Some(self.name().into())
+            }
+        }
     };
 }
 

@@ -4,9 +4,10 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use super::memo::Memo;
 use super::spans::parts;
-use super::{Consistent, Fate, Oov, TextPrivatizer, Unit, normalize};
-use crate::numbers::{Figure, Figures, Line};
+use super::{Consistent, Fate, FoundWords, Oov, TextPrivatizer, Unit, Word, normalize};
+use crate::numbers::{Figures, Line};
 
 impl TextPrivatizer {
     /// The proved bound on |ln(Pr\[y|a\] / Pr\[y|b\])| over all outputs y, for two texts of as many
@@ -66,7 +67,8 @@ impl TextPrivatizer {
 
     /// [`bound`](Self::bound) for two lists of words that somebody else has found.
     pub fn bound_tokens(&self, a: &[&str], b: &[&str]) -> f64 {
-        self.bound_units(&self.token_units(a), &self.token_units(b))
+        let [(a, found_a), (b, found_b)] = [a, b].map(|list| self.find_tokens(list, |_| true));
+        self.bound_units(&self.units_of(&a, found_a), &self.units_of(&b, found_b))
     }
 
     /// The cost of releasing a text in ε·words: ε for every word (every *distinct* word, if equal
@@ -86,7 +88,8 @@ impl TextPrivatizer {
     /// # Errors
     /// The errors of [`price`](Self::price).
     pub fn price_tokens(&self, tokens: &[&str]) -> Result<f64, &'static str> {
-        self.price_units(&self.token_units(tokens))
+        let (text, found) = self.find_tokens(tokens, |_| true);
+        self.price_units(&self.units_of(&text, found))
     }
 
     /// The ledger's note for a release of this many words, numbers and dates.
@@ -124,31 +127,23 @@ impl TextPrivatizer {
     }
 
     fn text_units<'a>(&self, text: &'a str) -> Vec<Unit<'a>> {
-        self.units(text)
-            .map(|(word, figure)| match figure {
-                Some(figure) => Unit::Figure(figure),
-                None => self.unit(&text[word]),
+        self.units_of(text, self.find(text, &mut Memo::default()))
+    }
+
+    /// The units of the words found in a text.
+    fn units_of<'a>(&self, text: &'a str, found: FoundWords) -> Vec<Unit<'a>> {
+        let mut figures = found.figures.into_iter();
+        let unit = |word: &Word| {
+            let form = &text[word.start..word.end];
+            Some(match word.fate {
+                Fate::Replace(id) => Unit::Known(id),
+                Fate::Skip => Unit::Raw(form),
+                Fate::Unknown if self.policy().oov == Oov::Keep => Unit::Raw(form),
+                Fate::Unknown => Unit::Unknown(normalize(form)),
+                Fate::Number | Fate::Date => Unit::Figure(figures.next()?),
             })
-            .collect()
-    }
-
-    fn token_units<'a>(&self, tokens: &[&'a str]) -> Vec<Unit<'a>> {
-        let unit = |(token, figure): (&&'a str, Option<Figure>)| match figure {
-            Some(figure) => Unit::Figure(figure),
-            None => self.unit(token),
         };
-        let figures = self.figures_of_tokens(tokens);
-        tokens.iter().zip(figures).map(unit).collect()
-    }
-
-    pub(super) fn unit<'a>(&self, word: &'a str) -> Unit<'a> {
-        match self.fate(word) {
-            Fate::Replace(id) => Unit::Known(id),
-            Fate::Skip => Unit::Raw(word),
-            Fate::Unknown if self.policy().oov == Oov::Keep => Unit::Raw(word),
-            // Numbers and dates have units of their own.
-            Fate::Unknown | Fate::Number | Fate::Date => Unit::Unknown(normalize(word)),
-        }
+        found.words.iter().filter_map(unit).collect()
     }
 
     fn bound_units(&self, a: &[Unit<'_>], b: &[Unit<'_>]) -> f64 {

@@ -37,62 +37,20 @@ impl TextPrivatizer {
     }
 
     /// The words of a text, and what number or date each is, if it is drawn as one.
-    pub fn units(&self, text: &str) -> impl Iterator<Item = (Range<usize>, Option<Figure>)> {
-        let mut figures = self.figures(text).into_iter();
-        let mut start = 0;
-        // A part of the text without figures, and the figure behind it.
-        let mut last = false;
-        let parts = std::iter::from_fn(move || {
-            if last {
-                return None;
-            }
-            let figure = figures.next();
-            last = figure.is_none();
-            let end = figure.as_ref().map_or(text.len(), |(span, _)| span.start);
-            let part = start..end;
-            start = figure.as_ref().map_or(text.len(), |(span, _)| span.end);
-            Some((part, figure))
-        });
-        parts.flat_map(move |(part, figure)| {
+    pub fn units(&self, text: &str) -> Vec<(Range<usize>, Option<Figure>)> {
+        let mut units = Vec::new();
+        let mut done = 0;
+        let add_words = |units: &mut Vec<_>, part: Range<usize>| {
             let words = self.words_only(&text[part.clone()]);
-            let words =
-                words.map(move |word| (word.start + part.start..word.end + part.start, None));
-            words.chain(figure.map(|(span, figure)| (span, Some(figure))))
-        })
-    }
-
-    /// The numbers and dates among words that somebody else has found, as they are in the text of these words
-    /// with spaces between: of "555", "123", "4567" none is one.
-    pub(super) fn figures_of_tokens(&self, tokens: &[&str]) -> Vec<Option<Figure>> {
-        if self.policy().figures.is_empty() {
-            return vec![None; tokens.len()];
-        }
-        let mut found = self.figures(&tokens.join(" ")).into_iter().peekable();
-        let mut start = 0;
-        let figure = |token: &&str| {
-            let place = start..start + token.len();
-            start = place.end + 1;
-            while found
-                .next_if(|(span, _)| span.start < place.start)
-                .is_some()
-            {}
-            let (_, figure) = found.next_if(|(span, _)| *span == place)?;
-            Some(figure).filter(|_| self.fate(token) != Fate::Skip)
+            units.extend(words.map(|word| (word.start + part.start..word.end + part.start, None)));
         };
-        tokens.iter().map(figure).collect()
-    }
-
-    pub(super) fn fates_of_tokens(&self, tokens: &[&str]) -> (Vec<Fate>, Vec<Figure>) {
-        let figures = self.figures_of_tokens(tokens);
-        let each = tokens.iter().zip(&figures);
-        let fates = each.map(|(token, figure)| self.fate_as(token, figure.as_ref()));
-        let fates = fates.collect();
-        (fates, figures.into_iter().flatten().collect())
-    }
-
-    /// The fate of a word that may be a number or a date.
-    pub(super) fn fate_as(&self, word: &str, figure: Option<&Figure>) -> Fate {
-        figure.map_or_else(|| self.fate(word), figure_fate)
+        for (span, figure) in self.figures(text) {
+            add_words(&mut units, done..span.start);
+            done = span.end;
+            units.push((span, Some(figure)));
+        }
+        add_words(&mut units, done..text.len());
+        units
     }
 
     /// Whether the numbers and dates of each span are those that it has in the whole text: of a telephone number
@@ -173,7 +131,7 @@ fn number_sentence(number: &Number) -> String {
         "Numbers are replaced by numbers of the same form: the likelihood ratio of two numbers is at most \
          exp({}·d), where d is {distance} after both are clamped to {low} to {high} and rounded to a grid of \
          {unit}, by the two-sided geometric law, drawn as integers.",
-        settings.epsilon,
+        number.epsilon(),
     )
 }
 
@@ -183,6 +141,8 @@ fn date_sentence(date: &Date) -> String {
         "Dates are replaced by dates of the same form: the likelihood ratio of two dates is at most exp({}·d), \
          where d is the days between them after both are clamped to {} to {} and rounded to a grid of one day, by \
          the two-sided geometric law, drawn as integers.",
-        settings.epsilon, settings.low, settings.high,
+        date.epsilon(),
+        settings.low,
+        settings.high,
     )
 }

@@ -36,35 +36,6 @@ impl Said {
     }
 }
 
-/// A word as it stands in its text.
-struct Place<'a> {
-    /// What stands before it, since the last word.
-    between: &'a str,
-    word: &'a str,
-    fate: Fate,
-}
-
-impl FoundWords {
-    fn places<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Place<'a>> {
-        let mut done = 0;
-        self.words.iter().map(move |word| {
-            let between = std::mem::replace(&mut done, word.end)..word.start;
-            Place {
-                between: &text[between],
-                word: &text[word.start..word.end],
-                fate: word.fate,
-            }
-        })
-    }
-}
-
-/// The draws of a text.
-#[derive(Default)]
-struct OfText {
-    known: Vec<u32>,
-    unknown: Vec<u32>,
-}
-
 impl TextPrivatizer {
     /// Draws a word, or writes it again; `None` is one that is not in the vocabulary.
     fn draw_or_repeat(
@@ -97,18 +68,20 @@ impl TextPrivatizer {
         Ok(drawn.id())
     }
 
-    fn draw_places<'a>(
+    fn draw_words(
         &self,
-        places: impl Iterator<Item = Place<'a>>,
+        (text, found): (&str, &FoundWords),
         order: &mut InOrder,
         said: &mut Said,
         control: &Control,
-    ) -> Result<OfText> {
-        let mut drawn = OfText::default();
-        for place in places {
+    ) -> Result<Drawn> {
+        let mut drawn = Drawn::default();
+        let mut done = 0;
+        for place in &found.words {
             control.check()?;
-            order.released.between(place.between);
-            let word = place.word;
+            order.released.between(&text[done..place.start]);
+            done = place.end;
+            let word = &text[place.start..place.end];
             match (place.fate, self.policy.oov) {
                 (Fate::Replace(id), _) => {
                     let y = self.draw_or_repeat((Some(id), word), order, said)?;
@@ -126,6 +99,7 @@ impl TextPrivatizer {
             }
         }
         control.advance(drawn.known.len());
+        drawn.unchanged = self.came_back.note(&found.known, &drawn.known);
         Ok(drawn)
     }
 
@@ -150,7 +124,7 @@ impl TextPrivatizer {
 
     /// [`draw`](Self::draw) or [`draw_consistently`](Self::draw_consistently), in order. With `clear`
     /// the texts are parts of one text, with this clear text before each.
-    pub(super) fn draw_texts_in_order(
+    pub(super) fn draw_in_order(
         &self,
         tem: &ContextualTem,
         texts: &[(&str, &FoundWords)],
@@ -161,18 +135,18 @@ impl TextPrivatizer {
         let figures = texts.iter().map(|(_, found)| &found.figures[..]);
         let mut drawn = self.draw_figures_alone(figures, kept, control)?;
         let key = self.mechanism.randomness().next_key()?;
-        let each: Vec<OfText> = match (self.policy.consistent, clear) {
+        let each: Vec<Drawn> = match (self.policy.consistent, clear) {
             (Consistent::Never | Consistent::Text, None) => {
                 let first = || InOrder::new(tem, key.stream(0));
-                map_all_with((0..).zip(texts), first, |order, (at, (text, found))| {
+                map_all_with((0..).zip(texts), first, |order, (at, text)| {
                     order.begin(key.stream(at));
-                    self.draw_places(found.places(text), order, &mut Said::default(), control)
+                    self.draw_words(*text, order, &mut Said::default(), control)
                 })?
             }
             _ => {
                 let mut order = InOrder::new(tem, key.stream(0));
                 let mut end = "";
-                let each = texts.iter().enumerate().map(|(at, (text, found))| {
+                let each = texts.iter().enumerate().map(|(at, &(text, found))| {
                     match clear {
                         None => order.released = Released::nothing(self.mechanism.vocabulary()),
                         Some(clear) => {
@@ -181,45 +155,16 @@ impl TextPrivatizer {
                         }
                     }
                     end = &text[found.words.last().map_or(0, |word| word.end)..];
-                    let places = found.places(text);
-                    self.draw_places(places, &mut order, &mut kept.said, control)
+                    self.draw_words((text, found), &mut order, &mut kept.said, control)
                 });
                 each.collect::<Result<_>>()?
             }
         };
-        for (of_text, (_, found)) in each.into_iter().zip(texts) {
-            drawn.unchanged += self.came_back.note(&found.known, &of_text.known);
+        for of_text in each {
+            drawn.unchanged += of_text.unchanged;
             drawn.known.extend(of_text.known);
             drawn.unknown.extend(of_text.unknown);
         }
-        Ok(drawn)
-    }
-
-    /// The same for words that somebody else has found: one text, without anything between.
-    pub(super) fn draw_tokens_in_order(
-        &self,
-        tem: &ContextualTem,
-        tokens: &[&str],
-        fates: &[Fate],
-        figures: &[Figure],
-        kept: &mut Replacements,
-        control: &Control,
-    ) -> Result<Drawn> {
-        let mut drawn = self.draw_figures_alone(std::iter::once(figures), kept, control)?;
-        let key = self.mechanism.randomness().next_key()?;
-        if self.policy.consistent == Consistent::Text {
-            kept.said.clear();
-        }
-        let places = tokens.iter().zip(fates).map(|(word, &fate)| Place {
-            between: "",
-            word,
-            fate,
-        });
-        let mut order = InOrder::new(tem, key.stream(0));
-        let found = self.draw_places(places, &mut order, &mut kept.said, control)?;
-        let known: Vec<u32> = fates.iter().filter_map(|fate| fate.id()).collect();
-        drawn.unchanged = self.came_back.note(&known, &found.known);
-        (drawn.known, drawn.unknown) = (found.known, found.unknown);
         Ok(drawn)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! It outlives a call, so it remembers only words that the mechanism or the policy knows anyway.
 
-use std::ops::{Deref, DerefMut, Range};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -34,7 +34,7 @@ struct Pool {
 
 /// A memo checked out of the pool by one thread; returned on drop.
 pub(super) struct CheckedOutMemo<'a> {
-    memo: Memo,
+    pub(super) memo: Memo,
     pool: &'a Pool,
 }
 
@@ -80,20 +80,6 @@ impl Drop for CheckedOutMemo<'_> {
         {
             idle.push(std::mem::take(&mut self.memo));
         }
-    }
-}
-
-impl DerefMut for CheckedOutMemo<'_> {
-    fn deref_mut(&mut self) -> &mut Memo {
-        &mut self.memo
-    }
-}
-
-impl Deref for CheckedOutMemo<'_> {
-    type Target = Memo;
-
-    fn deref(&self) -> &Memo {
-        &self.memo
     }
 }
 

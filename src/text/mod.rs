@@ -124,6 +124,7 @@ struct FoundWords {
 }
 
 /// The draws for known and for unknown words, each in order.
+#[derive(Default)]
 struct Drawn {
     known: Vec<u32>,
     unknown: Vec<u32>,
@@ -177,7 +178,7 @@ impl TextPrivatizer {
     /// compound joined by punctuation ("e-mail"), it is one word. So is a number or a date that is
     /// drawn by its own law.
     pub fn words(&self, text: &str) -> impl Iterator<Item = Range<usize>> {
-        self.units(text).map(|(range, _)| range)
+        self.units(text).into_iter().map(|(range, _)| range)
     }
 
     /// The words of a text without numbers and dates.
@@ -196,20 +197,13 @@ impl TextPrivatizer {
     /// others in the form of [`normalize`]. [`privatize_tokens`](Self::privatize_tokens) treats
     /// them like [`privatize`](Self::privatize) treats the text's words.
     pub fn tokenize(&self, text: &str) -> Vec<String> {
-        let words = self.units(text);
-        words
-            .map(|(range, figure)| {
-                let word = &text[range];
-                match figure {
-                    Some(_) => word.to_owned(),
-                    None => match self.fate(word) {
-                        Fate::Replace(id) => self.mechanism.vocabulary().word(id).to_owned(),
-                        Fate::Unknown => normalize(word).into_owned(),
-                        Fate::Skip | Fate::Number | Fate::Date => word.to_owned(),
-                    },
-                }
-            })
-            .collect()
+        let found = self.find(text, &mut Memo::default());
+        let form = |(word, fate): (&str, Fate)| match fate {
+            Fate::Replace(id) => self.mechanism.vocabulary().word(id).to_owned(),
+            Fate::Unknown => normalize(word).into_owned(),
+            Fate::Skip | Fate::Number | Fate::Date => word.to_owned(),
+        };
+        found.strs(text).map(form).collect()
     }
 
     /// The mechanism's guarantee, with the exceptions that the handling of text adds.
@@ -349,9 +343,9 @@ impl TextPrivatizer {
         let found = map_all_with(
             texts,
             || self.memos.check_out(),
-            |memo, text| {
+            |checked_out, text| {
                 control.check()?;
-                Ok(self.find(text, memo))
+                Ok(self.find(text, &mut checked_out.memo))
             },
         )?;
         for (i, (text, found)) in (out.len()..).zip(texts.iter().zip(&found)) {
@@ -362,25 +356,8 @@ impl TextPrivatizer {
                 (place, Some((i, start)))
             })?;
         }
-        let drawn = match (self.mechanism.in_order(), self.policy.consistent) {
-            (Some(tem), _) => {
-                let texts: Vec<_> = texts.iter().copied().zip(&found).collect();
-                self.draw_texts_in_order(tem, &texts, clear, replacements, control)?
-            }
-            (None, Consistent::Never) => {
-                let known: Vec<&[u32]> = found.iter().map(|found| &found.known[..]).collect();
-                let unknown = found.iter().map(|found| found.counts.unknown).sum();
-                let figures = found.iter().flat_map(|found| &found.figures);
-                self.draw(&known.concat(), unknown, figures, control)?
-            }
-            (None, _) => {
-                let each = texts
-                    .iter()
-                    .zip(&found)
-                    .map(|(text, found)| (found.strs(text), &found.figures[..]));
-                self.draw_consistently(each, replacements, control)?
-            }
-        };
+        let all: Vec<_> = texts.iter().copied().zip(&found).collect();
+        let drawn = self.draw_found(&all, clear, replacements, control)?;
         counts.unchanged += drawn.unchanged;
         let (mut known, mut unknown) = (&drawn.known[..], &drawn.unknown[..]);
         let mut places = &drawn.figures[..];
@@ -399,23 +376,40 @@ impl TextPrivatizer {
         Ok(())
     }
 
+    /// Draws for the words found in texts. With `clear`, these are parts of one text.
+    fn draw_found(
+        &self,
+        texts: &[(&str, &FoundWords)],
+        clear: Option<&[&str]>,
+        replacements: &mut Replacements,
+        control: &Control,
+    ) -> Result<Drawn> {
+        match (self.mechanism.in_order(), self.policy.consistent) {
+            (Some(tem), _) => self.draw_in_order(tem, texts, clear, replacements, control),
+            (None, Consistent::Never) => {
+                let known: Vec<&[u32]> = texts.iter().map(|(_, found)| &found.known[..]).collect();
+                let unknown = texts.iter().map(|(_, found)| found.counts.unknown).sum();
+                let figures = texts.iter().flat_map(|(_, found)| &found.figures);
+                self.draw(&known.concat(), unknown, figures, control)
+            }
+            (None, _) => {
+                let each = texts.iter();
+                let each = each.map(|(text, found)| (found.strs(text), &found.figures[..]));
+                self.draw_consistently(each, replacements, control)
+            }
+        }
+    }
+
     /// Finds the words of a text and their fates.
     fn find(&self, text: &str, memo: &mut Memo) -> FoundWords {
         // A word and the text after it take about six bytes.
-        let mut found = FoundWords {
-            words: Vec::with_capacity(text.len() / 5 + 1),
-            known: Vec::with_capacity(text.len() / 5 + 1),
-            figures: Vec::new(),
-            counts: Counts::default(),
-        };
+        let mut found = FoundWords::with_capacity(text.len() / 5 + 1);
         let mut done = 0;
-        for (Range { start, end }, figure) in self.figures(text) {
-            self.find_within(text, done..start, memo, &mut found);
-            let fate = figure_fate(&figure);
-            found.counts.add(fate);
-            found.words.push(Word { start, end, fate });
+        for (place, figure) in self.figures(text) {
+            self.find_within(text, done..place.start, memo, &mut found);
+            done = place.end;
+            found.add(place, figure_fate(&figure));
             found.figures.push(figure);
-            done = end;
         }
         self.find_within(text, done..text.len(), memo, &mut found);
         found.counts.misdecoded = looks_misdecoded(text).into();
@@ -424,20 +418,9 @@ impl TextPrivatizer {
 
     /// Finds the words in a part of a text without numbers and dates.
     fn find_within(&self, text: &str, part: Range<usize>, memo: &mut Memo, found: &mut FoundWords) {
-        let FoundWords {
-            words,
-            known,
-            counts,
-            ..
-        } = found;
         let mut settle = |memo: &mut Memo, word: UpcomingWord| {
-            let Range { start, end } = word.range;
-            let fate = memo.fate(&word, || self.fate(&text[start..end]));
-            counts.add(fate);
-            if let Fate::Replace(id) = fate {
-                known.push(id);
-            }
-            words.push(Word { start, end, fate });
+            let fate = memo.fate(&word, || self.fate(&text[word.range.clone()]));
+            found.add(word.range, fate);
         };
         // A word waits until the next ones are found: meanwhile its memo slot is prefetched.
         let mut waiting: [UpcomingWord; AHEAD] = Default::default();
@@ -506,20 +489,13 @@ impl TextPrivatizer {
     pub fn privatize_ids(&self, ids: &[u32], control: &Control) -> Result<Vec<u32>> {
         self.mechanism.vocabulary().check_ids(ids)?;
         let mut kept = Replacements::default();
-        let fates = ids.iter().map(|&id| Fate::Replace(id));
-        let drawn = match (self.mechanism.in_order(), self.policy.consistent) {
-            (Some(tem), _) => {
-                let (tokens, fates) = (vec![""; ids.len()], fates.collect::<Vec<_>>());
-                self.draw_tokens_in_order(tem, &tokens, &fates, &[], &mut kept, control)?
-            }
-            (None, Consistent::Never) => {
-                return self.mechanism.privatize_ids_with(ids, control);
-            }
-            (None, _) => {
-                let one = std::iter::once((fates.map(|fate| ("", fate)), &[][..]));
-                self.draw_consistently(one, &mut kept, control)?
-            }
-        };
+        if self.mechanism.in_order().is_none() && self.policy.consistent == Consistent::Never {
+            return self.mechanism.privatize_ids_with(ids, control);
+        }
+        let mut found = FoundWords::with_capacity(ids.len());
+        ids.iter()
+            .for_each(|&id| found.add(0..0, Fate::Replace(id)));
+        let drawn = self.draw_found(&[("", &found)], None, &mut kept, control)?;
         Ok(drawn.known)
     }
 
@@ -639,17 +615,25 @@ fn into_string(bytes: Vec<u8>) -> String {
         .unwrap_or_else(|wrong| String::from_utf8_lossy(wrong.as_bytes()).into_owned())
 }
 
-impl Fate {
-    /// The id of a word that the mechanism is applied to.
-    fn id(self) -> Option<u32> {
-        match self {
-            Fate::Replace(id) => Some(id),
-            Fate::Unknown | Fate::Skip | Fate::Number | Fate::Date => None,
+impl FoundWords {
+    fn with_capacity(words: usize) -> Self {
+        FoundWords {
+            words: Vec::with_capacity(words),
+            known: Vec::with_capacity(words),
+            figures: Vec::new(),
+            counts: Counts::default(),
         }
     }
-}
 
-impl FoundWords {
+    #[inline]
+    fn add(&mut self, Range { start, end }: Range<usize>, fate: Fate) {
+        self.counts.add(fate);
+        if let Fate::Replace(id) = fate {
+            self.known.push(id);
+        }
+        self.words.push(Word { start, end, fate });
+    }
+
     /// The words as written in their text.
     fn strs<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (&'a str, Fate)> {
         self.words.iter().map(|w| (&text[w.start..w.end], w.fate))

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use serde::Serialize;
+
 use super::Fate;
 use crate::numbers::Figures;
 use crate::support::names::named;
@@ -64,7 +66,9 @@ pub enum Consistent {
 }
 
 /// Counts of how the words of a text were treated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+///
+/// As JSON without what is for the texts' owner alone, and without numbers and dates where none is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Words found.
     pub words: u64,
@@ -72,17 +76,25 @@ pub struct Counts {
     pub replaced: u64,
     /// Of those, words that came back unchanged. Like every count it reveals something about the
     /// texts: it is for their owner, not for release.
+    #[serde(skip)]
     pub unchanged: u64,
     /// Of these, words that are not in the vocabulary.
     pub unknown: u64,
     /// Of these, words skipped.
     pub skipped: u64,
     /// Of these, numbers drawn by their own law; 0 unless the policy has one.
+    #[serde(skip_serializing_if = "is_zero")]
     pub numbers: u64,
     /// Of these, dates drawn by their own law; 0 unless the policy has one.
+    #[serde(skip_serializing_if = "is_zero")]
     pub dates: u64,
     /// Texts that look wrongly decoded, see [`looks_misdecoded`](super::looks_misdecoded).
+    #[serde(skip)]
     pub misdecoded: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl std::ops::AddAssign for Counts {

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::{Consistent, Counts, Replacements, TextPrivatizer};
+use super::{Consistent, Counts, Replacements, SMALL, TextPrivatizer};
 use crate::numbers::Figures;
 use crate::support::error::{Error, Result};
-use crate::support::parallel::Control;
+use crate::support::parallel::{Control, install};
 use crate::words::tokenize::is_space;
 
 /// The parts of a text between the strings of `outside`, in order. `None` if the text does not have
@@ -167,13 +167,10 @@ impl TextPrivatizer {
             (by.to_mut().policy.consistent, kept) = (Consistent::Call, &mut of_text);
         }
         let (mut new, mut counts) = (Vec::new(), Counts::default());
-        match by.mechanism.in_order() {
-            Some(_) => {
-                kept.tie(&by.mechanism)?;
-                by.privatize_block(&parts, Some(&clear), &mut new, &mut counts, kept, control)?;
-            }
-            None => (new, counts) = by.privatize_texts_with(&parts, kept, control)?,
-        }
+        kept.tie(&by.mechanism)?;
+        install(text.len(), SMALL, || {
+            by.privatize_block(&parts, Some(&clear), &mut new, &mut counts, kept, control)
+        })??;
         let (mut out, mut places) = put_together(text, spans, &new, |_| false);
         // A space parts what would be read as one word: an output and the text beside it.
         let ends: Vec<usize> = places.iter().flat_map(|p| [p.start, p.end]).collect();

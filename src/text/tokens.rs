@@ -2,8 +2,8 @@
 
 use super::byte_span::ByteSpan;
 use super::figures::{Replacing, figure_fate};
-use super::{Consistent, Counts, Fate, Oov, Replacements, TextPrivatizer, into_string};
-use crate::numbers::Figure;
+use super::memo::Memo;
+use super::{Counts, Fate, FoundWords, Oov, Replacements, TextPrivatizer, Word, into_string};
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
 
@@ -34,8 +34,8 @@ impl TextPrivatizer {
         replacements: &mut Replacements,
         control: &Control,
     ) -> Result<(Vec<String>, Counts)> {
-        let (fates, figures) = self.fates_of_tokens(tokens);
-        self.privatize_fates(tokens, &fates, &figures, replacements, control)
+        let (text, found) = self.find_tokens(tokens, |_| true);
+        self.privatize_found_tokens(tokens, &text, &found, replacements, control)
     }
 
     /// Privatises some words of a list: those at the places `chosen`. What stands beside them in the list decides
@@ -54,94 +54,96 @@ impl TextPrivatizer {
             let expected = "another one where only some words are replaced";
             return Err(Error::parameter("oov", expected, Oov::Drop.name()));
         }
-        let all = self.figures_of_tokens(tokens);
-        // The words beside them are released as they are, and so are history.
-        let mut fates = vec![Fate::Skip; tokens.len()];
-        let mut counts = Counts::default();
-        for &place in chosen {
-            let Some((token, figure)) = tokens.get(place).zip(all.get(place)) else {
-                return Err(Error::parameter("chosen", "places of the list", place));
-            };
-            fates[place] = self.fate_as(token, figure.as_ref());
-            counts.add(fates[place]);
+        if let Some(place) = chosen.iter().find(|&&place| place >= tokens.len()) {
+            return Err(Error::parameter("chosen", "places of the list", place));
         }
-        let drawn = |fate: &Fate| matches!(fate, Fate::Number | Fate::Date);
-        let figures = all.into_iter().zip(&fates);
-        let figures = figures.filter_map(|(figure, fate)| figure.filter(|_| drawn(fate)));
-        let figures: Vec<Figure> = figures.collect();
+        let mut is_chosen = vec![false; tokens.len()];
+        chosen.iter().for_each(|&place| is_chosen[place] = true);
+        let (text, found) = self.find_tokens(tokens, |place| is_chosen[place]);
         let mut kept = Replacements::default();
-        let (new, found) = self.privatize_fates(tokens, &fates, &figures, &mut kept, control)?;
-        counts.unchanged = found.unchanged;
+        let (new, counts) =
+            self.privatize_found_tokens(tokens, &text, &found, &mut kept, control)?;
         let new = chosen.iter().map(|&place| new[place].clone());
         Ok((new.collect(), counts))
     }
 
-    fn privatize_fates(
+    /// A list of words as the text of these words with spaces between, and the words found in it. Of "555", "123",
+    /// "4567" none is a number. Those that are not chosen are released as they are, and so are history; they are not
+    /// counted.
+    pub(super) fn find_tokens(
         &self,
         tokens: &[&str],
-        fates: &[Fate],
-        figures: &[Figure],
+        is_chosen: impl Fn(usize) -> bool,
+    ) -> (String, FoundWords) {
+        let text = tokens.join(" ");
+        let mut figures = self.figures(&text).into_iter().peekable();
+        let mut found = FoundWords::with_capacity(tokens.len());
+        let mut start = 0;
+        for (at, token) in tokens.iter().enumerate() {
+            let place = start..start + token.len();
+            start = place.end + 1;
+            while figures
+                .next_if(|(span, _)| span.start < place.start)
+                .is_some()
+            {}
+            let figure = figures.next_if(|(span, _)| *span == place);
+            if !is_chosen(at) {
+                found.words.push(Word {
+                    start: place.start,
+                    end: place.end,
+                    fate: Fate::Skip,
+                });
+                continue;
+            }
+            match (self.fate(token), figure) {
+                (Fate::Skip, _) => found.add(place, Fate::Skip),
+                (_, Some((_, figure))) => {
+                    found.add(place, figure_fate(&figure));
+                    found.figures.push(figure);
+                }
+                (fate, None) => found.add(place, fate),
+            }
+        }
+        (text, found)
+    }
+
+    fn privatize_found_tokens(
+        &self,
+        tokens: &[&str],
+        text: &str,
+        found: &FoundWords,
         replacements: &mut Replacements,
         control: &Control,
     ) -> Result<(Vec<String>, Counts)> {
         replacements.tie(&self.mechanism)?;
-        let mut counts = Counts::default();
-        fates.iter().for_each(|&fate| counts.add(fate));
-        let all = || tokens.iter().copied().zip(fates.iter().copied());
-        self.refuse_unknown(all(), |n| (format!("token {n},"), None))?;
-        let drawn = match (self.mechanism.in_order(), self.policy.consistent) {
-            (Some(tem), _) => {
-                self.draw_tokens_in_order(tem, tokens, fates, figures, replacements, control)?
-            }
-            (None, Consistent::Never) => {
-                let known = fates.iter().filter_map(|fate| fate.id());
-                let known = known.collect::<Vec<u32>>();
-                self.draw(&known, counts.unknown, figures.iter(), control)?
-            }
-            (None, _) => {
-                let one = std::iter::once((all(), figures));
-                self.draw_consistently(one, replacements, control)?
-            }
+        self.refuse_unknown(found.strs(text), |n| (format!("token {n},"), None))?;
+        let drawn = self.draw_found(&[(text, found)], None, replacements, control)?;
+        let counts = Counts {
+            unchanged: drawn.unchanged,
+            ..found.counts
         };
-        counts.unchanged = drawn.unchanged;
-        let written = self.written(figures, &drawn.figures);
+        let written = self.written(&found.figures, &drawn.figures);
         let mut drawn = Replacing {
             known: drawn.known.iter(),
             unknown: drawn.unknown.iter(),
             figures: written.iter(),
         };
         let table = self.mechanism.vocabulary().table();
-        let replaced = tokens.iter().zip(fates).filter_map(|(token, &fate)| {
+        let replaced = tokens.iter().zip(&found.words).filter_map(|(token, word)| {
             let original = ByteSpan::whole(token.as_bytes());
-            self.replacement(fate, original, table, &mut drawn)
+            self.replacement(word.fate, original, table, &mut drawn)
                 .map(|span| into_string(span.bytes().to_vec()))
         });
         Ok((replaced.collect(), counts))
     }
 
-    /// The word of the vocabulary as which the mechanism replaces a word; none where the word is
-    /// unknown, or skipped.
-    pub fn id_of(&self, word: &str) -> Option<u32> {
-        self.fates_of_tokens(&[word]).0[0].id()
-    }
-
     /// The counts that [`privatize`](Self::privatize) would return for a text, without drawing.
     pub fn count_text(&self, text: &str) -> Counts {
-        let mut counts = Counts::default();
-        for (word, figure) in self.units(text) {
-            counts.add(match figure {
-                Some(figure) => figure_fate(&figure),
-                None => self.fate(&text[word]),
-            });
-        }
-        counts
+        self.find(text, &mut Memo::default()).counts
     }
 
     /// The counts that [`privatize_tokens`](Self::privatize_tokens) would return, without drawing.
     pub fn count_tokens(&self, tokens: &[&str]) -> Counts {
-        let mut counts = Counts::default();
-        let (fates, _) = self.fates_of_tokens(tokens);
-        fates.iter().for_each(|&fate| counts.add(fate));
-        counts
+        self.find_tokens(tokens, |_| true).1.counts
     }
 }

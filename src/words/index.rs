@@ -7,8 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::support::error::{Error, Result};
-pub use crate::support::file::Checks;
-use crate::support::file::{Kind, MAGIC, Sections, fingerprint, map};
+use crate::support::file::{self, Kind, MAGIC, Sections, map};
 use crate::words::embedding::Embedding;
 use crate::words::embedding::format::native;
 use crate::words::graph::WordGraph;
@@ -23,18 +22,29 @@ pub enum Index {
     Graph(Arc<WordGraph>),
 }
 
+/// The beginning of a file: what is there of a header.
+fn beginning(path: &Path) -> Result<Vec<u8>> {
+    let file = File::open(path).map_err(Error::io(path))?;
+    let mut bytes = Vec::new();
+    let read = file.take(32).read_to_end(&mut bytes);
+    read.map_err(Error::io(path))?;
+    Ok(bytes)
+}
+
 /// Whether a file starts like an index file.
 ///
 /// # Errors
 /// [`Error::Io`].
 pub(crate) fn is_index(path: &Path) -> Result<bool> {
-    let mut file = File::open(path).map_err(Error::io(path))?;
-    let mut start = [0; MAGIC.len()];
-    match file.read_exact(&mut start) {
-        Ok(()) => Ok(start == MAGIC),
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),
-        Err(error) => Err(Error::io(path)(error)),
-    }
+    Ok(beginning(path)?.starts_with(&MAGIC))
+}
+
+/// The checksum in a file's header, which identifies its contents; 0 for what has no header.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn fingerprint(path: &Path) -> Result<u64> {
+    Ok(file::fingerprint(&beginning(path)?))
 }
 
 impl Index {
@@ -44,35 +54,26 @@ impl Index {
     /// # Errors
     /// [`Error::Io`]; [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
     pub fn open(path: &Path, verify: bool) -> Result<Self> {
-        let file = File::open(path).map_err(Error::io(path))?;
-        Ok(Self::read(path, &file, |_| Ok(verify.into()))?.0)
+        Ok(Self::read(path, verify)?.0)
     }
 
-    /// Reads an open file. `checks` receives the checksum in its header and chooses how much to
-    /// verify. Returns that checksum too.
+    /// [`open`](Self::open), with the checksum in the file's header.
     ///
     /// # Errors
-    /// The errors of [`open`](Self::open) and of `checks`.
-    pub fn read(
-        path: &Path,
-        file: &File,
-        checks: impl FnOnce(u64) -> Result<Checks>,
-    ) -> Result<(Self, u64)> {
-        let backing = map(path, file)?;
+    /// The errors of [`open`](Self::open).
+    pub fn read(path: &Path, verify: bool) -> Result<(Self, u64)> {
+        let file = File::open(path).map_err(Error::io(path))?;
+        let backing = map(path, &file)?;
         // If the sections cannot be parsed, reading the file as an embedding reports the problem.
         let sections = Sections::parse(&backing, false);
-        let (print, checks) = match &sections {
-            Ok(_) => (fingerprint(&backing), checks(fingerprint(&backing))?),
-            Err(_) => (0, Checks::Every),
-        };
         let graph = sections
             .and_then(|sections| sections.get::<u64>(Kind::GraphMeta))
             .is_ok_and(|meta| meta.is_some());
         let index = match graph {
-            true => Index::Graph(Arc::new(WordGraph::read(&backing, path, checks)?)),
-            false => Index::Embedding(Arc::new(native::read(&backing, path, checks)?)),
+            true => Index::Graph(Arc::new(WordGraph::read(&backing, path, verify)?)),
+            false => Index::Embedding(Arc::new(native::read(&backing, path, verify)?)),
         };
-        Ok((index, print))
+        Ok((index, file::fingerprint(backing.bytes())))
     }
 
     /// The words and their metric.

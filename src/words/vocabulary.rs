@@ -34,7 +34,6 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    /// Adds the next character.
     #[inline]
     pub(crate) fn push(&mut self, c: char) {
         // Horner's rule.
@@ -76,23 +75,6 @@ impl<'a> WordTable<'a> {
         let (bytes, start, end) = self.place(id);
         &bytes[start..end]
     }
-}
-
-/// Whether two words are equal. Most words are so short that a call of `memcmp` would take longer.
-#[inline]
-fn same(a: &[u8], b: &[u8]) -> bool {
-    /// The first and the last N bytes, which overlap.
-    #[inline]
-    fn ends<const N: usize>(word: &[u8]) -> Option<[[u8; N]; 2]> {
-        Some([*word.first_chunk()?, *word.last_chunk()?])
-    }
-    a.len() == b.len()
-        && match a.len() {
-            2..4 => ends::<2>(a) == ends(b),
-            4..8 => ends::<4>(a) == ends(b),
-            8..17 => ends::<8>(a) == ends(b),
-            _ => a == b,
-        }
 }
 
 impl Vocabulary {
@@ -223,7 +205,6 @@ impl Vocabulary {
         self.unreadable.get_or_init(|| find(self))
     }
 
-    /// The words as bytes, for many look-ups.
     pub(crate) fn table(&self) -> WordTable<'_> {
         WordTable {
             bytes: &self.bytes,
@@ -240,7 +221,7 @@ impl Vocabulary {
             match slots[slot] {
                 EMPTY => return None,
                 id => {
-                    if same(table.bytes(id), word.as_bytes()) {
+                    if table.bytes(id) == word.as_bytes() {
                         return Some(id);
                     }
                 }
@@ -282,27 +263,6 @@ impl Vocabulary {
                 position,
                 len,
             }),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::same;
-
-    #[test]
-    fn words_are_the_same_if_every_byte_is() {
-        let bytes: Vec<u8> = (0..40).map(|i| b'a' + i % 7).collect();
-        for length in 0..40 {
-            let word = &bytes[..length];
-            let copy = word.to_vec();
-            assert!(same(word, &copy));
-            assert!(!same(word, &bytes[..length + 1]) && !same(&bytes[..length + 1], word));
-            for at in 0..length {
-                let mut other = word.to_vec();
-                other[at] ^= 1;
-                assert!(!same(word, &other), "{length} {at}");
-            }
         }
     }
 }

@@ -39,6 +39,28 @@ pub fn tem(space: Arc<dyn MetricSpace>, epsilon: f64, truncation: Truncation, se
     Tem::new(space, epsilon, truncation, Randomness::known_keys(seed)).unwrap()
 }
 
+/// The law of every word.
+pub fn laws(tem: &Tem) -> Vec<Vec<f64>> {
+    let words = tem.vocabulary().len() as u32;
+    (0..words).map(|w| tem.probabilities(w)).collect()
+}
+
+/// The largest log-ratio of two words' laws beyond ε·d.
+pub fn beyond(laws: &[Vec<f64>], distance: impl Fn(u32, u32) -> f64, epsilon: f64) -> f64 {
+    let mut most = f64::NEG_INFINITY;
+    for (a, law) in (0..).zip(laws) {
+        for (b, other) in (0..).zip(laws) {
+            let bound = epsilon * distance(a, b);
+            let possible = law
+                .iter()
+                .zip(other)
+                .filter(|(p, q)| **p > 0.0 || **q > 0.0);
+            most = possible.fold(most, |most, (p, q)| most.max(p.ln() - q.ln() - bound));
+        }
+    }
+    most
+}
+
 /// The edges of a graph of the words "w0", "w1", …
 pub fn edges(words: usize, pairs: &[(usize, usize)]) -> Edges {
     let mut edges = Edges::new();
@@ -58,7 +80,12 @@ pub fn graph(words: usize, pairs: &[(usize, usize)], weights: Option<&[f64]>) ->
 }
 
 /// Kolmogorov-Smirnov test of a sample against a distribution function.
-pub fn assert_distribution(sample: &mut [f64], cdf: impl Fn(f64) -> f64, what: &str) {
+pub fn assert_distribution(
+    sample: impl Iterator<Item = f64>,
+    cdf: impl Fn(f64) -> f64,
+    what: &str,
+) {
+    let mut sample: Vec<f64> = sample.collect();
     sample.sort_by(f64::total_cmp);
     let n = sample.len() as f64;
     assert!(n > 0.0, "{what}");
@@ -86,18 +113,15 @@ pub fn intervals(counts: &[Vec<u64>], alpha: f64) -> Vec<Vec<(f64, f64)>> {
             let beta = Beta::new((k + more) as f64, (draws + 1 - k - more) as f64);
             beta.unwrap().inverse_cdf(p)
         };
-        let each = row.iter().map(|&k| {
-            let low = if k == 0 { 0.0 } else { at(k, 0, alpha) };
-            (
-                low,
-                if k == draws {
-                    1.0
-                } else {
-                    at(k, 1, 1.0 - alpha)
-                },
-            )
-        });
-        each.collect()
+        let low = |k| if k == 0 { 0.0 } else { at(k, 0, alpha) };
+        let high = |k| {
+            if k == draws {
+                1.0
+            } else {
+                at(k, 1, 1.0 - alpha)
+            }
+        };
+        row.iter().map(|&k| (low(k), high(k))).collect()
     };
     counts.iter().map(of).collect()
 }

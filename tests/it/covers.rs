@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{assert_drawn, embedding, from_vectors, graph, rng, tem, with};
+use crate::common::{assert_drawn, beyond, embedding, from_vectors, graph, laws, rng, tem, with};
 use fastdx::cover::{Balance, Build};
 use fastdx::distance::neighbors::Grid;
 use fastdx::guarantee::proved::audit;
@@ -80,18 +80,26 @@ fn random_sets(words: usize, seed: u64) -> Vec<Vec<u32>> {
 fn check(tem: &Tem, base: Option<&[f64]>, words: &[u32], draws: usize) {
     // A base measure is kept in 32 bits.
     let rounding = if base.is_some() { 1e-12 } else { 1e-15 };
-    for &w in words {
-        let expected = law(tem, base, w);
-        let len = expected.len();
-        let (mut row, mut of_row) = (vec![0.0; len], vec![0.0; len]);
-        tem.space().distances(w, &mut row);
-        let mut scores = Vec::new();
-        tem.scores(&row, &mut scores);
-        assert!(tem.law_of_scores(w, &scores, &mut of_row));
+    let len = tem.space().vocabulary().len();
+    // Scores of one word more than twice eight at once; what stood there before is gone.
+    let others = (0..17).map(|i| i * 11 % len as u32);
+    let several: Vec<u32> = words.iter().copied().chain(others).take(17).collect();
+    let (mut rows, mut scores) = (vec![0.0; several.len() * len], vec![1.0; 3]);
+    for (&w, row) in several.iter().zip(rows.chunks_exact_mut(len)) {
+        tem.space().distances(w, row);
+    }
+    tem.scores(&rows, &mut scores);
+    let width = scores.len() / several.len();
+    for (at, (&w, scores)) in several.iter().zip(scores.chunks_exact(width)).enumerate() {
+        let (expected, mut of_row) = (law(tem, base, w), vec![f64::NAN; len]);
+        assert!(tem.law_of_scores(w, scores, &mut of_row));
         for law in [tem.probabilities(w), of_row] {
             for (p, q) in law.iter().zip(&expected) {
                 assert!((p - q).abs() <= 1e-6 * q + rounding, "{tem:?} {w}: {p} {q}");
             }
+        }
+        if at >= words.len() {
+            continue;
         }
         // Draw all at once, from the whole row; then a few at a time, from the list and by
         // rejection.
@@ -171,10 +179,6 @@ fn base_measures_have_the_law_on_every_path() {
         }
         check(&listed(&plain, &e), Some(&weights), &[17], 100_000);
     }
-}
-
-#[test]
-fn base_measures_of_few_words() {
     for words in [1, 2, 300] {
         let e = embedding(words, 2, 1.0, Metric::Manhattan, 5);
         let weights = zipf(words);
@@ -207,6 +211,14 @@ fn excluding_words_leaves_the_law_of_the_others() {
                 let expected = law(&fresh, None, w);
                 assert_drawn(&drawn.concat(), &expected, &format!("{epsilon} {w}"));
             }
+        }
+    }
+    // A tree and a cycle: words of few distances, drawn by shells.
+    let tree: Vec<_> = (1..12).map(|i| ((i - 1) / 2, i)).collect();
+    for pairs in [tree.clone(), [&tree[..], &[(11, 0)]].concat()] {
+        for epsilon in [0.5, 3.0, 12.0] {
+            let tem = tem(graph(12, &pairs, None), epsilon, NO_RADIUS, 5);
+            check(&tem.excluding(&[3, 4, 0]).unwrap(), None, &[3], 20_000);
         }
     }
 }
@@ -273,34 +285,6 @@ fn a_cover_with_weights_has_the_law_of_a_base_measure() {
     }
 }
 
-#[test]
-fn laws_of_several_words_at_once_are_those_of_each() {
-    let e = embedding(203, 4, 1.0, Metric::Euclidean, 5);
-    let sets = Cover::from_members(&*e, random_sets(203, 9)).unwrap();
-    let weighted = sets.weighted(|y| 1.0 + f64::from(y % 9)).unwrap();
-    let identity = Cover::identity(&*e, &[0, 7, 202]).unwrap();
-    let plain = tem(e.clone(), 3.0, Truncation::default(), 7);
-    for cover in [None, Some(sets), Some(weighted), Some(identity)] {
-        let tem = plain.with_cover(cover.map(Arc::new)).unwrap();
-        // One more than twice eight.
-        let words: Vec<u32> = (0..17).map(|i| i * 11).collect();
-        let mut rows = vec![0.0; words.len() * 203];
-        for (&w, row) in words.iter().zip(rows.chunks_exact_mut(203)) {
-            e.distances(w, row);
-        }
-        let mut scores = vec![1.0; 3];
-        tem.scores(&rows, &mut scores);
-        let width = scores.len() / words.len();
-        for (&w, scores) in words.iter().zip(scores.chunks_exact(width)) {
-            let mut found = vec![f64::NAN; 203];
-            assert!(tem.law_of_scores(w, scores, &mut found));
-            for (p, q) in found.iter().zip(tem.probabilities(w)) {
-                assert!((p - q).abs() <= 1e-8 * q, "{w}: {p} {q}");
-            }
-        }
-    }
-}
-
 /// Words of which every fifth has the vector and the count of the one before: ties go to the
 /// smaller id.
 #[test]
@@ -319,15 +303,13 @@ fn nearest_and_balanced_sets_are_those_of_a_sort() {
         let all: Vec<u32> = (0..WORDS as u32).collect();
         let mut rows = vec![0.0; WORDS * WORDS];
         e.rows(&all, &mut rows);
+        let sorted = |mut row: Vec<f64>| {
+            row.sort_by(f64::total_cmp);
+            row
+        };
         // m is the median distance to the 20th neighbour.
-        let mut twentieth: Vec<f64> = Vec::new();
-        for row in rows.chunks(WORDS) {
-            let mut sorted = row.to_vec();
-            sorted.sort_by(f64::total_cmp);
-            twentieth.push(sorted[20]);
-        }
-        twentieth.sort_by(f64::total_cmp);
-        let m = Grid::of(&*e).round(twentieth[WORDS / 2]);
+        let twentieth = rows.chunks(WORDS).map(|row| sorted(row.to_vec())[20]);
+        let m = Grid::of(&*e).round(sorted(twentieth.collect())[WORDS / 2]);
         let excluded: Vec<u32> = all.iter().copied().filter(|y| y % 11 == 2).collect();
         for (k, weight, exclude) in [
             (1, 0.1, &[][..]),
@@ -415,81 +397,27 @@ fn graphs_have_covers_and_base_measures() {
 }
 
 #[test]
-fn words_of_a_graph_are_excluded() {
-    // A tree and a cycle: words of few distances, drawn by shells.
-    let tree: Vec<_> = (1..12).map(|i| ((i - 1) / 2, i)).collect();
-    for pairs in [tree.clone(), [&tree[..], &[(11, 0)]].concat()] {
-        let graph = graph(12, &pairs, None);
-        for epsilon in [0.5, 3.0, 400.0] {
-            let tem = tem(graph.clone(), epsilon, NO_RADIUS, 5);
-            let mut expected = tem.probabilities(3);
-            for y in [3, 4, 0] {
-                expected[y] = 0.0;
-            }
-            let sum: f64 = expected.iter().sum();
-            expected.iter_mut().for_each(|p| *p /= sum);
-            let tem = tem.excluding(&[3, 4, 0]).unwrap();
-            let drawn = tem.sample("w3", 20_000).unwrap();
-            assert_drawn(&drawn, &expected, &format!("{epsilon}"));
-            for (p, q) in tem.probabilities(3).iter().zip(&expected) {
-                assert!((p - q).abs() < 1e-9, "{epsilon}: {p} {q}");
-            }
-        }
-    }
-}
-
-#[test]
 fn files_hold_covers() {
     let directory = tempfile::tempdir().unwrap();
-    let e = embedding(80, 3, 1.0, Metric::Euclidean, 2);
-    let cover = Cover::nearest(&*e, 5, &Build::default(), &Control::new()).unwrap();
-    let cover = cover.weighted(|y| 1.0 + f64::from(y)).unwrap();
     let path = directory.path().join("cover");
-    cover.save(&path).unwrap();
-    assert_eq!(
-        Cover::open(&path).unwrap().fingerprint(),
-        cover.fingerprint()
-    );
-    let with = (*e)
-        .clone()
-        .with_cover(Some(Arc::new(cover.clone())))
-        .unwrap();
-    with.save(&path).unwrap();
+    let e = embedding(80, 3, 1.0, Metric::Euclidean, 2);
+    let weighted = nearest(&e, 5).weighted(|y| 1.0 + f64::from(y)).unwrap();
+    let cover = Some(Arc::new(weighted.clone()));
+    let same = |read: &Cover| assert_eq!(read.fingerprint(), weighted.fingerprint());
+    weighted.save(&path).unwrap();
+    same(&Cover::open(&path).unwrap());
+    let covered = Embedding::clone(&e).with_cover(cover.clone()).unwrap();
+    covered.save(&path).unwrap();
     for verify in [true, false] {
-        let back = native::open(&path, verify).unwrap();
-        assert_eq!(back.cover().unwrap().fingerprint(), cover.fingerprint());
+        same(native::open(&path, verify).unwrap().cover().unwrap());
     }
-    assert_eq!(
-        Cover::open(&path).unwrap().fingerprint(),
-        cover.fingerprint()
-    );
+    same(&Cover::open(&path).unwrap());
     e.save(&path).unwrap();
     assert!(matches!(Cover::open(&path), Err(Error::Corrupt { .. })));
     let other = embedding(80, 3, 1.0, Metric::Euclidean, 3);
-    assert!(
-        (*other)
-            .clone()
-            .with_cover(Some(Arc::new(cover.clone())))
-            .is_err()
-    );
-    let foreign = Tem::new(other, 1.0, Truncation::default(), Randomness::new(None)).unwrap();
-    assert!(foreign.with_cover(Some(Arc::new(cover))).is_err());
-}
-
-/// The largest log-ratio of two laws beyond ε·d.
-fn beyond(laws: &[Vec<f64>], e: &Embedding, epsilon: f64) -> f64 {
-    let mut most = f64::NEG_INFINITY;
-    for (a, law) in (0..).zip(laws) {
-        for (b, other) in (0..).zip(laws) {
-            let bound = epsilon * WordMetric::distance(e, a, b);
-            let both = law
-                .iter()
-                .zip(other)
-                .filter(|(p, q)| **p > 0.0 || **q > 0.0);
-            most = both.fold(most, |most, (p, q)| most.max(p.ln() - q.ln() - bound));
-        }
-    }
-    most
+    assert!(Embedding::clone(&other).with_cover(cover.clone()).is_err());
+    let foreign = tem(other, 1.0, Truncation::default(), 1);
+    assert!(foreign.with_cover(cover).is_err());
 }
 
 prop_compose! {
@@ -520,9 +448,9 @@ proptest! {
         }
         let floor = cover.floor();
         let tem = on(&tem(e.clone(), epsilon, radius, 7), cover);
-        let laws: Vec<Vec<f64>> = (0..words as u32).map(|w| tem.probabilities(w)).collect();
+        let laws = laws(&tem);
         prop_assert!(laws.iter().flatten().all(|&p| p <= floor * (1.0 + 1e-9)), "{floor}");
-        prop_assert!(beyond(&laws, &e, epsilon) <= 1e-6);
+        prop_assert!(beyond(&laws, |a, b| tem.distance(a, b), epsilon) <= 1e-6);
     }
 
     /// For any public weights, whatever their range.
@@ -535,22 +463,21 @@ proptest! {
         let weights: Vec<f64> =
             (0..words).map(|y| 10f64.powf(spread * (y * 7 % words) as f64 / words as f64)).collect();
         let tem = based(&tem(e.clone(), epsilon, radius, 7), &weights);
-        let laws: Vec<Vec<f64>> = (0..words as u32).map(|w| tem.probabilities(w)).collect();
+        let laws = laws(&tem);
         prop_assert!(laws.iter().flatten().all(|&p| p > 0.0));
-        prop_assert!(beyond(&laws, &e, epsilon) <= 1e-7);
+        prop_assert!(beyond(&laws, |a, b| tem.distance(a, b), epsilon) <= 1e-7);
         let certified = audit::certify(&tem, &Control::new()).unwrap();
-        prop_assert!(beyond(&laws, &e, certified.epsilon) <= 1e-7 * (1.0 + epsilon));
+        prop_assert!(beyond(&laws, |a, b| tem.distance(a, b), certified.epsilon) <= 1e-7 * (1.0 + epsilon));
         // The liar's measure knows the word: it favours what the word itself is. Unless all words
         // are at one place, or released unchanged anyway, it is convicted.
-        let liar = |w: usize, law: &[f64]| -> Vec<f64> {
-            let mut lie = law.to_vec();
+        let mut lies = laws;
+        for (w, lie) in lies.iter_mut().enumerate() {
             lie[w] *= 1e3;
             let total: f64 = lie.iter().sum();
-            lie.iter().map(|p| p / total).collect()
-        };
-        let lies: Vec<Vec<f64>> = laws.iter().enumerate().map(|(w, law)| liar(w, law)).collect();
+            lie.iter_mut().for_each(|p| *p /= total);
+        }
         if epsilon < 1.0 && dim == 1 {
-            prop_assert!(beyond(&lies, &e, epsilon) > 1.0);
+            prop_assert!(beyond(&lies, |a, b| tem.distance(a, b), epsilon) > 1.0);
         }
     }
 }

@@ -15,12 +15,8 @@ fn same(a: &Embedding, b: &Embedding) {
     assert_eq!(a.metric(), b.metric());
     assert_eq!(a.dim(), b.dim());
     assert!(a.vocabulary().iter().eq(b.vocabulary().iter()));
-    assert!(
-        b.vocabulary()
-            .iter()
-            .enumerate()
-            .all(|(i, w)| b.vocabulary().id(w) == Some(i as u32))
-    );
+    let mut words = (0..).zip(b.vocabulary().iter());
+    assert!(words.all(|(i, w)| b.vocabulary().id(w) == Some(i)));
 }
 
 #[test]
@@ -30,19 +26,18 @@ fn a_saved_embedding_is_read_back_and_mapped() {
     for metric in Metric::ALL {
         let e = embedding(77, 5, 0.3, metric, 1);
         e.save(&path).unwrap();
-        same(&e, &native::open(&path, true).unwrap());
-        same(&e, &native::open(&path, false).unwrap());
-        same(
-            &e,
-            &load(&path, &Options::default(), &Control::new()).unwrap().0,
-        );
-        same(&e, &native::from_bytes(&native::to_bytes(&e)).unwrap());
+        let any = load(&path, &Options::default(), &Control::new());
+        for read in [
+            native::open(&path, true),
+            native::open(&path, false),
+            native::from_bytes(&native::to_bytes(&e)),
+            any.map(|read| read.0),
+        ] {
+            same(&e, &read.unwrap());
+        }
     }
-    let names: Vec<_> = fs::read_dir(folder.path())
-        .unwrap()
-        .map(|f| f.unwrap().file_name())
-        .collect();
-    assert_eq!(names, ["e.fdx"], "no temporary file stays");
+    let files = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(files, 1, "no temporary file stays");
 }
 
 #[test]

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use crate::common::{assert_distribution, counts, from_vectors, intervals, rng};
 use fastdx::noise::hyperbolic::noise::{Base, HyperbolicLaplace as Noise};
-use fastdx::noise::hyperbolic::walk::Walk;
-use fastdx::{Control, Embedding, HyperbolicLaplace, Mechanism, Metric, Randomness, WordMetric};
+use fastdx::{Embedding, HyperbolicLaplace, Mechanism, Metric, Randomness, WordMetric};
 use statrs::distribution::{Beta, ContinuousCDF};
 
 #[test]
@@ -16,16 +15,9 @@ fn the_volume_law_is_its_beta() {
             let law = Noise::new(n, epsilon, Base::Volume).unwrap();
             let mut rng = rng(seed as u64);
             let beta = Beta::new(excess / 2.0, n as f64).unwrap();
-            // Compare t = e^(-2ρ), or 1 - t if t is near 1.
-            let mut t: Vec<f64> = (0..400_000)
-                .map(|_| (-2.0 * law.distance(&mut rng)).exp())
-                .collect();
-            assert_distribution(&mut t, |t| beta.cdf(t), &format!("n = {n}, ε = {epsilon}"));
+            let t = (0..400_000).map(|_| (-2.0 * law.distance(&mut rng)).exp());
+            assert_distribution(t, |t| beta.cdf(t), &format!("n = {n}, ε = {epsilon}"));
         }
-    }
-    for n in [1, 3, 300] {
-        let error = Noise::new(n, n as f64 - 1.0, Base::Volume).unwrap_err();
-        assert!(n == 1 || error.to_string().contains("Tem on the Poincaré metric"));
     }
 }
 
@@ -65,12 +57,9 @@ fn the_ball_law_is_its_integral() {
         for epsilon in [0.125, 1.0, 8.0, 60.0] {
             let law = Noise::new(n, epsilon, Base::Ball).unwrap();
             let mut rng = rng(10 + seed as u64);
-            let mut r: Vec<f64> = (0..400_000).map(|_| law.radius(&mut rng)).collect();
-            assert_distribution(
-                &mut r,
-                ball_cdf(n, epsilon),
-                &format!("n = {n}, ε = {epsilon}"),
-            );
+            let r = (0..400_000).map(|_| law.radius(&mut rng));
+            let what = format!("n = {n}, ε = {epsilon}");
+            assert_distribution(r, ball_cdf(n, epsilon), &what);
         }
     }
 }
@@ -82,44 +71,9 @@ fn with_a_huge_epsilon_the_ball_law_is_the_flat_one() {
         for epsilon in [1e14, 1e20, 1e100] {
             let law = Noise::new(n, epsilon, Base::Ball).unwrap();
             let mut rng = rng(20 + n as u64);
-            let mut x: Vec<f64> = (0..200_000)
-                .map(|_| 2.0 * epsilon * law.radius(&mut rng))
-                .collect();
+            let x = (0..200_000).map(|_| 2.0 * epsilon * law.radius(&mut rng));
             let gamma = statrs::distribution::Gamma::new(n as f64, 1.0).unwrap();
-            assert_distribution(&mut x, |x| gamma.cdf(x), &format!("n = {n}, ε = {epsilon}"));
-        }
-    }
-}
-
-#[test]
-fn the_walk_agrees_with_the_exact_sampler() {
-    for (n, epsilon, base, thin, size) in [
-        (2, 0.125, Base::Ball, 50, 20_000),
-        (2, 8.0, Base::Ball, 50, 20_000),
-        (20, 1.0, Base::Ball, 50, 20_000),
-        (100, 0.125, Base::Ball, 50, 10_000),
-        (300, 60.0, Base::Ball, 50, 4000),
-        (300, 0.125, Base::Ball, 50, 4000),
-        (3, 4.0, Base::Volume, 50, 20_000),
-    ] {
-        let law = Noise::new(n, epsilon, base).unwrap();
-        let mut walk = Walk::new(law);
-        walk.thin = thin;
-        let key = Randomness::new(Some(4)).next_key().unwrap();
-        let (rows, seen) = walk.sample(size, &key, &Control::new()).unwrap();
-        let what = format!("n = {n}, ε = {epsilon}, {base:?}: {seen:?}");
-        assert!((0.3..=0.6).contains(&seen.acceptance), "{what}");
-        assert!((seen.r_hat - 1.0).abs() < 0.05, "{what}");
-        assert!(seen.effective_size > 0.8 * size as f64, "{what}");
-        let radius = |z: &[f64]| z.iter().map(|x| x * x).sum::<f64>().sqrt();
-        let mut r: Vec<f64> = rows.chunks_exact(n).map(radius).collect();
-        match base {
-            Base::Ball => assert_distribution(&mut r, ball_cdf(n, epsilon), &what),
-            Base::Volume => {
-                let beta = Beta::new((epsilon - n as f64 + 1.0) / 2.0, n as f64).unwrap();
-                let mut t: Vec<f64> = r.iter().map(|r| ((1.0 - r) / (1.0 + r)).powi(2)).collect();
-                assert_distribution(&mut t, |t| beta.cdf(t), &what);
-            }
+            assert_distribution(x, |x| gamma.cdf(x), &format!("n = {n}, ε = {epsilon}"));
         }
     }
 }
@@ -137,14 +91,9 @@ fn axis(n: usize, places: &[f32]) -> Arc<Embedding> {
 /// It is a lower bound on the true ε, wrong with probability below 1e-7.
 fn certain_loss(mechanism: &impl Mechanism, e: &Embedding, draws: usize) -> f64 {
     let words = e.len();
-    let counts: Vec<Vec<u64>> = (0..words)
-        .map(|w| {
-            counts(
-                &mechanism.privatize_ids(&vec![w as u32; draws]).unwrap(),
-                words,
-            )
-        })
-        .collect();
+    let drawn = |w| mechanism.privatize_ids(&vec![w; draws]).unwrap();
+    let each = (0..words as u32).map(|w| counts(&drawn(w), words));
+    let counts: Vec<Vec<u64>> = each.collect();
     let bounds = intervals(&counts, 1e-7 / (2 * words * words * words) as f64);
     let mut worst = 0.0f64;
     for a in 0..words {
@@ -165,12 +114,12 @@ const AXIS: [f32; 7] = [0.0, 0.5, -0.5, 0.97, -0.97, 0.999, -0.999];
 fn the_provable_epsilon_holds_on_adversarial_words() {
     // In few dimensions the loss comes near ε.
     for (n, base, epsilon, draws) in [
-        (2, Base::Volume, 1.1, 300_000),
-        (2, Base::Volume, 3.0, 300_000),
-        (2, Base::Ball, 2.5, 300_000),
+        (2, Base::Volume, 1.1, 100_000),
+        (2, Base::Volume, 3.0, 100_000),
+        (2, Base::Ball, 2.5, 100_000),
         (2, Base::Ball, 6.0, 100_000),
-        (5, Base::Volume, 4.1, 300_000),
-        (5, Base::Ball, 5.5, 300_000),
+        (5, Base::Volume, 4.1, 100_000),
+        (5, Base::Ball, 5.5, 100_000),
         (20, Base::Volume, 19.1, 30_000),
         (20, Base::Ball, 20.5, 30_000),
     ] {
@@ -197,19 +146,4 @@ fn the_papers_nominal_epsilon_is_broken_by_the_papers_noise() {
         assert!(loss > least && loss > nominal, "n = {n}: {loss}");
         assert!(loss <= m.epsilon());
     }
-}
-
-#[test]
-fn parameters_are_refused_with_the_way_out() {
-    let e = axis(3, &AXIS);
-    let make =
-        |epsilon, base| HyperbolicLaplace::new(e.clone(), epsilon, base, Randomness::new(None));
-    for (epsilon, base) in [(2.0, Base::Volume), (3.0, Base::Ball)] {
-        assert!(make(epsilon, base).unwrap_err().to_string().contains("Tem"));
-    }
-    assert!(make(2.1, Base::Volume).is_ok() && make(3.1, Base::Ball).is_ok());
-    assert!(make(f64::NAN, Base::Volume).is_err());
-    let flat = from_vectors(vec![0.1; 4], 2, Metric::Euclidean);
-    let made = HyperbolicLaplace::new(flat, 3.0, Base::Ball, Randomness::new(None));
-    assert!(made.unwrap_err().to_string().contains("poincare"));
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::common::{allowed, assert_law, counts, edges};
+use crate::common::{beyond, edges, laws, tem};
 use fastdx::mechanism::tem::Truncation;
 use fastdx::words::graph::{Edges, WordGraph};
-use fastdx::{Cover, Error, Mechanism, Randomness, Tem, WordMetric};
+use fastdx::{Cover, Error, Mechanism, Tem};
 use proptest::prelude::*;
 
 /// Whether each word is another one, in one or more steps.
@@ -22,31 +22,13 @@ fn closure(words: usize, pairs: &[(usize, usize)]) -> Vec<Vec<bool>> {
     is
 }
 
-/// The first output that stands for fewer words than `least`, by the sets.
-fn too_small(cover: &Cover, least: usize) -> Option<u32> {
-    let mut ranks = 0..cover.released().len() as u32;
-    ranks.find(|&rank| cover.set(rank).len() < least)
-}
-
-/// The first two words and output whose probabilities are further apart than a guarantee allows.
-fn further_apart(laws: &[Vec<f64>], claim: &Tem) -> Option<(usize, usize, usize)> {
-    let words = laws.len();
-    let split = |i| (i / words / words, i / words % words, i % words);
-    (0..words.pow(3)).map(split).find(|&(a, b, y)| {
-        let bound = allowed(&claim.guarantee(), claim.distance(a as u32, b as u32));
-        // A float's probabilities are rounded.
-        laws[a][y] > bound.exp() * laws[b][y] * (1.0 + 1e-9)
-    })
-}
-
-fn laws(tem: &Tem) -> Vec<Vec<f64>> {
-    let words = tem.space().vocabulary().len() as u32;
-    (0..words).map(|w| tem.probabilities(w)).collect()
-}
-
-fn tem(graph: WordGraph, cover: Cover, epsilon: f64, randomness: Randomness) -> Tem {
-    let gamma = Truncation::Gamma(f64::INFINITY);
-    let tem = Tem::new(Arc::new(graph), epsilon, gamma, randomness).unwrap();
+fn on(graph: WordGraph, cover: Cover, epsilon: f64) -> Tem {
+    let tem = tem(
+        Arc::new(graph),
+        epsilon,
+        Truncation::Gamma(f64::INFINITY),
+        5,
+    );
     tem.with_cover(Some(Arc::new(cover))).unwrap()
 }
 
@@ -108,15 +90,14 @@ proptest! {
         }
         let cover = cover.unwrap();
         prop_assert_eq!(cover.released(), &kinds);
-        prop_assert_eq!(too_small(&cover, least), None);
         for (rank, &y) in (0..).zip(&kinds) {
             prop_assert_eq!(cover.set(rank), below(y));
             let ratio = cover.weight(rank) * below(y).len() as f64;
             let first = cover.weight(0) * below(kinds[0]).len() as f64;
             prop_assert!((ratio / first - 1.0).abs() < 1e-8, "{} {}", ratio, first);
         }
-        let tem = tem(graph, cover, epsilon, Randomness::new(None));
-        prop_assert_eq!(further_apart(&laws(&tem), &tem), None);
+        let tem = on(graph, cover, epsilon);
+        prop_assert!(beyond(&laws(&tem), |a, b| tem.distance(a, b), epsilon) <= 1e-9);
     }
 
     #[test]
@@ -140,60 +121,22 @@ proptest! {
 }
 
 #[test]
-fn draws_have_the_law_of_kinds() {
+fn a_word_that_becomes_one_of_its_own_kinds_is_convicted() {
+    // Table I as printed: whatever is near.
     let (edges, graph) = places();
-    let cover = Cover::hypernyms(&graph, &edges, 3, &[]).unwrap();
-    let names: Vec<&str> = cover
-        .released()
-        .iter()
-        .map(|&y| graph.vocabulary().word(y))
-        .collect();
-    assert_eq!(names, ["state", "place", "music"]);
-    let words = graph.len();
-    // From ohio: itself a state and a place; through state, place and club, three steps to music.
-    let law = |distances: [f64; 3]| {
-        let sizes = [3.0, 5.0, 4.0];
-        let weights = [0, 1, 2].map(|i| (-distances[i]).exp() / sizes[i]);
-        weights.map(|weight| weight / weights.iter().sum::<f64>())
-    };
-    let ids: Vec<u32> = cover.released().to_vec();
-    let tem = tem(graph, cover, 2.0, Randomness::known_keys(5));
-    for (word, distances) in [("ohio", [0.0, 0.0, 3.0]), ("club", [2.0, 0.0, 0.0])] {
-        let mut expected = vec![0.0; words];
-        for (id, p) in ids.iter().zip(law(distances)) {
-            expected[*id as usize] = p;
-        }
-        let drawn = tem.sample(word, 200_000).unwrap();
-        assert_law(&counts(&drawn, words), &expected, word);
-    }
-}
-
-#[test]
-fn liars_are_convicted() {
-    let (edges, graph) = places();
-    // A kind of fewer words than promised: music without the club.
     let cover = Cover::hypernyms(&graph, &edges, 4, &[]).unwrap();
-    assert_eq!(too_small(&cover, 4), None);
-    let vocabulary = WordMetric::vocabulary(&graph);
-    let id = |word: &str| vocabulary.require(word).unwrap();
-    let mut small = vec![Vec::new(); vocabulary.len()];
-    small[id("place") as usize] = ["ohio", "utah", "state", "club", "place"].map(id).to_vec();
-    small[id("state") as usize] = vec![id("ohio")];
-    let small = Cover::from_members(&graph, small).unwrap();
-    assert_eq!(too_small(&small, 4), Some(0));
-    // Table I as printed: a word becomes one of its own kinds, whatever is near.
-    let claim = tem(graph, cover.clone(), 8.0, Randomness::new(None));
+    let claim = on(graph, cover.clone(), 8.0);
     let mut own = laws(&claim);
-    assert_eq!(further_apart(&own, &claim), None);
+    assert!(beyond(&own, |a, b| claim.distance(a, b), 8.0) <= 1e-9);
     for (w, law) in (0..).zip(&mut own) {
         for (y, p) in (0..).zip(law.iter_mut()) {
-            let kind = cover
-                .rank(y)
-                .is_some_and(|rank| cover.outputs(w).contains(&rank));
-            *p = if kind { *p } else { 0.0 };
+            let rank = cover.rank(y);
+            if rank.is_none_or(|rank| !cover.outputs(w).contains(&rank)) {
+                *p = 0.0;
+            }
         }
     }
-    assert!(further_apart(&own, &claim).is_some());
+    assert!(beyond(&own, |a, b| claim.distance(a, b), 8.0) > 1e-9);
 }
 
 #[test]

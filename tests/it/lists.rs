@@ -89,26 +89,12 @@ fn a_grid_is_fine_and_holds_everything() {
 }
 
 #[test]
-fn memory_is_checked_before_it_is_taken() {
+fn a_build_is_interrupted() {
     let e = embedding(1000, 2, 1.0, Metric::Euclidean, 1);
-    let build = |memory| NeighborLists::build(&*e, 100, memory, &Control::new());
-    assert!(matches!(
-        build(799_999),
-        Err(Error::TooLarge {
-            needed: 800_000,
-            limit: 799_999,
-            ..
-        })
-    ));
-    assert!(build(800_000).is_ok());
     let control = Control::new();
     control.cancel();
-    assert!(matches!(
-        NeighborLists::build(&*e, 9, MEMORY, &control),
-        Err(Error::Interrupted)
-    ));
-    assert!(NeighborLists::build(&*e, 0, MEMORY, &Control::new()).is_err());
-    assert!(NeighborLists::build(&*e, 1001, MEMORY, &Control::new()).is_err());
+    let built = NeighborLists::build(&*e, 9, MEMORY, &control);
+    assert!(matches!(built, Err(Error::Interrupted)));
 }
 
 #[test]
@@ -158,8 +144,7 @@ fn the_law_holds_at_400_000_words_whatever_the_tail_carries() {
     assert_eq!(k, 632);
     let tem = tem(e.clone(), 1.0, Truncation::Gamma(f64::INFINITY), 8);
     // Words by distance, and the share of the law beyond the list.
-    let mut order: Vec<(f64, u32)> = reference(&e, Grid::of(&*e), 99, words);
-    order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let order = reference(&e, Grid::of(&*e), 99, words);
     let tail = |epsilon: f64| {
         let law = tem.with_epsilon(epsilon).unwrap().probabilities(99);
         order[k..]
@@ -251,17 +236,5 @@ fn lists_are_stored_and_mapped_with_the_embedding() {
         for other in [back.with_metric(Metric::Euclidean), back.first(100)] {
             assert!(other.unwrap().lists().is_none());
         }
-    }
-}
-
-#[test]
-fn the_law_stays_the_same_from_first_draw_to_tabulated_row() {
-    let e = embedding(3000, 3, 1.0, Metric::Euclidean, 5);
-    let tem = tem(e.clone(), 6.0, Truncation::default(), 3);
-    let law = tem.probabilities(17);
-    // A list computed on first use, then its kept law, then the row, as draws add up.
-    for stage in ["first", "listed", "row", "row again"] {
-        let drawn = (0..5000).map(|_| tem.privatize_ids(&[17; 20]).unwrap());
-        assert_drawn(&drawn.collect::<Vec<_>>().concat(), &law, stage);
     }
 }

@@ -15,8 +15,6 @@ KEY = "fastdx.channel"
 """The key of the card in the metadata of a schema or a column."""
 SUFFIX = ".channel.json"
 """The ending that makes the name of a card from the name of its release."""
-TABLES = {".parquet": "parquet", ".pq": "parquet", ".feather": "ipc", ".arrow": "ipc"}
-"""The formats, by ending, whose schema has metadata."""
 
 
 def no_card(mechanism: MechanismCore) -> str | None:
@@ -61,15 +59,10 @@ def found(path: Path) -> str:
     ParameterError
         The release has no card.
     """
-    if path.suffix.lower() in TABLES and path.is_file():
-        import pyarrow
+    if path.suffix.lower() in (".parquet", ".pq") and path.is_file():
         import pyarrow.parquet
 
-        if TABLES[path.suffix.lower()] == "parquet":
-            schema = pyarrow.parquet.read_schema(path)
-        else:
-            with pyarrow.memory_map(str(path)) as source:
-                schema = pyarrow.ipc.open_file(source).schema
+        schema = pyarrow.parquet.read_schema(path)
         held = (schema.metadata or {}).get(KEY.encode())
         if held is not None:
             return str(held.decode())

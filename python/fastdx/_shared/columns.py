@@ -16,7 +16,7 @@ import numpy as np
 
 from fastdx._core import MechanismCore, Replacements, privatize_strings
 from fastdx._shared.card import card_of, with_card
-from fastdx._shared.missing import is_missing, loaded
+from fastdx._shared.missing import is_missing, loaded, pandas_column
 from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
 
 __all__ = ["privatize_arrow", "privatize_column", "privatize_frame"]
@@ -107,27 +107,12 @@ def _pandas(mechanism: MechanismCore, column: Any, pandas: Any, path: Sequence[s
         raise InputTypeError("text is a MultiIndex: privatise its levels as columns")
     if path and not isinstance(dtype, pandas.ArrowDtype):
         raise InputTypeError(f"text must be a struct of Arrow, not {dtype}, to have fields")
-    values: Any
-    if isinstance(dtype, pandas.CategoricalDtype):
-        # The old categories would release words, so the new ones are made from the outputs.
-        new = _nested(mechanism, column.astype(object).tolist())
-        values = pandas.Categorical(new, ordered=dtype.ordered)
-        dtype = values.dtype
-    elif hasattr(column.array, "__arrow_array__") and hasattr(dtype, "__from_arrow__"):
-        surrogate = None
-        try:
-            old = column.array.__arrow_array__()
-        except UnicodeEncodeError as error:
-            surrogate = error.start
-        if surrogate is not None:
-            # Outside of the clause, because the handled error holds the text.
-            raise InputTypeError(f"a text holds a lone surrogate, character {surrogate} of it")
-        values = dtype.__from_arrow__(_arrow(mechanism, old, path))
-    else:
-        values = _nested(mechanism, column.tolist())
-    if isinstance(column, pandas.Index):
-        return pandas.Index(values, name=column.name, dtype=dtype)
-    return pandas.Series(values, index=column.index, name=column.name, dtype=dtype)
+
+    def drawn(values: Any) -> Any:
+        arrow = hasattr(values, "type")
+        return _arrow(mechanism, values, path) if arrow else _nested(mechanism, values)
+
+    return pandas_column(column, pandas, drawn)
 
 
 def _polars(mechanism: MechanismCore, column: Any, polars: Any, path: Sequence[str] = ()) -> Any:
@@ -152,7 +137,7 @@ def _arrow(mechanism: MechanismCore, column: Any, path: Sequence[str] = ()) -> A
 
     new = privatize_arrow(mechanism, column, path)[0]
     schema = own_schema(pyarrow.schema([pyarrow.field("", new.type)]))[0]
-    return _of_type(new, schema.field(0).type)
+    return of_type(new, schema.field(0).type)
 
 
 def privatize_arrow(
@@ -173,7 +158,7 @@ def privatize_arrow(
         damaged = True
     if damaged:
         # Outside of the clause, because the handled error may hold text.
-        raise InputTypeError("text is an Arrow column that is damaged")
+        raise InputTypeError("text is an Arrow column that is damaged, or is not UTF-8")
     chunks = column.chunks if hasattr(column, "chunks") else [column]
     pieces = [c.slice(at, ROWS) for c in chunks for at in range(0, len(c), ROWS)]
     drawn = _Drawn(mechanism)
@@ -204,14 +189,14 @@ def _drawn_type(kind: Any, path: Sequence[str]) -> Any:
     if isinstance(kind, pa.BaseExtensionType) and kind.extension_name.lower().endswith("json"):
         raise InputTypeError(JSON)
     if is_.is_list(kind) or is_.is_large_list(kind) or is_.is_fixed_size_list(kind):
-        return _with_fields(kind, lambda field: _drawn_field(field, path))
+        return _with_fields(kind, lambda field: drawn_field(field, path))
     if is_.is_struct(kind):
         fields = list(kind)
         refused = f"text must be a column of text, not a struct of {len(fields)} fields: name one"
         if path:
             at = [i for i, field in enumerate(fields) if field.name == path[0]]
             if len(at) == 1:
-                fields[at[0]] = _drawn_field(fields[at[0]], path[1:])
+                fields[at[0]] = drawn_field(fields[at[0]], path[1:])
                 return pa.struct(fields)
             # Fields of the same name would otherwise be released unchanged.
             how = "with several fields" if at else "without a field"
@@ -245,7 +230,7 @@ def _with_fields(kind: Any, of: Callable[[Any], Any]) -> Any:
     return kind
 
 
-def _drawn_field(field: Any, path: Sequence[str]) -> Any:
+def drawn_field(field: Any, path: Sequence[str]) -> Any:
     """Return a field with its drawn type. JSON is text, but its names and syntax are no words."""
     if (field.metadata or {}).get(b"ARROW:extension:name", b"").lower().endswith(b"json"):
         raise InputTypeError(JSON)
@@ -312,7 +297,7 @@ class _Drawn:
         return compute.replace_with_mask(pa.nulls(len(array), texts.type), present, new)
 
 
-def _of_type(column: Any, kind: Any) -> Any:
+def of_type(column: Any, kind: Any) -> Any:
     """Return the column with exactly this type, without other metadata of nested fields."""
     return column if column.type.equals(kind, check_metadata=True) else column.cast(kind)
 
@@ -391,12 +376,12 @@ def _arrow_table(mechanism: MechanismCore, table: Any, names: list[str]) -> Any:
     for first, path in _paths(names, table.schema.names):
         at = table.schema.get_field_index(first)
         field = table.schema.field(at)
-        _drawn_field(field, path)  # a column by itself has no metadata, which may say JSON
+        drawn_field(field, path)  # a column by itself has no metadata, which may say JSON
         new = _arrow(mechanism, table.column(at), path)
         field = field.with_type(new.type)
         table = table.set_column(at, field, new)
     schema = own_schema(table.schema)[0]
-    columns = [_of_type(c, f.type) for c, f in zip(table.columns, schema, strict=True)]
+    columns = [of_type(c, f.type) for c, f in zip(table.columns, schema, strict=True)]
     schema = with_card(schema, card_of(mechanism))
     return type(table).from_arrays(columns, schema=schema)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,32 +19,25 @@ BLOCK = 1 << 24
 
 
 def laws(
-    core: ChannelCore, count: int, progress: Callable[[int], object] | None = None
+    core: ChannelCore, count: int, *, release: bool = True
 ) -> Iterator[tuple[slice, _Numbers]]:
-    """Yield what all words become in a release, block by block: which words, and a law a row.
+    """Yield what all words become, block by block: which words, and a law a row.
 
-    Skipped words become themselves. A block has 256 words at most, and about 128 MiB.
+    In a `release` skipped words become themselves. A block has 256 words and 128 MiB at most.
     """
     at_once = max(1, min(AT_ONCE, BLOCK // count))
     for first in range(0, count, at_once):
         part = slice(first, min(first + at_once, count))
-        yield part, core.laws(np.arange(part.start, part.stop))
-        if progress:
-            progress(part.stop)
+        yield part, core.laws(np.arange(part.start, part.stop), release)
 
 
-def deniable(
-    core: ChannelCore,
-    count: int,
-    factor: float,
-    progress: Callable[[int], object] | None = None,
-) -> NDArray[np.int64]:
+def deniable(core: ChannelCore, count: int, factor: float) -> NDArray[np.int64]:
     """Count, for every output, the words that are within `factor` of its likeliest word."""
     if not (isinstance(factor, (int, float)) and 1 <= factor < np.inf):
         raise ParameterError(f"factor must be at least 1 and finite, got {factor!r}")
     largest, found = np.zeros(count), np.zeros(count, np.int64)
-    for _, law in laws(core, count, progress):
+    for _, law in laws(core, count):
         np.maximum(largest, law.max(axis=0), out=largest)
-    for _, law in laws(core, count, progress):
+    for _, law in laws(core, count):
         found += (factor * law >= largest).sum(axis=0)
     return np.where(largest > 0, found, 0)

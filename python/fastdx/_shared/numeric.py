@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 from decimal import Context, Decimal
 from math import inf
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._shared.missing import is_missing, loaded
+from fastdx._shared.missing import is_missing, loaded, pandas_column
 from fastdx.exceptions import InputTypeError
 
 Floats: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -72,85 +72,8 @@ def _of_dtype(y: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
     return new
 
 
-def float_column(given: Any, draw: Floats) -> Any:  # noqa: PLR0911, a case a kind
-    """Draw replacements for a number, or for a column of numbers of any kind."""
-    if is_missing(given):
-        return given
-    if isinstance(given, (Real, Decimal)) and not isinstance(given, (bool, np.bool_)):
-        return _as_given(float(draw(np.array([_float(given)]))[0]), given)
-    pandas, polars, arrow = loaded("pandas"), loaded("polars"), loaded("pyarrow")
-    if isinstance(given, np.ma.MaskedArray):
-        return _masked(given, lambda values: float_column(values, draw))
-    if isinstance(given, np.ndarray) and given.dtype.kind in "iuf":
-        return _of_dtype(draw(np.ascontiguousarray(given, dtype=np.float64)), given.dtype)
-    if pandas is not None and isinstance(given, (pandas.Series, pandas.Index)):
-        return _pandas(given, pandas, lambda values: float_column(values, draw))
-    if polars is not None and isinstance(given, polars.Series):
-        return polars.Series(given.name, float_column(given.to_arrow(), draw)).cast(given.dtype)
-    if arrow is not None and isinstance(given, (arrow.Array, arrow.ChunkedArray)):
-        return _arrow_floats(given, draw, arrow)
-    if arrow is not None and hasattr(given, "__arrow_c_array__"):
-        return float_column(arrow.array(given), draw)
-    if not _is_column(given):
-        raise _refuse("numbers", "a number or a column of numbers", given)
-    return _listed(given, _float, draw, _as_given, (Real, Decimal), "numbers")
-
-
-def _masked(given: Any, drawn: Callable[[Any], Any]) -> Any:
-    """Draw for a masked array; under the mask nothing is left."""
-    plain = np.zeros(given.shape, given.dtype)
-    mask = np.ma.getmaskarray(given)
-    plain[~mask] = given.data[~mask]
-    new = np.ma.array(drawn(plain), mask=mask)
-    new.data[mask] = plain[mask]
-    return new
-
-
-def _listed(  # noqa: PLR0917, one kind of list
-    given: Any, number: Any, draw: Any, back: Any, kinds: tuple[type, ...], name: str
-) -> Any:
-    """Draw replacements for the items of a list in one call; each nested list gets its own call."""
-    items = given.ravel().tolist() if isinstance(given, np.ndarray) else list(given)
-    flat = [i for i, x in enumerate(items) if not is_missing(x) and not _is_column(x)]
-    for i in flat:
-        if not isinstance(items[i], kinds) or isinstance(items[i], (bool, np.bool_)):
-            raise _refuse(f"{name}[{i}]", "a number" if name == "numbers" else "a date", items[i])
-    dtype = np.float64 if number is _float else np.int64
-    drawn = draw(np.array([number(items[i]) for i in flat], dtype=dtype))
-    new = [_listed(x, number, draw, back, kinds, f"{name}[{i}]") if _is_column(x) else x
-           for i, x in enumerate(items)]  # fmt: skip
-    for i, y in zip(flat, drawn, strict=True):
-        new[i] = back(y, items[i])
-    if isinstance(given, np.ndarray):
-        array = np.empty(len(new), dtype=object)
-        array[:] = new
-        return array.reshape(given.shape)
-    return new
-
-
-def _pandas(column: Any, pandas: Any, drawn: Callable[[Any], Any]) -> Any:
-    """Draw replacements for a pandas column, through its numpy or its Arrow form.
-
-    Categories, and the fill value of a sparse column, are values: new ones take their place.
-    """
-    dtype = column.dtype
-    if isinstance(dtype, pandas.CategoricalDtype):
-        values = pandas.Categorical(drawn(column.tolist()), ordered=dtype.ordered)
-        dtype = values.dtype
-    elif isinstance(dtype, pandas.SparseDtype):
-        dtype = dtype.subtype
-        values = drawn(np.asarray(column, dtype=dtype))
-    elif isinstance(dtype, np.dtype):
-        values = drawn(column.to_numpy())
-    elif hasattr(column.array, "__arrow_array__") and hasattr(dtype, "__from_arrow__"):
-        import pyarrow
-
-        values = dtype.__from_arrow__(drawn(pyarrow.array(column.array)))
-    else:
-        values = drawn(column.tolist())
-    if isinstance(column, pandas.Index):
-        return pandas.Index(values, name=column.name, dtype=dtype)
-    return pandas.Series(values, index=column.index, name=column.name, dtype=dtype)
+def _array_floats(given: NDArray[Any], draw: Floats) -> NDArray[Any]:
+    return _of_dtype(draw(np.ascontiguousarray(given, dtype=np.float64)), given.dtype)
 
 
 def _arrow_floats(column: Any, draw: Floats, arrow: Any) -> Any:
@@ -160,23 +83,19 @@ def _arrow_floats(column: Any, draw: Floats, arrow: Any) -> Any:
     if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
         raise InputTypeError(f"numbers must be a column of numbers, not {kind}")
     wide = column.cast(arrow.float64(), safe=False)
-    mask = wide.is_null().to_numpy(zero_copy_only=False) if hasattr(column, "offset") else (
-        wide.is_null().combine_chunks().to_numpy(zero_copy_only=False))  # fmt: skip
-    plain = wide.fill_null(0.0)
-    values = plain.to_numpy(zero_copy_only=False) if hasattr(column, "offset") else plain.to_numpy()
-    drawn = draw(np.ascontiguousarray(values, dtype=np.float64))
+    mask = wide.is_null().to_numpy(zero_copy_only=False)
+    values = wide.fill_null(0.0).to_numpy(zero_copy_only=False)
+    drawn = draw(np.ascontiguousarray(values))
     if types.is_integer(kind):
         drawn = _of_dtype(drawn, np.dtype(kind.to_pandas_dtype()))
-        new = arrow.array(drawn, type=kind, mask=mask)
-    elif types.is_decimal(kind):
+        return arrow.array(drawn, type=kind, mask=mask)
+    if types.is_decimal(kind):
         unit = Decimal(1).scaleb(-kind.scale)
         most = Decimal(10**kind.precision - 1).scaleb(-kind.scale)
         each = [None if m else min(max(Decimal(repr(float(y))).quantize(unit), -most), most)
                 for y, m in zip(drawn, mask, strict=True)]  # fmt: skip
-        new = arrow.array(each, type=kind)
-    else:
-        new = arrow.array(drawn, mask=mask).cast(kind)
-    return arrow.chunked_array([new]) if hasattr(column, "chunks") else new
+        return arrow.array(each, type=kind)
+    return arrow.array(drawn, mask=mask).cast(kind)
 
 
 def floats_of(given: Any) -> NDArray[np.float64]:
@@ -195,7 +114,7 @@ def floats_of(given: Any) -> NDArray[np.float64]:
         given = given.drop_null()
     elif hasattr(given, "dropna"):
         given = given.dropna()
-    float_column(given, keep)
+    column(given, keep, NUMBERS)
     return np.concatenate(kept) if kept else np.empty(0)
 
 
@@ -250,42 +169,12 @@ def _date_as_given(day: int, given: Any) -> Any:
     return type(given)(date.year, date.month, date.day, tzinfo=given.tzinfo)
 
 
-def day_column(given: Any, draw: Days) -> Any:  # noqa: PLR0911, a case a kind
-    """Draw replacements for a date, or for a column of dates of any kind."""
-    if is_missing(given):
-        return given
-    if isinstance(given, (dt.date, np.datetime64)):
-        return _date_as_given(int(draw(np.array([_day(given)]))[0]), given)
-    pandas, polars, arrow = loaded("pandas"), loaded("polars"), loaded("pyarrow")
-    if isinstance(given, np.ma.MaskedArray):
-        return _masked(given, lambda values: day_column(values, draw))
-    if isinstance(given, np.ndarray) and given.dtype.kind == "M":
-        days = given.astype("datetime64[D]")
-        drawn = draw(np.where(np.isnat(days), 0, days.astype(np.int64)))
-        new = _of_unit(drawn, given.dtype)
-        new[np.isnat(days)] = "NaT"
-        return new
-    if pandas is not None and isinstance(given, (pandas.Series, pandas.Index)):
-        return _pandas_dates(given, pandas, draw)
-    if polars is not None and isinstance(given, polars.Series):
-        return polars.Series(given.name, day_column(given.to_arrow(), draw)).cast(given.dtype)
-    if arrow is not None and isinstance(given, (arrow.Array, arrow.ChunkedArray)):
-        return _arrow_days(given, draw, arrow)
-    if not _is_column(given):
-        raise _refuse("dates", "a date or a column of dates", given)
-    return _listed(given, _day, draw, _date_as_given, (dt.date, np.datetime64), "dates")
-
-
-def _pandas_dates(column: Any, pandas: Any, draw: Days) -> Any:
-    dtype = column.dtype
-    if not isinstance(dtype, pandas.DatetimeTZDtype):
-        return _pandas(column, pandas, lambda values: day_column(values, draw))
-    local = pandas.DatetimeIndex(column).tz_localize(None).to_numpy()
-    new = pandas.DatetimeIndex(day_column(local, draw)).tz_localize(
-        dtype.tz, ambiguous=np.ones(len(local), bool), nonexistent="shift_forward")  # fmt: skip
-    if isinstance(column, pandas.Index):
-        return new.rename(column.name).astype(dtype)
-    return pandas.Series(new, index=column.index, name=column.name).astype(dtype)
+def _array_days(given: NDArray[Any], draw: Days) -> NDArray[Any]:
+    days = given.astype("datetime64[D]")
+    drawn = draw(np.where(np.isnat(days), 0, days.astype(np.int64)))
+    new = _of_unit(drawn, given.dtype)
+    new[np.isnat(days)] = "NaT"
+    return new
 
 
 def _arrow_days(column: Any, draw: Days, arrow: Any) -> Any:
@@ -296,13 +185,82 @@ def _arrow_days(column: Any, draw: Days, arrow: Any) -> Any:
         raise InputTypeError(f"dates must be a column of dates, not {kind}")
     unit = kind.unit if types.is_timestamp(kind) else "D"
     if types.is_timestamp(kind) and kind.tz is not None:
-        new = day_column(column.to_pylist(), lambda days: _held(draw(days), unit))
-        made = arrow.array(new, type=kind)
-    else:
-        days = column.cast(arrow.date32(), safe=False).cast(arrow.int32())
-        whole = days.combine_chunks() if hasattr(days, "chunks") else days
-        mask = whole.is_null().to_numpy(zero_copy_only=False)
-        values = whole.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        drawn = _held(draw(np.ascontiguousarray(values)), unit).astype(np.int32)
-        made = arrow.array(drawn, type=arrow.int32(), mask=mask).cast(arrow.date32()).cast(kind)
-    return arrow.chunked_array([made]) if hasattr(column, "chunks") else made
+        new = _listed(column.to_pylist(), lambda days: _held(draw(days), unit), DATES)
+        return arrow.array(new, type=kind)
+    days = column.cast(arrow.date32(), safe=False).cast(arrow.int32())
+    mask = days.is_null().to_numpy(zero_copy_only=False)
+    values = days.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    drawn = _held(draw(np.ascontiguousarray(values)), unit).astype(np.int32)
+    return arrow.array(drawn, type=arrow.int32(), mask=mask).cast(arrow.date32()).cast(kind)
+
+
+# Columns of both
+
+
+class _Kind(NamedTuple):
+    """What columns of numbers and of dates differ in."""
+
+    name: str
+    one: str
+    types: tuple[type, ...]
+    """The types of single values."""
+    number: Callable[[Any], float]
+    """A value as a number."""
+    as_given: Callable[[Any, Any], Any]
+    """A draw in the type of the value that it replaces."""
+    dtypes: str
+    """The kinds of numpy's dtypes."""
+    dtype: type
+    """The dtype of what is drawn."""
+    array: Callable[[NDArray[Any], Any], NDArray[Any]]
+    arrow: Callable[[Any, Any, Any], Any]
+
+
+NUMBERS = _Kind("numbers", "a number", (Real, Decimal), _float, _as_given, "iuf", np.float64,
+                _array_floats, _arrow_floats)  # fmt: skip
+DATES = _Kind("dates", "a date", (dt.date, np.datetime64), _day, _date_as_given, "M", np.int64,
+              _array_days, _arrow_days)  # fmt: skip
+
+
+def column(given: Any, draw: Floats | Days, kind: _Kind) -> Any:  # noqa: PLR0911, a case a kind
+    """Draw replacements for a value, or for a column of values of any kind."""
+    if is_missing(given):
+        return given
+    if isinstance(given, kind.types) and not isinstance(given, (bool, np.bool_)):
+        return _listed([given], draw, kind)[0]
+    pandas, polars, arrow = loaded("pandas"), loaded("polars"), loaded("pyarrow")
+    if isinstance(given, np.ma.MaskedArray):
+        raise _refuse(kind.name, "an array without a mask", given)
+    if isinstance(given, np.ndarray) and given.dtype.kind in kind.dtypes:
+        return kind.array(given, draw)
+    if pandas is not None and isinstance(given, (pandas.Series, pandas.Index)):
+        return pandas_column(given, pandas, lambda values: column(values, draw, kind))
+    if polars is not None and isinstance(given, polars.Series):
+        return polars.Series(given.name, column(given.to_arrow(), draw, kind)).cast(given.dtype)
+    if arrow is not None and isinstance(given, arrow.ChunkedArray):
+        return arrow.chunked_array([kind.arrow(given.combine_chunks(), draw, arrow)])
+    if arrow is not None and hasattr(given, "__arrow_c_array__"):  # arrow.Array too
+        return kind.arrow(arrow.array(given), draw, arrow)
+    if not _is_column(given):
+        raise _refuse(kind.name, f"{kind.one} or a column of {kind.name}", given)
+    return _listed(given, draw, kind)
+
+
+def _listed(given: Any, draw: Any, kind: _Kind, name: str = "") -> Any:
+    """Draw replacements for the items of a list in one call; each nested list gets its own call."""
+    name = name or kind.name
+    items = given.ravel().tolist() if isinstance(given, np.ndarray) else list(given)
+    flat = [i for i, x in enumerate(items) if not is_missing(x) and not _is_column(x)]
+    for i in flat:
+        if not isinstance(items[i], kind.types) or isinstance(items[i], (bool, np.bool_)):
+            raise _refuse(f"{name}[{i}]", kind.one, items[i])
+    drawn = draw(np.array([kind.number(items[i]) for i in flat], dtype=kind.dtype))
+    new = [_listed(x, draw, kind, f"{name}[{i}]") if _is_column(x) else x
+           for i, x in enumerate(items)]  # fmt: skip
+    for i, y in zip(flat, drawn, strict=True):
+        new[i] = kind.as_given(y, items[i])
+    if isinstance(given, np.ndarray):
+        array = np.empty(len(new), dtype=object)
+        array[:] = new
+        return array.reshape(given.shape)
+    return new

@@ -8,7 +8,7 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -17,7 +17,7 @@ from fastdx.exceptions import FileError
 PACKED = (".gz", ".zst")
 """The endings of names of compressed files."""
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 def zstd(stream: Any, kind: str, name: str) -> Any:
@@ -62,34 +62,43 @@ def packed(out: BinaryIO, name: str | None) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def open_output(
-    name: str | None, inputs: Sequence[str] = (), *, pack: bool = True
+    name: str | None,
+    inputs: Sequence[str] = (),
+    *,
+    then: Callable[[BinaryIO], object] = lambda _: None,
 ) -> Iterator[BinaryIO]:
     """Open standard output, or a temporary file that gets the name when it is complete.
 
     Only the owner can read the temporary file. If the platform allows it, the file has no name
     until it is complete, so even a killed process leaves no partial file. At the end it gets the
     mode of the file that it replaces, or else the mode that the umask and the modes of the inputs
-    allow. With `pack` it is compressed if the name ends in ``.gz`` or ``.zst``.
+    allow. It is compressed if the name ends in ``.gz`` or ``.zst``. Just before it gets the name,
+    `then` is called with the complete file, which it may read. Errors of writing have the name.
     """
     if name is None or name == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    target = Path(name)
-    if target.exists() and not (target.is_file() or target.is_dir()):
-        # A pipe or a device cannot be replaced, so it is written to.
-        with target.open("wb") as special:
-            yield special
-        return
-    target = target.resolve()  # replaces the file behind a link, not the link
-    with (
-        _temporary(target, mode_of(target, inputs)) as plain,
-        packed(plain, name if pack else None) as out,
-    ):
-        yield out
+    try:
+        target = Path(name)
+        if target.exists() and not (target.is_file() or target.is_dir()):
+            # A pipe or a device cannot be replaced, so it is written to.
+            with target.open("wb") as special:
+                yield special
+            return
+        target = target.resolve()  # replaces the file behind a link, not the link
+        with _temporary(target, _mode_of(target, inputs)) as plain:
+            with packed(plain, name) as out:
+                yield out
+            plain.seek(0)
+            then(plain)
+    except OSError as e:
+        if e.errno is not None and e.filename is None:
+            e.filename = name
+        raise
 
 
-def mode_of(target: Path, inputs: Sequence[str]) -> int:
+def _mode_of(target: Path, inputs: Sequence[str]) -> int:
     """Return the mode of the file that is replaced, or what umask and inputs allow."""
     if target.is_file():
         return stat.S_IMODE(target.stat().st_mode)
@@ -112,7 +121,7 @@ def _temporary(target: Path, mode: int) -> Iterator[BinaryIO]:
     try:
         fd = _unnamed(target.parent)
         named = fd is None
-        with open(os.open(temporary, _NEW, 0o600) if fd is None else fd, "wb") as plain:  # noqa: PTH123 (a descriptor)
+        with open(os.open(temporary, _NEW, 0o600) if fd is None else fd, "w+b") as plain:  # noqa: PTH123 (a descriptor)
             yield plain
             plain.flush()
             os.fsync(plain.fileno())
@@ -132,6 +141,6 @@ def _unnamed(folder: Path) -> int | None:
     if not hasattr(os, "O_TMPFILE") or not Path("/proc/self/fd").is_dir():
         return None
     try:
-        return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600)
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
     except OSError:
         return None  # not on this file system; the caller's next attempt reports other errors

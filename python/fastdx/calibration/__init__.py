@@ -13,7 +13,7 @@ For mechanisms with a law the others are exact sums over it, else they are count
 """
 
 from fastdx.calibration.choice import Choice, choose_epsilon
-from fastdx.calibration.measures import Table, near_losses, statistics, sweep
+from fastdx.calibration.measures import Table, near_losses, statistics
 
 __all__ = [
     "Choice",
@@ -21,5 +21,4 @@ __all__ = [
     "choose_epsilon",
     "near_losses",
     "statistics",
-    "sweep",
 ]

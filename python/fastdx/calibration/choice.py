@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -207,7 +208,10 @@ def _promises(
         ("posterior", posterior, "no output makes an attacker surer of a word than"),
     ):
         if most is not None:
-            _check_known(mechanism, prior, f"max_{reason}", most)
+            share(f"max_{reason}", most)
+            known = float(prior_of(mechanism, prior).max())
+            _check_possible(f"max_{reason}", most, known, "the share of the commonest word, which "
+                            "an attacker names without seeing anything")  # fmt: skip
 
             def guessed(at: Mechanism, reason: str = reason) -> tuple[float, str]:
                 found = best_guess(at, prior_of(at, prior))
@@ -234,47 +238,32 @@ def _promises(
                        f"its largest probability for at least {least} words")  # fmt: skip
     if max_named is not None:
         share("max_named", max_named)
-        known, reader = check_texts(texts, model)
+        attacked, reader = check_texts(texts, model)
 
         def named(at: Mechanism) -> tuple[float, str]:
-            return named_in_sentences(at, known, reader).high, ""
+            return named_in_sentences(at, attacked, reader).high, ""
 
-        _check_named(mechanism, named, max_named)
+        silent = None
+        with suppress(FastdxError):  # below the smallest ε of this mechanism
+            silent = mechanism.with_epsilon(mechanism.epsilon / 2**30)
+        if silent is not None:
+            _check_possible("max_named", max_named, named(silent)[0], "which an attacker names of "
+                            "these texts by the language alone")  # fmt: skip
         yield _Promise("named", max_named, named, f"the strongest attacker names at most "
-                       f"{max_named:g} of the content words of {len(known):,} texts, up to the "
+                       f"{max_named:g} of the content words of {len(attacked):,} texts, up to the "
                        "upper end of the interval")  # fmt: skip
     elif texts is not None or model is not None:
         raise ParameterError("max_named must be given with texts and model: they are for it")
 
 
-def _check_known(mechanism: Mechanism, prior: Prior, name: str, most: float) -> None:
+def _check_possible(name: str, most: float, known: float, why: str) -> None:
     """Refuse a bound that an attacker exceeds without any output.
 
     The search would take forty passes to find no ε.
     """
-    share(name, most)
-    if most < (known := float(prior_of(mechanism, prior).max())) - 1e-12:
+    if most < known - 1e-12:
         raise ParameterError(
-            f"no ε keeps the promise: {name} must be at least {known:.4g}, the share of "
-            f"the commonest word, which an attacker names without seeing anything; got {most}"
-        )
-
-
-def _check_named(
-    mechanism: Mechanism, named: Callable[[Mechanism], tuple[float, str]], most: float
-) -> None:
-    """Refuse a bound that knowledge of the language alone exceeds.
-
-    Without this check the search would take forty passes to find no ε.
-    """
-    try:
-        at = mechanism.with_epsilon(mechanism.epsilon / 2**30)
-    except FastdxError:
-        return  # below the smallest ε of this mechanism
-    if (known := named(at)[0]) > most:
-        raise ParameterError(
-            f"no ε keeps the promise: max_named must be at least {known:.4g}, which an attacker "
-            f"names of these texts by the language alone; got {most}"
+            f"no ε keeps the promise: {name} must be at least {known:.4g}, {why}; got {most}"
         )
 
 
@@ -298,19 +287,17 @@ def _border(
 
 def _bracket(excess: Callable[[float], float | None], start: float) -> tuple[float, float]:
     """Return two ε, a factor of 2 apart: the first keeps the promise, the second does not."""
-    epsilon, found = start, excess(start)
+
+    def kept(epsilon: float) -> bool:
+        return (found := excess(epsilon)) is not None and found <= 0
+
+    epsilon, step = start, 2.0 if kept(start) else 0.5
     for _ in range(40):
-        if found is not None and found <= 0:
-            if (further := excess(2 * epsilon)) is not None and further > 0:
-                return epsilon, 2 * epsilon
-            epsilon, found = 2 * epsilon, further
-        else:
-            if found is None:
-                raise ParameterError(
-                    f"no ε keeps the promise: the smallest this mechanism has is above {epsilon:g}"
-                )
-            before = excess(epsilon / 2)
-            if before is not None and before <= 0:
-                return epsilon / 2, epsilon
-            epsilon, found = epsilon / 2, before
+        if excess(epsilon) is None:
+            raise ParameterError(
+                f"no ε keeps the promise: the smallest this mechanism has is above {epsilon:g}"
+            )
+        if kept(epsilon) != kept(epsilon * step):
+            return min(epsilon, epsilon * step), max(epsilon, epsilon * step)
+        epsilon *= step
     raise ParameterError(f"no ε between {epsilon:g} and {start:g} decides the promise")

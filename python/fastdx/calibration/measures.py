@@ -8,10 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._core import binomial_bounds, closed_forms, simulate
-from fastdx._core import inputs as inputs_of
-from fastdx._core import near_losses as near_losses_of
-from fastdx._shared.checks import check_type, inside
+from fastdx._core import ChannelCore, binomial_bounds, closed_forms
+from fastdx._shared.checks import check_type, counted, inside
 from fastdx.channel import Channel
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
@@ -21,6 +19,12 @@ Table: TypeAlias = np.recarray[Any, np.dtype[Any]]
 
 SAMPLE = 200
 """How many words, spread over the vocabulary, are measured for a noise mechanism by default."""
+MOST_DRAWS = 10**8
+"""The most draws of a word."""
+AT_ONCE = 1 << 20
+"""Draws that are made at a time."""
+COLUMNS = 256
+"""Columns of the law that are held at a time."""
 
 
 def _table(**columns: Any) -> Table:
@@ -106,16 +110,51 @@ def statistics(
         [found] = closed_forms(mechanism, ids, eta, near, draws)
         more: dict[str, NDArray[Any]] = {}
         if inputs:
-            more["credible_inputs"] = inputs_of(mechanism, ids, eta)
+            more["credible_inputs"] = _credible_inputs(mechanism, ids, eta)
         if factor is not None:
             more["deniable"] = Channel.of(mechanism).deniable(factor)[ids]
         return _exact(names, len(mechanism.space), found, **more)
     if factor is not None:
         raise ParameterError("factor must be left out: this mechanism has no law to compute")
-    unchanged, distinct_found, outputs, k = simulate(mechanism, ids, draws, eta)
+    if not 0 <= eta < 1:
+        raise ParameterError(f"eta must be from 0 to below 1, got {eta}")
+    unchanged, distinct, outputs, k = _simulated(mechanism, ids, draws, eta)
     low, high = binomial_bounds(unchanged, draws, (1 - confidence) / 2)
     return _table(word=names, N_w=unchanged / draws, N_w_low=low, N_w_high=high, support=outputs,
-                 S_w=distinct_found.astype(float), K_w=k)  # fmt: skip
+                 S_w=distinct.astype(float), K_w=k)  # fmt: skip
+
+
+def _credible_inputs(
+    mechanism: Mechanism, ids: NDArray[np.uint32], eta: float
+) -> NDArray[np.int64]:
+    core, found = ChannelCore(mechanism), np.zeros(len(ids), dtype=np.int64)
+    for first in range(0, len(ids), COLUMNS):
+        some = slice(first, first + COLUMNS)
+        sums = np.sort(core.columns(ids[some]), axis=1)[:, ::-1].cumsum(axis=1)
+        found[some] = 1 + (sums < (1 - eta) * sums[:, -1:]).sum(axis=1)
+    return found
+
+
+def _simulated(
+    mechanism: Mechanism, ids: NDArray[np.uint32], draws: int, eta: float
+) -> NDArray[np.int64]:
+    """Count draws of each word: those of itself, distinct outputs, the support's size, and K_w."""
+    mechanism._check_one_law()
+    draws = counted("draws", draws, 1, MOST_DRAWS)
+    inputs = np.zeros(len(mechanism.space), dtype=np.int64)
+    found = np.zeros((4, len(ids)), dtype=np.int64)
+    at_once = max(1, AT_ONCE // draws)
+    for first in range(0, len(ids), at_once):
+        some = ids[first : first + at_once]
+        drawn = mechanism.privatize_ids(np.repeat(some, draws)).reshape(len(some), draws)
+        for at, (word, row) in enumerate(zip(some, drawn, strict=True), first):
+            outputs, times = np.unique(row, return_counts=True)
+            inputs[outputs] += 1
+            sums = np.sort(times)[::-1].cumsum()
+            support = 1 + np.searchsorted(sums, (1 - eta) * draws)
+            found[:3, at] = (row == word).sum(), len(outputs), support
+    found[3] = inputs[ids]
+    return found
 
 
 def _exact(
@@ -160,35 +199,18 @@ def near_losses(
     over the vocabulary.
     """
     ids = measured_ids(mechanism, words) if words is not None else spread(mechanism)
-    return near_losses_of(mechanism, ids, near)
+    near = counted("near", near, 0, 2**31)
+    core, found = ChannelCore(mechanism), np.zeros(len(ids))
+    for at, (id, word) in enumerate(zip(ids, names_of(mechanism, ids), strict=True)):
+        order = np.argsort(mechanism.space.distances(word), kind="stable")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(core.laws([id, *order[order != id][:near]], False))
+            # An output that neither word can have gives NaN, which counts nothing.
+            found[at] = np.fmax.reduce(np.abs(logs[1:] - logs[0]), axis=None, initial=0.0)
+    return found
 
 
 def spread(mechanism: Mechanism) -> NDArray[np.uint32]:
     """Return the ids of `SAMPLE` words spread over the vocabulary."""
     count = len(mechanism.space)
     return np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(np.uint32))
-
-
-def sweep(
-    mechanism: Mechanism,
-    epsilons: Sequence[float],
-    words: Iterable[str] | None = None,
-    draws: int = 1000,
-    *,
-    eta: float = 0.05,
-) -> Table:
-    """Measure a mechanism at several ε, as `statistics` does at one.
-
-    The columns are epsilon, and mean and worst (largest or smallest) of N_w, support and S_w.
-    """
-    epsilons = list(epsilons)
-    if not epsilons:
-        raise ParameterError("epsilons must be at least one, got none")
-    tables = statistics_at(mechanism, epsilons, words, draws, eta=eta)
-    worst = {"N_w": np.max, "support": np.min, "S_w": np.min}
-    columns: dict[str, list[float]] = {"epsilon": epsilons}
-    for table in tables:
-        for name, least in worst.items():
-            columns.setdefault(f"mean_{name}", []).append(float(table[name].mean()))
-            columns.setdefault(f"worst_{name}", []).append(float(least(table[name])))
-    return _table(**columns)

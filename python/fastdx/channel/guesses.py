@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._core import NgramPrior, likeliest_inputs
+from fastdx._core import ChannelCore, NgramPrior
 from fastdx._shared.intervals import Interval, over_texts
+from fastdx._shared.laws import laws
 from fastdx.bags import STOP_WORDS
 from fastdx.channel.law import Channel
 from fastdx.channel.receiver import Prior, by_rank
@@ -28,6 +29,32 @@ def prior_of(mechanism: Mechanism, prior: Prior) -> _Numbers:
     """Return π as numbers that sum to 1; by default all words are equally likely."""
     count = len(mechanism.space)
     return by_rank(np.ones(count) if prior is None else prior, count)
+
+
+def likeliest_inputs(
+    mechanism: Mechanism, prior: _Numbers, most: int
+) -> tuple[NDArray[np.uint32], _Numbers, _Numbers]:
+    """Return every output's likeliest words, π_w·Pr[y|w] of each, and the sum over all words.
+
+    Shapes (V, most), (V, most) and (V,); the likeliest word first.
+    """
+    count = len(prior)
+    totals = np.zeros(count)
+    joint: _Numbers = np.zeros((0, count))
+    words: NDArray[np.uint32] = np.zeros((0, count), dtype=np.uint32)
+    for part, law in laws(ChannelCore(mechanism), count, release=False):
+        here = prior[part, None] * law
+        totals += here.sum(axis=0)
+        ids = np.arange(part.start, part.stop, dtype=np.uint32)[:, None]
+        joint = np.vstack([joint, here])
+        words = np.vstack([words, np.broadcast_to(ids, law.shape)])
+        if (left_out := len(joint) - most) > 0:
+            best = np.argpartition(joint, left_out, axis=0)[left_out:]
+            words = np.take_along_axis(words, best, axis=0)
+            joint = np.take_along_axis(joint, best, axis=0)
+    order = np.lexsort((words, -joint), axis=0)
+    words = np.take_along_axis(words, order, axis=0)
+    return words.T, np.take_along_axis(joint, order, axis=0).T, totals
 
 
 class BestGuess(NamedTuple):

@@ -151,7 +151,7 @@ class Channel:
         ----------
         card : str, path or mapping
             What `card` returned; or a file of it, a release that it lies beside (``fastdx
-            privatize`` wrote ``NAME.channel.json``), or a Parquet, Feather or Arrow file that holds
+            privatize`` wrote ``NAME.channel.json``), or a Parquet file that holds
             it.
         space : Embedding or WordGraph, optional
             The words, where they are not built in; their fingerprint is checked.
@@ -182,13 +182,7 @@ class Channel:
         made = from_spec(spec, space, cover=cover, remap=remap, law=law, language=language)
         return cls.of(made, estimate=estimate)
 
-    def bits(
-        self,
-        prior: Prior = None,
-        *,
-        sample: SupportsIndex | None = None,
-        progress: Callable[[int], object] | None = None,
-    ) -> Bits:
+    def bits(self, prior: Prior = None, *, sample: SupportsIndex | None = None) -> Bits:
         """Return the mutual information of a word and its output, in bits.
 
         Outputs are independent given the words. So a release of n words tells at most n times this
@@ -204,8 +198,6 @@ class Channel:
             than 50,000. The commonest words are summed, the others drawn by
             the prior. The estimate has an interval: its lower and upper ends are bounds in
             expectation, with three standard errors.
-        progress : callable, optional
-            Called now and then with the number of laws done.
 
         Returns
         -------
@@ -216,7 +208,7 @@ class Channel:
             without it, at most the true ones in expectation; the number itself that of the law that
             decodes.
         """
-        return Bits(*self._core.bits(numbers_of(prior), sample, progress))
+        return Bits(*self._core.bits(numbers_of(prior), sample))
 
     def text_bits(self, texts: Iterable[str], prior: NgramPrior) -> Bits:
         """Estimate the bits that a release tells of a whole text, from a release of each text.
@@ -260,9 +252,7 @@ class Channel:
         """
         return Bits(*self._core.capacity())
 
-    def deniable(
-        self, factor: float, *, progress: Callable[[int], object] | None = None
-    ) -> NDArray[np.int64]:
+    def deniable(self, factor: float) -> NDArray[np.int64]:
         """Count the words from which each output is about as likely as from its likeliest word.
 
         (k, γ) plausible deniability of an output y (Feyisetan et al., ICDM 2019, section V-C, as a
@@ -273,8 +263,6 @@ class Channel:
         ----------
         factor : float
             γ, at least 1.
-        progress : callable, optional
-            Called now and then with the number of laws done, in two passes.
 
         Returns
         -------
@@ -289,7 +277,7 @@ class Channel:
         >>> Channel.of(Tem(e, 2.0)).deniable(2.0).tolist()
         [2, 2, 1]
         """
-        return deniable(self._core, len(self._mechanism.space), factor, progress)
+        return deniable(self._core, len(self._mechanism.space), factor)
 
     def _id(self, output: str | SupportsIndex) -> int:
         if isinstance(output, str):

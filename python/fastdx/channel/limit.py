@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -96,21 +96,15 @@ def _above(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float
     return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])
 
 
-@dataclass
-class _State:
-    """Answers in use, and their weights."""
+class _Pass(NamedTuple):
+    """The results of one pass over the words, in nats."""
 
     answers: _Floats
+    """The answers in use."""
     weights: _Numbers
-
-
-@dataclass(frozen=True)
-class _Pass:
-    """The results of one pass over the words at a state, in nats."""
-
-    state: _State
+    """Their weights."""
     ratios: _Numbers
-    """c_z = Σ_w π_w·λ_w·e^(-s·d(w,z)) of the answers in use."""
+    """c_z = Σ_w π_w·λ_w·e^(-s·d(w,z)) of each."""
     logs: _Numbers
     """ln λ of every word."""
     bits: float
@@ -119,35 +113,27 @@ class _Pass:
     """The answers, each put where it is best."""
 
 
-def _blocks(count: int) -> Iterator[slice]:
-    return (slice(first, first + ROWS) for first in range(0, count, ROWS))
-
-
-class _Vectors:
-    """Squared errors of vectors: the answers are all of R^n."""
+class _Source:
+    """Words by their vectors and frequencies; the answers are all of R^n."""
 
     def __init__(self, vectors: _Floats, prior: _Numbers) -> None:
         self.prior = prior
         # About their mean: kernels are made of squares, which lose digits far from 0.
         self.vectors = (vectors - prior @ vectors.astype(np.float64)).astype(np.float32)
-        self.squares = (self.vectors.astype(np.float64) ** 2).sum(axis=1)
-        self.variance = float(prior @ self.squares)
-        with np.errstate(divide="ignore"):
-            self.log_prior = np.log(prior)
+        self.variance = float(prior @ (self.vectors.astype(np.float64) ** 2).sum(axis=1))
 
-    def start(self) -> _State:
+    def start(self) -> tuple[_Floats, _Numbers]:
+        """An answer for every word."""
         used = self.prior > 0
-        return _State(self.vectors[used], self.prior[used])
+        return self.vectors[used], self.prior[used]
 
-    def sweep(self, state: _State, slope: float) -> _Pass:
-        q, z = state.weights, state.answers
+    def sweep(self, z: _Floats, q: _Numbers, slope: float) -> _Pass:
+        """Make the channel of these answers and weights."""
         sums, logs = np.zeros((len(q), self.vectors.shape[1] + 1)), np.empty(len(self.prior))
-        right, light = _right(z, slope), q.astype(np.float32)
-        for part in _blocks(len(self.prior)):
-            kernel = _left(self.vectors[part], slope) @ right
+        light = q.astype(np.float32)
+        for part, kernel in _kernels(self.vectors, z, slope):
             high = kernel.max(axis=1)
-            kernel -= high[:, None]
-            np.exp(kernel, out=kernel)
+            np.exp(np.subtract(kernel, high[:, None], out=kernel), out=kernel)
             of_words = kernel @ light
             share = (self.prior[part] / of_words).astype(np.float32)[:, None]
             sums += kernel.T @ np.hstack([self.vectors[part] * share, share])
@@ -158,17 +144,21 @@ class _Vectors:
                  + float(outputs @ (z.astype(np.float64) ** 2).sum(axis=1)))  # fmt: skip
         centres = moments / np.maximum(ratios, 1e-300)[:, None]
         best = self.variance - float(outputs @ (centres**2).sum(axis=1))
-        nats = _nats(float(self.prior @ logs), slope * fixed, outputs, ratios)
-        return _Pass(state, ratios, logs, nats, max(best, 0.0), centres.astype(np.float32))
+        # I of the channel with these weights, under the outputs' own probabilities.
+        used = outputs > 0
+        told = outputs[used] @ np.log(ratios[used])
+        nats = max(float(self.prior @ logs - slope * fixed - told), 0.0)
+        return _Pass(z, q, ratios, logs, nats, max(best, 0.0), centres.astype(np.float32))
 
-    def largest(self, slope: float, logs: _Numbers, ratios: _Numbers, climb: bool) -> float:
-        every, above = self._constraint(self.vectors, slope, logs)
-        most = max(float(every.max()), float(ratios.max()))
+    def largest(self, slope: float, found: _Pass, climb: bool) -> float:
+        """The largest value of the constraint: at the words, and at maxima that they lead to."""
+        every, above = self._constraint(self.vectors, slope, found.logs)
+        most = max(float(every.max()), float(found.ratios.max()))
         if climb:
             points = above[np.argsort(-every)[:CLIMBED_ANSWERS]]
             for _ in range(10):
-                found, points = self._constraint(points, slope, logs)
-                most = max(most, float(found.max()))
+                values, points = self._constraint(points, slope, found.logs)
+                most = max(most, float(values.max()))
         return most
 
     def _constraint(
@@ -176,71 +166,60 @@ class _Vectors:
     ) -> tuple[_Numbers, _Floats]:
         """The constraint at points, and where it is larger still (a step of mean shift)."""
         found, moved = np.empty(len(points)), np.empty_like(points)
-        right = _right(self.vectors, slope)
-        right[-1] += (self.log_prior + logs).astype(np.float32)
-        for part in _blocks(len(points)):
-            kernel = _left(points[part], slope) @ right
-            np.exp(np.minimum(kernel, 80.0, out=kernel), out=kernel)
+        with np.errstate(divide="ignore"):
+            own = (np.log(self.prior) + logs).astype(np.float32)
+        for part, kernel in _kernels(points, self.vectors, slope):
+            np.exp(np.minimum(np.add(kernel, own, out=kernel), 80.0, out=kernel), out=kernel)
             found[part] = kernel.sum(axis=1)
             moved[part] = kernel @ self.vectors / np.maximum(found[part], 1e-30)[:, None]
         return found, moved
 
 
-def _left(a: _Floats, slope: float) -> _Floats:
-    """With `_right`, factors of the matrix -slope·(squared distances)."""
-    squares = -slope * (a.astype(np.float64) ** 2).sum(axis=1)[:, None]
-    return np.hstack([2 * slope * a, squares, np.ones((len(a), 1))]).astype(np.float32)
-
-
-def _right(b: _Floats, slope: float) -> _Floats:
-    squares = -slope * (b.astype(np.float64) ** 2).sum(axis=1)[:, None]
-    rows = np.hstack([b, np.ones((len(b), 1)), squares]).astype(np.float32)
-    return np.ascontiguousarray(rows.T)
-
-
-def _nats(value: float, cost: float, outputs: _Numbers, ratios: _Numbers) -> float:
-    """I of the channel with these weights, under the outputs' own probabilities."""
-    used = outputs > 0
-    return max(float(value - cost - outputs[used] @ np.log(ratios[used])), 0.0)
+def _kernels(a: _Floats, b: _Floats, slope: float) -> Iterator[tuple[slice, _Floats]]:
+    """Yield -slope·(squared distances) of rows of a, block by block, and all rows of b."""
+    of_a, of_b = (-slope * (x.astype(np.float64) ** 2).sum(axis=1) for x in (a, b))
+    right = np.ascontiguousarray(np.vstack([b.T, np.ones(len(b)), of_b]).astype(np.float32))
+    left = np.column_stack([2 * slope * a, of_a, np.ones(len(a))]).astype(np.float32)
+    for first in range(0, len(a), ROWS):
+        part = slice(first, first + ROWS)
+        yield part, left[part] @ right
 
 
 def _solve(
-    source: _Vectors, state: _State, slope: float, tolerance: float, rounds: int
+    source: _Source, start: tuple[_Floats, _Numbers], slope: float, tolerance: float, rounds: int
 ) -> tuple[_Pass, float]:
     """Iterate at a slope until the gap is small; return the last pass and the lower bound."""
-    found = source.sweep(state, slope)
+    found = source.sweep(*start, slope)
     for done in range(rounds):
         inner = float(np.log(max(found.ratios.max(), 1.0)))
         last = done == rounds - 1
         # The bound over all answers takes a pass of its own: only where it may end the search.
         if inner <= tolerance or last:
-            most = source.largest(slope, found.logs, found.ratios, climb=True)
+            most = source.largest(slope, found, climb=True)
             if np.log(most) <= tolerance or last:
                 break
-        weights = found.state.weights * found.ratios**EXPONENT
+        weights = found.weights * found.ratios**EXPONENT
         weights /= weights.sum()
         kept = weights > LEAST_WEIGHT
-        state = _State(found.moved[kept], weights[kept] / weights[kept].sum())
-        found = source.sweep(state, slope)
+        found = source.sweep(found.moved[kept], weights[kept] / weights[kept].sum(), slope)
     return found, float(source.prior @ found.logs - np.log(most))
 
 
-def _range(source: _Vectors) -> tuple[float, float]:
+def _range(source: _Source) -> tuple[float, float]:
     """Slopes between which the function falls from nearly all bits to none."""
-    high, start = 1 / source.variance, source.start()
+    high = 1 / source.variance
     for _ in range(40):
-        found = source.sweep(start, high)
+        found = source.sweep(*source.start(), high)
         if found.distortion <= 0.01 * source.variance or (
             found.bits >= 0.95 * entropy(source.prior) * np.log(2)
         ):
             break
         high *= 2
-    single = _State(np.zeros((1, source.vectors.shape[1]), np.float32), np.ones(1))
+    single = np.zeros((1, source.vectors.shape[1]), np.float32), np.ones(1)
     low = high
     for _ in range(60):
         low /= 1.4
-        found = source.sweep(single, low)
-        if source.largest(low, found.logs, found.ratios, climb=False) <= 1 + 1e-5:
+        if source.largest(low, source.sweep(*single, low), climb=False) <= 1 + 1e-5:
             break
     return high, low
 
@@ -294,7 +273,7 @@ def vector_rate_distortion(
         raise ParameterError(f"vectors must be finite, of shape (V, n), got {given.shape}")
     positive("tolerance", tolerance)
     at_least("rounds", rounds.__index__(), 1)
-    source = _Vectors(given, by_rank(prior, len(given)))
+    source = _Source(given, by_rank(prior, len(given)))
     if not source.variance > 1e-30:
         raise ParameterError("vectors must differ: no output helps here")
     if np.ndim(slopes) == 0:  # type: ignore[arg-type]
@@ -306,11 +285,11 @@ def vector_rate_distortion(
         if asked.ndim != 1 or not len(asked) or not (np.isfinite(asked) & (asked > 0)).all():
             raise ParameterError("slopes must be positive numbers, or how many there shall be")
         wanted = asked * np.log(2)
-    state, found = source.start(), []
+    start, found = source.start(), []
     for slope in wanted:
-        at, lower = _solve(source, state, float(slope), tolerance * np.log(2), rounds.__index__())
+        at, lower = _solve(source, start, float(slope), tolerance * np.log(2), rounds.__index__())
         # The next slope is lower: its answers are fewer.
-        state = at.state
+        start = at.answers, at.weights
         found.append((at.bits, at.distortion, lower))
     bits, distortion, bounds = (np.array(part) for part in zip(*found, strict=True))
     return RateDistortion(

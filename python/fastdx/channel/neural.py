@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
@@ -204,46 +203,6 @@ class NeuralPrior:
                 f"share={self._share:g})")  # fmt: skip
 
 
-class _Slots(ABC):
-    """Sentences side by side in a model's cache, as texts are drawn by several threads.
-
-    Tokens are read one by one, each sentence from its first place on. So the numbers behind a
-    prefix do not depend on what was asked before, which those of a batch would.
-    """
-
-    def __init__(self, slots: int) -> None:
-        self._lock = Lock()
-        self._held: dict[int, Sequence[int]] = {slot: () for slot in range(slots)}
-        """The tokens of each slot; the one that was used last is the last one."""
-
-    def after(self, tokens: Sequence[int]) -> NDArray[np.float32]:
-        """Return the logits of the next token."""
-        last = len(tokens) - 1
-        with self._lock:
-            shared = {slot: _common(held, tokens) for slot, held in self._held.items()}
-            # One that this sentence goes on from, or else the one that was used longest ago.
-            fits = [slot for slot, n in shared.items() if n in (len(self._held[slot]), len(tokens))]
-            slot = max(fits, key=lambda slot: shared[slot]) if fits else next(iter(shared))
-            # Until all is read, which may fail, the slot holds nothing.
-            del self._held[slot]
-            self._held[slot] = ()
-            start = min(shared[slot], last)
-            self._cut(slot, start)
-            for place in range(start, last):
-                self._read(slot, tokens[place], place, want=False)
-            found = self._read(slot, tokens[last], last, want=True)
-            self._held[slot] = tuple(tokens)
-        return found
-
-    @abstractmethod
-    def _cut(self, slot: int, count: int) -> None:
-        """Forget all but the first tokens of a slot."""
-
-    @abstractmethod
-    def _read(self, slot: int, token: int, place: int, *, want: bool) -> NDArray[np.float32]:
-        """Append a token; return the logits behind it if they are wanted."""
-
-
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
     """The length of what two lists begin with."""
     pairs = enumerate(zip(one, other, strict=False))
@@ -294,8 +253,12 @@ class TransformersEngine:
         return type(self._model).__name__
 
 
-class LlamaEngine(_Slots):
-    """A GGUF file in llama.cpp."""
+class LlamaEngine:
+    """A GGUF file in llama.cpp, with sentences side by side in its cache, for threads that draw.
+
+    Tokens are read one by one, each sentence from its first place on. So the numbers behind a
+    prefix do not depend on what was asked before, which those of a batch would.
+    """
 
     def __init__(
         self, path: str | os.PathLike[str], slots: int = SLOTS, threads: int = 1,
@@ -310,7 +273,7 @@ class LlamaEngine(_Slots):
         FileError
             llama.cpp cannot read the file.
         """
-        super().__init__(slots)
+        self._hold(slots)
         self._api = llama_cpp = _llama()
         self._made = os.fspath(path), slots, threads
         self._model = llama_cpp.llama_model_load_from_file(
@@ -341,6 +304,30 @@ class LlamaEngine(_Slots):
         """Return the tokens of words behind a space."""
         return [self.tokens(f" {word}") for word in words]
 
+    def _hold(self, slots: int) -> None:
+        self._lock = Lock()
+        self._held: dict[int, Sequence[int]] = {slot: () for slot in range(slots)}
+        """The tokens of each slot; the one that was used last is the last one."""
+
+    def after(self, tokens: Sequence[int]) -> NDArray[np.float32]:
+        """Return the logits of the next token."""
+        last = len(tokens) - 1
+        with self._lock:
+            shared = {slot: _common(held, tokens) for slot, held in self._held.items()}
+            # One that this sentence goes on from, or else the one that was used longest ago.
+            fits = [slot for slot, n in shared.items() if n in (len(self._held[slot]), len(tokens))]
+            slot = max(fits, key=lambda slot: shared[slot]) if fits else next(iter(shared))
+            # Until all is read, which may fail, the slot holds nothing.
+            del self._held[slot]
+            self._held[slot] = ()
+            start = min(shared[slot], last)
+            self._cut(slot, start)
+            for place in range(start, last):
+                self._read(slot, tokens[place], place, want=False)
+            found = self._read(slot, tokens[last], last, want=True)
+            self._held[slot] = tuple(tokens)
+        return found
+
     def run(self, tokens: Sequence[tuple[int, int, int, bool]]) -> NDArray[np.float32]:
         """Append tokens: (token, place, sequence, whether to say what follows) of each.
 
@@ -366,9 +353,11 @@ class LlamaEngine(_Slots):
         return np.concatenate(found)
 
     def _cut(self, slot: int, count: int) -> None:
+        """Forget all but the first tokens of a slot."""
         self._api.llama_memory_seq_rm(self._memory, slot, count, -1)
 
     def _read(self, slot: int, token: int, place: int, *, want: bool) -> NDArray[np.float32]:
+        """Append a token; return the logits behind it if they are wanted."""
         return self.run([(token, place, slot, want)]).reshape(-1)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -51,14 +51,12 @@ class Posterior:
         self._core = core
         self._mechanism, self._prior, self._given = mechanism, prior, given
         self._space = space = mechanism.space
-        best, certainty, bits, unknown, written = core.words()
+        best, certainty, unknown, written = core.words()
         self.best: NDArray[np.int64] = np.where(best < len(space), best.astype(np.int64), -1)
         """The likeliest word of each place, as its id; -1 where it is one that the space does not
         have: shape (n,). Nobody who knows the prior names more words on average."""
         self.certainty: _Numbers = certainty
         """The probability of each, shape (n,)."""
-        self.word_bits: _Numbers = bits
-        """The entropy of each word by itself, in bits, shape (n,)."""
         self.unknown: _Numbers = unknown
         """The probability of each word that the space does not have it, shape (n,)."""
         self.written: NDArray[np.bool_] = written

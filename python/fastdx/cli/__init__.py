@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from threading import Timer
 from types import FrameType
 from typing import Any
 
@@ -110,17 +109,6 @@ def _ending_signals() -> Iterator[None]:
     def end(number: int, _: FrameType | None) -> None:
         raise _Ended(number)
 
-    def again(swallowed: Any) -> None:
-        # A finaliser or a callback, as JAX has, may swallow the exception of a signal.
-        if isinstance(swallowed.exc_value, (KeyboardInterrupt, _Ended)):
-            number = getattr(swallowed.exc_value, "number", signal.SIGINT)
-            repeated.append(Timer(0.1, os.kill, [os.getpid(), number]))
-            repeated[-1].start()
-        else:
-            hook(swallowed)
-
-    repeated: list[Timer] = []
-    hook, sys.unraisablehook = sys.unraisablehook, again
     names = ("SIGTERM", "SIGHUP")
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     try:
@@ -133,9 +121,6 @@ def _ending_signals() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.unraisablehook = hook
-        for timer in repeated:
-            timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -196,15 +181,20 @@ def _run(args: argparse.Namespace) -> int:
             sys.stdout.flush()
     except _Ended as e:
         print(f"fastdx: ended by {signal.Signals(e.number).name}", file=sys.stderr)
+        _drop_output()
         return 128 + e.number
-    except BrokenPipeError:
-        # The reader has closed the pipe, as `| head` does. The interpreter must not flush again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader has closed the pipe, as `| head` does
+        _drop_output()
         return 141
     except (FastdxError, CommandError, OSError, EOFError, UnicodeError, zlib.error) as e:
         print(f"fastdx: {_message(e, show=getattr(args, 'show_text', False))}", file=sys.stderr)
         return 1
     return 0
+
+
+def _drop_output() -> None:
+    """Prevent the interpreter from waiting, at its end, for a reader of what was not written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _message(error: BaseException, *, show: bool) -> str:

@@ -40,7 +40,7 @@ SENTENCES = (
 EXAMPLES = """
   fastdx compare -o page.md
   fastdx compare --bits 1 --texts public.txt -o page.md
-  fastdx compare --mechanisms tem,madlib,santext,custext:100,rank-based --named 5%
+  fastdx compare --mechanisms tem,laplace,santext,custext:100,rank-based --named 5%
   fastdx compare --mechanisms all --words 500 --embedding glove.txt --judge other.txt -o page.md
 """
 

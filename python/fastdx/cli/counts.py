@@ -7,8 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from fastdx.cli.drawing import texts_of
-from fastdx.cli.formats import FORMATS, Opener
+from fastdx.cli.formats import FORMATS, Opener, read
 from fastdx.cli.messages import CommandError, step, tell
 from fastdx.cli.options import Commands, channel_of, lines_of, show_text, words_options
 from fastdx.counts import Estimator, Share
@@ -54,7 +53,8 @@ def _counts(args: argparse.Namespace) -> None:
     opener = Opener()
     for name in args.files:
         try:
-            for _, texts in texts_of(name, args.format, args.column, opener):
+            for batch in read(name, args.format, args.column, opener):
+                texts = batch.texts
                 lines = [line for text in texts for line in text.splitlines() if line.strip()]
                 estimator.add(lines if args.column is None else texts)
         except ParameterError as e:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastdx._shared.replace import open_output
-from fastdx.cli.drawing import texts_of
-from fastdx.cli.formats import Opener, format_named
+from fastdx.cli.formats import Opener, format_named, read
 from fastdx.cli.messages import CommandError, step, tell
 from fastdx.cli.options import (
     Commands,
@@ -129,11 +128,11 @@ def _texts(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
     opener = Opener()
     for name in args.files or ["-"]:
         format = None if format_named(name) else "text" if args.column is None else "jsonl"
-        batches = texts_of(name, format, args.column, opener)
+        batches = read(name, format, args.column, opener)
         if args.column is None:
-            text = "".join(part for _, parts in batches for part in parts)
+            text = "".join(part for batch in batches for part in batch.texts)
             yield name, text.removeprefix("\ufeff").rstrip("\n")
             continue
-        for batch, texts in batches:
-            for at, text in enumerate(texts):
+        for batch in batches:
+            for at, text in enumerate(batch.texts):
                 yield batch.place(at), text

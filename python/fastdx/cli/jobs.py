@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,15 +13,6 @@ from fastdx._shared.replace import PACKED
 from fastdx.cli.formats import FORMATS, Choice, Format, Opener, format_named, format_of
 from fastdx.cli.formats.opening import bare
 from fastdx.cli.messages import CommandError
-
-
-class InputFile(NamedTuple):
-    """An input file, with the path of its output relative to ``--output-dir``."""
-
-    path: str
-    relative: Path
-    walked: bool
-    """Whether the file comes from a folder. False: it was named."""
 
 
 class Job(NamedTuple):
@@ -34,29 +25,35 @@ class Job(NamedTuple):
 
 def jobs(args: argparse.Namespace, choice: Choice, opener: Opener) -> tuple[list[Job], int]:
     """Return the jobs, and the number of files of other formats in folders; check the options."""
-    kept: dict[InputFile, type[Format]] = {}
+    found: dict[str, Path] = {}  # the path of an output in --output-dir, by the input
     others = 0
-    for g in _input_files(args):
-        if g.walked and args.format is None:
-            named = format_named(g.path)
-            if named is None or named.by_column != bool(choice.columns):
+    for name in args.files or ["-"]:
+        if name == "-" or not Path(name).is_dir():
+            found[name] = Path("stdin" if name == "-" else Path(name).name)
+            continue
+        if not args.output_dir:
+            raise CommandError(f"{name} is a folder: --output-dir takes folders")
+        for path in _walk(Path(name), Path(args.output_dir)):
+            kind = format_named(str(path))
+            if args.format or (kind is not None and kind.by_column == bool(choice.columns)):
+                found[str(path)] = path.relative_to(name)
+            else:
                 others += 1
-                continue
-        kept[g] = FORMATS[args.format] if args.format else format_of(g.path, opener)
-        _check_kind(choice, kept[g], g.path)
-    if not kept:
+    kinds = {name: FORMATS[args.format] if args.format else format_of(name, opener)
+             for name in found}  # fmt: skip
+    for name, kind in kinds.items():
+        _check_kind(choice, kind, name)
+    if not kinds:
         raise CommandError("no file to privatise" + (f": {others} have other formats"
                                                      if others else ""))  # fmt: skip
     if args.output_dir:
-        if any(g.path == "-" for g in kept):
-            raise CommandError("--output-dir goes with files, not with standard input")
-        targets = _outputs([*kept], Path(args.output_dir))
-        return [Job(kind, g.path, targets[g.path]) for g, kind in kept.items()], others
-    if len(kept) > 1:
+        targets = _targets(found, Path(args.output_dir))
+        return [Job(kind, name, targets[name]) for name, kind in kinds.items()], others
+    if len(kinds) > 1:
         raise CommandError("several files at once: --output-dir takes them")
-    ((g, kind),) = kept.items()
+    ((name, kind),) = kinds.items()
     _check_output(args, kind)
-    return [Job(kind, g.path, args.output)], others
+    return [Job(kind, name, args.output)], others
 
 
 def streams(output: str) -> bool:
@@ -65,63 +62,41 @@ def streams(output: str) -> bool:
     return output == "-" or (path.exists() and not path.is_file() and not path.is_dir())
 
 
-def _input_files(args: argparse.Namespace) -> list[InputFile]:
-    """Return the files that names and folders stand for."""
-    names = args.files or ("-",)
-    walked = [name for name in names if name != "-" and Path(name).is_dir()]
-    given = [file for name in names for file in _named(name)]
-    if not args.output_dir:
-        if walked:
-            raise CommandError(f"{walked[0]} is a folder: --output-dir takes folders")
-        return given
-    own = Path(args.output_dir).resolve()
-    for name in walked:
-        if Path(name).resolve() == own:
-            raise CommandError(f"{name}: --output-dir would replace an input; choose another")
-    # Outputs of an earlier run in a sub-folder are no inputs.
-    return [g for g in given if not (g.walked and own in Path(g.path).resolve().parents)]
-
-
-def _named(name: str) -> Iterator[InputFile]:
-    """Yield the file of this name, or those in the folder."""
-    path = Path(name)
-    if name != "-" and path.is_dir():
-        yield from _walk(path)
-    else:
-        yield InputFile(name, Path("stdin" if name == "-" else path.name), False)
-
-
-def _walk(folder: Path) -> Iterator[InputFile]:
-    """Yield the files in a folder and its sub-folders, without hidden ones."""
+def _walk(folder: Path, outputs: Path) -> Iterator[Path]:
+    """Yield the files in a folder and its sub-folders, without hidden ones, cards and outputs."""
+    if folder.resolve() == outputs.resolve():
+        raise CommandError(f"{folder}: --output-dir would replace an input; choose another")
     for where, folders, files in os.walk(folder):
-        folders[:] = sorted(f for f in folders if not f.startswith("."))
+        here = Path(where)
+        shown = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = [name for name in shown if (here / name).resolve() != outputs.resolve()]
         for file in sorted(files):
-            path = Path(where) / file
             # A channel card beside a release is not a text.
-            card = file.endswith(SUFFIX)
-            if not card and not file.startswith(".") and path.is_file():
-                yield InputFile(str(path), path.relative_to(folder), True)
+            if not file.startswith(".") and not file.endswith(SUFFIX) and (here / file).is_file():
+                yield here / file
 
 
-def _outputs(given: Sequence[InputFile], folder: Path) -> dict[str, str]:
-    """Return the output path of every input by the input's path, and create the folders."""
-    made: dict[str, str] = {}
+def _targets(found: dict[str, Path], folder: Path) -> dict[str, str]:
+    """Return the output of every input, and create the folders."""
+    if "-" in found:
+        raise CommandError("--output-dir goes with files, not with standard input")
     owner: dict[Path, str] = {}
-    inputs = {Path(g.path).resolve() for g in given}
-    for g in given:
-        target = folder / g.relative
+    inputs = {Path(name).resolve() for name in found}
+    for name, relative in found.items():
+        target = folder / relative
         if target in owner:
             raise CommandError(
-                f"{owner[target]} and {g.path} would both become {target}: name their folder, so "
+                f"{owner[target]} and {name} would both become {target}: name their folder, so "
                 "that sub-folders are kept"
             )
         if target.resolve() in inputs:
             raise CommandError(f"{target} would replace an input: choose another --output-dir")
-        owner[target] = g.path
-        made[g.path] = str(target)
+        if streams(str(target)):
+            raise CommandError(f"{target} is a stream: --output-dir takes files")
+        owner[target] = name
     for target in owner:
         target.parent.mkdir(parents=True, exist_ok=True)
-    return made
+    return {name: str(target) for target, name in owner.items()}
 
 
 def _check_kind(choice: Choice, kind: type[Format], name: str) -> None:

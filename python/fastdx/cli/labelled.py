@@ -7,15 +7,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from fastdx.cli.formats import Choice, Opener, format_of
+from fastdx.cli.formats import FORMATS, Choice, Opener, format_of
 from fastdx.cli.formats.base import column_of
-from fastdx.cli.formats.delimited import Delimited, TabSeparated
 from fastdx.cli.formats.opening import Lines
 from fastdx.cli.formats.parquet import opened
 from fastdx.cli.messages import CommandError
-
-LONGEST_BYTES = 64 << 20
-"""The most bytes of a line of CSV. The whole file is in memory."""
 
 
 def read(args: argparse.Namespace) -> tuple[list[dict[str, str]], int]:
@@ -40,8 +36,10 @@ def read(args: argparse.Namespace) -> tuple[list[dict[str, str]], int]:
     return rows, left_out
 
 
-def _row(at: str, record: dict[str, Any], columns: list[str]) -> dict[str, str]:
+def _row(at: str, record: Any, columns: list[str]) -> dict[str, str]:
     """Return the fields that are not empty; the first column is that of the text."""
+    if not isinstance(record, dict):
+        raise CommandError(f"{at}: not a JSON object")
     row = {}
     for column in columns:
         value = record.get(column)
@@ -59,21 +57,21 @@ def _row(at: str, record: dict[str, Any], columns: list[str]) -> dict[str, str]:
     return row
 
 
-def _records(
-    name: str, kind: str, opener: Opener, columns: list[str]
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def _records(name: str, kind: str, opener: Opener, columns: list[str]) -> Iterator[tuple[str, Any]]:
     """Yield every record with its place in the file."""
     if kind == "parquet":
-        yield from _parquet(name, columns)
+        with opened(name) as file:
+            for column in columns:
+                column_of(name, file.schema_arrow.names, column)
+            for row, record in enumerate(file.read(columns=columns).to_pylist(), 1):
+                yield f"{name}, row {row}", record
         return
     if kind in ("csv", "tsv"):
-        form = Delimited if kind == "csv" else TabSeparated
-        batches = form(Choice(tuple(columns), longest=LONGEST_BYTES)).read(name, opener)
-        header = next(batches).rows[0]
-        for batch in batches:
-            for line, row in zip(batch.lines, batch.rows, strict=True):
-                if row:
-                    yield f"{name}, line {line}", dict(zip(header, row, strict=True))
+        for batch in FORMATS[kind](Choice(tuple(columns))).read(name, opener):
+            texts = batch.texts
+            for first in range(0, len(texts), len(columns)):
+                fields = texts[first : first + len(columns)]
+                yield batch.place(first), dict(zip(columns, fields, strict=True))
         return
     with opener.open(name) as source:
         text = Lines(source.read(), 1, 0).text(name)
@@ -82,13 +80,13 @@ def _records(
         for number, written in enumerate(text.split("\n"), 1):
             if written.strip():
                 at = f"{name}, line {number}"
-                yield _object(at, _parsed(at, written))
+                yield at, _parsed(at, written)
         return
     every = _parsed(name, text)
     if not isinstance(every, list):
         raise CommandError(f"{name}: not an array of JSON objects")
     for number, record in enumerate(every, 1):
-        yield _object(f"{name}, record {number}", record)
+        yield f"{name}, record {number}", record
 
 
 def _parsed(at: str, text: str) -> Any:
@@ -97,20 +95,3 @@ def _parsed(at: str, text: str) -> Any:
     except (ValueError, RecursionError) as e:
         where = f" at character {e.pos}" if isinstance(e, json.JSONDecodeError) else ""
         raise CommandError(f"{at}: not JSON{where}") from None
-
-
-def _object(at: str, record: Any) -> tuple[str, dict[str, Any]]:
-    if not isinstance(record, dict):
-        raise CommandError(f"{at}: not a JSON object")
-    return at, record
-
-
-def _parquet(name: str, columns: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    with opened(name) as file:
-        for column in columns:
-            column_of(name, file.schema_arrow.names, column)
-        row = 1
-        for batch in file.iter_batches(columns=columns):
-            for record in batch.to_pylist():
-                yield f"{name}, row {row}", record
-                row += 1

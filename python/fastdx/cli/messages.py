@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from shutil import get_terminal_size
 from typing import TypeAlias
 
 
@@ -36,73 +35,38 @@ def tell(line: str, *, quiet: bool = False) -> None:
         print(f"{CLEAR if sys.stderr.isatty() else ''}fastdx: {line}", file=sys.stderr)
 
 
-def width() -> int:
-    """Return the columns of the terminal, as `shutil.get_terminal_size` finds them."""
-    with suppress(KeyError, ValueError):
-        if (columns := int(os.environ["COLUMNS"])) > 0:
-            return columns
-    with suppress(AttributeError, ValueError, OSError):
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
-    return 80
-
-
-def _line(text: str) -> None:
-    """Show a line in place of the previous one."""
-    print(f"{CLEAR}{text}", end="", file=sys.stderr, flush=True)
-
-
-def _left(seconds: float) -> str:
-    """Return a phrase about the time left."""
-    left = round(max(seconds, 0))
-    return f", {left // 60} min {left % 60} s left"
-
-
-FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-LATE_SECONDS = 0.5
-"""Seconds after which a running step is shown."""
-
-
 @contextmanager
 def step(
     what: str = "", total: int | None = None, *, quiet: bool = False
 ) -> Iterator[Callable[..., None]]:
-    """Show that a step runs, if it takes long; on a terminal only.
+    """Show a line while a step runs; on a terminal only.
 
     Yields a function that takes the number of words done, of `total` ones; or the next line and the
     share of the work before it, None if that is not known.
     """
-    start = begun = time.monotonic()
-    line, whole = what, 0.0
+    begun, last = time.monotonic(), ""
+
+    def show(line: str) -> None:
+        nonlocal last
+        if line != last and not quiet and sys.stderr.isatty():
+            print(f"{CLEAR}{line}", end="", file=sys.stderr, flush=True)
+            last = line
 
     def progress(done: int | str, before: float | None = None) -> None:
-        nonlocal line, whole, begun
+        nonlocal begun
         if isinstance(done, str):
             line, share = done, before or 0.0
             begun = time.monotonic() if before is None else begun
         else:
             line, share = f"{what}, {done:,} words", done / total if total else 0.0
-        whole = (time.monotonic() - begun) / share if share else 0.0
+        left = ""
+        if share:
+            seconds = round((time.monotonic() - begun) * (1 / share - 1))
+            left = f", {seconds // 60} min {seconds % 60} s left"
+        show(line[: get_terminal_size().columns - len(left) - 1] + left)
 
-    if quiet or not sys.stderr.isatty():
-        yield progress
-        return
-    ended = threading.Event()
-
-    def show() -> None:
-        frame, pause = 0, LATE_SECONDS
-        while not ended.wait(pause):
-            pause, frame = 0.1, frame + 1
-            now = time.monotonic()
-            time_said = f", {now - start:.0f} s{_left(begun + whole - now) if whole else ''}"
-            shown = line[: width() - len(time_said) - 3]
-            _line(f"{FRAMES[frame % len(FRAMES)]} {shown}{time_said}")
-        if pause != LATE_SECONDS:
-            _line("")
-
-    thread = threading.Thread(target=show, daemon=True)
-    thread.start()
+    show(what)
     try:
         yield progress
     finally:
-        ended.set()
-        thread.join()
+        show("")

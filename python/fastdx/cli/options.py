@@ -13,7 +13,7 @@ from fastdx import Embedding, Tem, from_spec
 from fastdx._core import RECOMMENDED_EPSILON, spec_keys
 from fastdx._types import Unchanged
 from fastdx.cli import policies
-from fastdx.cli.messages import CommandError, step, tell, width
+from fastdx.cli.messages import CommandError, step, tell
 from fastdx.exceptions import FormatError, ParameterError
 from fastdx.mechanisms import MECHANISMS, Mechanism
 
@@ -28,14 +28,10 @@ RECOMMENDED: dict[str, Any] = {"epsilon": RECOMMENDED_EPSILON, "language": "rank
 
 
 class _Help(argparse.HelpFormatter):
-    """Formats help for the terminal's width; with `short`, of these options only.
-
-    argparse makes a formatter for each option, and each asks for the width by a module that loads
-    all compressors: a part of every start.
-    """
+    """Formats help; with `short`, of these options only."""
 
     def __init__(self, prog: str, short: str = "") -> None:
-        super().__init__(prog, width=width() - 2)
+        super().__init__(prog)
         self._short = short.split()
 
     def add_usage(
@@ -346,13 +342,11 @@ def made(spec: dict[str, Any], *, progress: Callable[[int], object] | None = Non
         return from_spec(spec, progress=progress)
     except ParameterError as e:
         key, _, rest = str(e).partition(" ")
-        key, _, of_table = key.partition(".")
         names = {o.key.rpartition(".")[2]: o.name for o in reversed(OPTIONS.values())}
         names["index"] = "graph" if spec.get("index", {}).get("format") == "edges" else "embedding"
         if key not in names or not rest.startswith("must be "):
             raise
-        name = f"{names[key]}: {of_table}" if of_table else names[key]
-        raise CommandError(f"--{name} {rest}") from e
+        raise CommandError(f"--{names[key]} {rest}") from e
 
 
 def refuse_unchanged(mechanism: Mechanism, *, allowed: bool) -> None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
-import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from fastdx import __version__
+from fastdx._core import Replacements
 from fastdx._shared.card import beside, card_of, no_card
-from fastdx._shared.replace import open_output, packed
-from fastdx.cli import pipeline, summary
-from fastdx.cli.drawing import Bill, Drawing
+from fastdx._shared.replace import open_output
+from fastdx.cli import summary
+from fastdx.cli.bill import Bill
 from fastdx.cli.formats import FORMATS, Choice, Opener
 from fastdx.cli.formats.opening import LONGEST_BYTES
 from fastdx.cli.jobs import Job, jobs, streams
@@ -28,8 +25,9 @@ from fastdx.cli.options import (
     refuse_unchanged,
     show_text,
 )
-from fastdx.cli.resume import Finished, Hashed
+from fastdx.cli.resume import Finished
 from fastdx.cli.summary import Totals
+from fastdx.exceptions import UnknownWordError
 from fastdx.mechanisms import Mechanism
 
 if TYPE_CHECKING:
@@ -218,25 +216,6 @@ class _Read:
         self.shown(f"{self.done / 1e6:.0f} MB", share)
 
 
-class _Descriptor(io.RawIOBase):
-    """Standard output through a duplicated descriptor.
-
-    A thread that waits for a reader then holds no lock that the interpreter needs to exit.
-    """
-
-    def __init__(self, number: int) -> None:
-        self._number = os.dup(number)
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        left = memoryview(data).cast("B")
-        while left:
-            left = left[os.write(self._number, left) :]
-        return len(data)
-
-
 class _Run(NamedTuple):
     """The parts that all jobs share."""
 
@@ -251,44 +230,43 @@ class _Run(NamedTuple):
     def make(self, job: Job) -> None:
         """Make an output; it gets its name when it is complete and paid for."""
         whole = not self.choice.columns
-        drawing = Drawing(self.mechanism, whole=whole)
+        kept = Replacements() if whole and self.mechanism.consistent else None
+        bill = None
         if self.ledger is not None:
-            drawing.bill = Bill(self.ledger, self.mechanism, self.args.account, whole=whole)
+            bill = Bill(self.ledger, self.mechanism, self.args.account, whole=whole)
         form = job.kind(self.choice)
         form.card = card = self._card(job)
 
-        def fill(out: BinaryIO) -> None:
-            try:
-                batches = form.read(job.name, self.opener)
-                pipeline.run(batches, drawing, lambda batch: form.write(batch, out))
-                form.close()
-            except BaseException:
-                form.abandon()
-                raise
+        def complete(file: BinaryIO) -> None:
+            if bill is not None:
+                self.total.charged.update(bill.pay(job.name))
+            if self.finished is not None:
+                self.finished.save(job.name, str(job.output), file)
 
-        output = None if job.output == "-" else job.output
-        if output is None and (number := _number_of(sys.stdout)) is not None:
-            sys.stdout.flush()
-            fill(cast(BinaryIO, _Descriptor(number)))
-        else:
-            with _naming(output), open_output(output, [job.name], pack=False) as plain:
-                hashed = None if self.finished is None else Hashed(plain)
-                below = plain if hashed is None else cast(BinaryIO, hashed)
-                with packed(below, output) as file:
-                    fill(file)
-                plain.flush()
-                if drawing.bill is not None:
-                    for name, price in drawing.bill.pay(job.name).items():
-                        self.total.charged[name] = self.total.charged.get(name, 0.0) + price
-                if self.finished is not None and hashed is not None:
-                    self.finished.save(job.name, str(output), hashed.sha256)
-            if card is not None and output is not None:
-                with open_output(str(beside(output)), [job.name]) as beside_it:
-                    beside_it.write(f"{card}\n".encode())
-        self.total.counts.update(drawing.counts)
+        with open_output(job.output, [job.name], then=complete) as out:
+            done = False
+            try:
+                for batch in form.read(job.name, self.opener):
+                    try:
+                        if bill is not None:
+                            bill.add(batch)
+                        self.total.counts.update(batch.draw(self.mechanism, kept))
+                    except UnknownWordError as e:
+                        word = e.word or ""
+                        raise CommandError(
+                            f"{batch.place_of(e)}: a word of {len(word)} characters is not in the "
+                            "vocabulary (--oov error)", repr(word),
+                        ) from None  # fmt: skip
+                    form.write(batch, out)
+                done = True
+            finally:
+                form.close(complete=done)
+        if card is not None:
+            with open_output(str(beside(str(job.output))), [job.name]) as beside_it:
+                beside_it.write(f"{card}\n".encode())
         self.total.left.update(form.left)
         self.total.files.append(
-            {"input": job.name, "output": output or "-", "format": job.kind.name}
+            {"input": job.name, "output": job.output or "-", "format": job.kind.name}
         )
 
     def _card(self, job: Job) -> str | None:
@@ -297,22 +275,3 @@ class _Run(NamedTuple):
             return None
         self.total.no_card = no_card(self.mechanism)
         return None if self.total.no_card else card_of(self.mechanism)
-
-
-@contextmanager
-def _naming(output: str | None) -> Iterator[None]:
-    """Add the output's name to errors of writing it."""
-    try:
-        yield
-    except OSError as e:
-        if e.errno is not None and e.filename is None:
-            e.filename = output
-        raise
-
-
-def _number_of(stream: Any) -> int | None:
-    """Return the descriptor of a stream, if it has one."""
-    try:
-        return int(stream.fileno())
-    except (AttributeError, OSError, ValueError):
-        return None

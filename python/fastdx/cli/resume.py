@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,38 +14,14 @@ MANIFEST = ".fastdx-finished.json"
 """The name of the record of finished outputs, their inputs and parameters. It lies beside them."""
 
 
-class Hashed(io.RawIOBase):
-    """A stream that computes the SHA-256 of a file while it is written."""
-
-    def __init__(self, out: BinaryIO) -> None:
-        """Start with no bytes."""
-        self._out = out
-        self._hash = hash_of(io.BytesIO())
-
-    def write(self, data: Any) -> int:
-        """Write bytes and add them to the hash."""
-        self._hash.update(data)
-        self._out.write(data)
-        return len(data)
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    @property
-    def sha256(self) -> str:
-        """The hash of all bytes written, in hexadecimal."""
-        return str(self._hash.hexdigest())
-
-
-def hash_of(file: Any) -> Any:
-    """Return the SHA-256 of a file, to which more can be added."""
+def _hash(file: BinaryIO) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
     from hashlib import sha256
 
     digest = sha256()
     while block := file.read(1 << 20):
         digest.update(block)
-    return digest
+    return digest.hexdigest()
 
 
 class Finished:
@@ -86,7 +61,7 @@ class Finished:
             return False
         entry = self._entries.get(self._key(output), {})
         with Path(output).open("rb") as file:
-            found = hash_of(file).hexdigest()
+            found = _hash(file)
         if entry.get("sha256") != found:
             why = "is not what an earlier run wrote"
         elif entry["parameters"] != self.parameters:
@@ -99,12 +74,12 @@ class Finished:
             f"{output} {why}: remove it to draw and pay for it again, or choose another output"
         )
 
-    def save(self, name: str, output: str, sha256: str) -> None:
-        """Record an output of an input, with its hash."""
+    def save(self, name: str, output: str, file: BinaryIO) -> None:
+        """Record an output of an input, with the hash of its file."""
         self._entries[self._key(output)] = {
             "parameters": self.parameters,
             "input": self._input(name),
-            "sha256": sha256,
+            "sha256": _hash(file),
         }
         with open_output(str(self._file)) as out:
             out.write(json.dumps({"files": self._entries}, indent=1, sort_keys=True).encode())

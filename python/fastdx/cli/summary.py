@@ -38,7 +38,7 @@ class Totals:
         self.counts: Counter[str] = Counter()
         self.left = Released()
         self.files: list[dict[str, Any]] = []
-        self.charged: dict[str, float] = {}
+        self.charged: Counter[str] = Counter()
 
 
 def report(args: argparse.Namespace, policy: str, word: Mechanism, total: Totals) -> None:

@@ -20,6 +20,7 @@ from fastdx.channel.receiver import Prior, by_rank
 from fastdx.counts.comparison import Difference, differences
 from fastdx.counts.documents import texts_and_sizes, words_of
 from fastdx.counts.linear import Rule, rule_for
+from fastdx.counts.update import Update
 from fastdx.exceptions import ParameterError
 
 _Numbers = NDArray[np.float64]
@@ -264,16 +265,18 @@ class Estimator:
         ids, starts = self._collected()
         size = len(self._prior)
         of_half = np.repeat(self._halves(), np.diff(starts))
-        halves = [np.bincount(ids[of_half == half], minlength=size + 1) for half in (0, 1)]
-        shown = sum(int(half[size]) for half in halves)
-        counts = [half[:size].astype(np.float64) for half in halves]
-        if not all(half.sum() for half in counts):
+        each = [np.bincount(ids[of_half == half], minlength=size + 1) for half in (0, 1)]
+        halves = np.array(each, dtype=np.float64)
+        shown, halves = halves[:, size].sum(), halves[:, :size]
+        if not halves.sum(axis=1).all():
             raise ParameterError("documents must be at least 2 with words, in both halves")
-        core = self._channel._core
-        found, hidden, done = core.frequencies(counts, self._prior, self._unknown, memory)
-        drawn = sum(half.sum() for half in counts)
+        outputs = np.flatnonzero(halves.sum(axis=0))
+        update = Update(self._channel._core, outputs, self._prior, self._unknown,
+                        memory.__index__())  # fmt: skip
+        x, done = update.fitted(halves[:, outputs])
+        known, hidden, drawn = x[:size], x[size:].sum(), halves.sum()
         unknown = float((shown + hidden * drawn) / (shown + drawn))
-        return Distribution(found, unknown, done)
+        return Distribution(known / known.sum(), unknown, done)
 
     def top(self, k: SupportsIndex = 20) -> list[tuple[str, float]]:
         """Return the k words that are written most, with their estimated frequencies."""

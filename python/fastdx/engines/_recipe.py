@@ -8,6 +8,7 @@ checks that the index is the right file.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
@@ -89,8 +90,6 @@ class Recipe:
         It makes the mechanism once, so that errors are raised here. ``consistent='call'`` is one:
         the engine would decide which texts one call gets.
         """
-        import json
-
         made: Mechanism
         if spec is not None:
             if epsilon is not None or index is not None or parameters or mechanism != "tem":
@@ -141,8 +140,6 @@ class Recipe:
 
 @lru_cache(maxsize=CACHED)
 def _mechanism(recipe: Recipe) -> Mechanism:
-    import json
-
     space = None
     if recipe.index is not None and recipe.fingerprint is not None:
         space = _space(recipe.index, recipe.fingerprint)

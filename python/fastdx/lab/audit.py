@@ -158,14 +158,13 @@ def _of_matrix(mechanism: Mechanism | Law, metric: Metric) -> LargestLoss:
         matrix = stacked(lambda i: mechanism.probabilities(words[i]), len(words))
     else:
         raise ParameterError("mechanism must be one whose law can be computed")
-    rows = distances.__getitem__
     logs = Logs.of(matrix, errors=0.0 if errors is None else errors)
-    worst, local = logs.per_distance(rows), logs.local()[0]
+    worst, local = logs.per_distance(distances), logs.local()
     most, most_local = worst.loss * ROUNDED_UP, local.loss * ROUNDED_UP
     if errors is not None and isinstance(mechanism, Law):
         # The pairs and outputs reported are those of the lower bounds.
         logs = Logs.of(matrix, errors=-errors)
-        worst, local = logs.per_distance(rows), logs.local()[0]
+        worst, local = logs.per_distance(distances), logs.local()
         if metric is mechanism.space and mechanism.proved.distances is not None:
             # The proved ε holds too, and may be below the computed upper bound.
             most = min(most, mechanism.proved.epsilon)
@@ -381,19 +380,12 @@ def _finite(
 
 def _count(sample: Callable[[Any, int], Iterable[Any]], word: Any, size: int) -> dict[Any, int]:
     drawn = sample(word, size)
-    if not isinstance(drawn, np.ndarray):
-        drawn = list(drawn)
-        if drawn and not isinstance(drawn[0], str | int | np.integer):
-            if len(drawn) != size:
-                raise ParameterError(f"sample({word!r}, {size}) returned {len(drawn)} outputs")
-            return Counter(drawn)
-    outputs = np.asarray(drawn)
-    if outputs.shape != (size,):
+    outputs = drawn.tolist() if isinstance(drawn, np.ndarray) else list(drawn)
+    if len(outputs) != size:
         raise ParameterError(
-            f"sample({word!r}, {size}) must return {size} outputs, got shape {outputs.shape}"
+            f"sample({word!r}, {size}) must return {size} outputs, got {len(outputs)}"
         )
-    values, times = np.unique(outputs, return_counts=True)
-    return dict(zip(values.tolist(), times.tolist(), strict=True))
+    return Counter(outputs)
 
 
 def _events(

@@ -36,8 +36,6 @@ __all__ = ["Comparison", "Family", "compare", "families", "family_names"]
 Make = Callable[[float], Mechanism | Law]
 """A function from ε to a mechanism or a law."""
 
-ALIASES = {"madlib": "laplace", "staircase": "response"}
-"""Other names in use for some families."""
 MORE, FEWER = "more at every ε", "less at every ε"
 """The reasons why no ε gives the success asked for: at every ε it is larger, or smaller."""
 TOLERANCE = 0.005
@@ -96,19 +94,6 @@ def _santext_plus(space: Any, share: float) -> Make:
     return lambda epsilon: laws.santext_plus(space, epsilon, rare)
 
 
-def _custext(space: Any, k: float, *, partition: bool) -> Make:
-    size = _whole(k, space)
-    return lambda epsilon: laws.custext(space, epsilon, size, partition=partition)
-
-
-def _diffractor(space: Any, gamma: float, *, method: str) -> Make:
-    # The line costs seconds on large vocabularies and is the same for every ε.
-    order = [laws.greedy_order(space)]
-    return lambda epsilon: laws.one_diffractor(
-        space, epsilon, orders=order, method=method, gamma=int(gamma)
-    )
-
-
 def _truncated(space: Any, _: float) -> Make:
     span = positive("the distance of the outermost words", float(np.ptp(check_line(space))))
 
@@ -121,11 +106,6 @@ def _truncated(space: Any, _: float) -> Make:
         return laws.truncated_laplace(space, epsilon, bound)
 
     return make
-
-
-def _blending(space: Any, safe: float) -> Make:
-    size = min(int(safe), max(len(space) - 1, 1))
-    return lambda epsilon: laws.words_blending_boxes(space, epsilon, safe=size)
 
 
 def _neighbours(space: Any, rate: float) -> Make:
@@ -165,18 +145,24 @@ PUBLISHED: dict[str, Known] = {
         "share of the words that are sensitive", 0.5,
     ),
     "custext": Known(
-        partial(_custext, partition=True), "laws.custext: sets that are a partition",
+        lambda space, k: partial(laws.custext, space, k=_whole(k, space)),
+        "laws.custext: sets that are a partition",
         "words of a set", 20,
     ),
     "custext-own": Known(
-        partial(_custext, partition=False), "laws.custext: every word its own set",
+        lambda space, k: partial(laws.custext, space, k=_whole(k, space), partition=False),
+        "laws.custext: every word its own set",
         "words of a set", 20,
     ),
     "diffractor": Known(
-        partial(_diffractor, method="geometric"), "laws.one_diffractor: one greedy line",
+        # The line costs seconds on large vocabularies and is the same for every ε.
+        lambda space, _: partial(laws.one_diffractor, space, orders=[laws.greedy_order(space)]),
+        "laws.one_diffractor: one greedy line",
     ),
     "diffractor-tem": Known(
-        partial(_diffractor, method="tem"), "laws.one_diffractor: one greedy line",
+        lambda space, gamma: partial(laws.one_diffractor, space, method="tem", gamma=int(gamma),
+                                     orders=[laws.greedy_order(space)]),
+        "laws.one_diffractor: one greedy line",
         "places beyond which words are alike", 5,
     ),
     "vickrey-line": Known(
@@ -190,7 +176,9 @@ PUBLISHED: dict[str, Known] = {
         lambda space, _: partial(laws.rank_based, space), "laws.rank_based: all words",
     ),
     "words-blending-boxes": Known(
-        _blending, "laws.words_blending_boxes: 20 candidates", "words left out", 4,
+        lambda space, safe: partial(laws.words_blending_boxes, space,
+                                    safe=min(int(safe), max(len(space) - 1, 1))),
+        "laws.words_blending_boxes: 20 candidates", "words left out", 4,
     ),
     "neighbours": Known(
         _neighbours, "laws.with_neighbors: SanText, then neighbours", "rate of a rank, in ε", 0.04,
@@ -244,7 +232,6 @@ def _number(name: str, given: str, known: Known | None) -> float:
 def _family(name: str, space: Embedding | WordGraph) -> Family:
     check_space(space)
     start, colon, given = name.partition(":")
-    start = ALIASES.get(start, start)
     known = {**VARIANTS, **PUBLISHED}.get(start)
     if known is None and start not in MECHANISMS:
         raise ParameterError(
@@ -261,7 +248,7 @@ def _family(name: str, space: Embedding | WordGraph) -> Family:
         epsilons = known.epsilons
     # Raises now if the mechanism cannot be made on these words.
     made(min(epsilons[0] + 0.3, epsilons[1]))
-    return Family(start + colon + given, description(start, number), made, epsilons)
+    return Family(name, description(start, number), made, epsilons)
 
 
 def families(

@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import clamp, distance, exp_map, log_map, mobius_add
-from fastdx.exceptions import ShapeError, VectorError
+from fastdx.exceptions import ParameterError, ShapeError, VectorError
 
 __all__ = [
     "clamp",
@@ -27,6 +26,100 @@ __all__ = [
 ]
 
 _Floats = NDArray[np.float64]
+_LARGEST = 1 - 2.0**-50
+"""The largest norm of a point that a tangent vector reaches from the origin."""
+
+
+def _points(name: str, x: ArrayLike) -> _Floats:
+    """Return points of the ball, shape (m, n); refuse others."""
+    x = np.asarray(x, np.float64)
+    if x.ndim != 2 or not x.shape[1]:
+        raise ShapeError(f"{name} has shape {x.shape}, expected (m, n) with n at least 1")
+    outside = ~(_norm2(x)[:, 0] < 1)  # also NaN
+    if outside.any():
+        raise VectorError(f"{name}, row {outside.argmax()}, is not a point inside the unit ball")
+    return x
+
+
+def _like(name: str, y: ArrayLike, x: _Floats) -> _Floats:
+    """Return the numbers as rows of the shape of x."""
+    y = np.asarray(y, np.float64)
+    if y.shape != x.shape:
+        raise ShapeError(f"{name} has shape {y.shape}, expected {x.shape}")
+    return y
+
+
+def _norm2(x: _Floats) -> _Floats:
+    return np.asarray(np.sum(x * x, axis=1, keepdims=True))
+
+
+def distance(x: ArrayLike, y: ArrayLike) -> _Floats:
+    """Return the hyperbolic distances of the rows of two matrices of points of the Poincaré ball.
+
+    x and y have the shape (m, n), with norms below 1; the result has the shape (m,).
+
+    Examples
+    --------
+    >>> from fastdx.lab.hyperbolic import distance
+    >>> round(float(distance([[0.0, 0.0]], [[0.5, 0.0]])[0]), 6)   # ln 3
+    1.098612
+    """
+    x = _points("x", x)
+    y = _points("y", _like("y", y, x))
+    inside = (1 - _norm2(x)) * (1 - _norm2(y))
+    return np.asarray(2 * np.arcsinh(np.sqrt(_norm2(x - y) / inside)))[:, 0]
+
+
+def mobius_add(a: ArrayLike, b: ArrayLike) -> _Floats:
+    """Return the Möbius addition of rows, a ⊕ b: the isometry that takes the origin to a, of b.
+
+    Both are points of the ball, shape (m, n); so is the result.
+    """
+    a = _points("a", a)
+    b = _points("b", _like("b", b, a))
+    # 1 + 2ab + ‖a‖²‖b‖² = ‖a + b‖² + (1-‖a‖²)(1-‖b‖²) is accurate where a and b nearly cancel. The
+    # coefficient of a, 1 + 2ab + ‖b‖², is (1-‖a‖²) + ‖a + b‖².
+    sum2, inside = _norm2(a + b), 1 - _norm2(a)
+    return np.asarray(((a + b) * inside + a * sum2) / (sum2 + inside * (1 - _norm2(b))))
+
+
+def exp_map(x: ArrayLike, v: ArrayLike) -> _Floats:
+    """Return the points that tangent vectors v at x reach, of hyperbolic length 2‖v‖/(1-‖x‖²).
+
+    x are points of the ball, v vectors, both of shape (m, n), as is the result.
+    """
+    x = _points("x", x)
+    v = _like("v", v, x)
+    norm = np.sqrt(_norm2(v))
+    step = v * (np.tanh(norm / (1 - _norm2(x))) / np.where(norm > 0, norm, 1))
+    return mobius_add(x, step * np.minimum(1, _LARGEST / np.maximum(np.sqrt(_norm2(step)), 0.5)))
+
+
+def log_map(x: ArrayLike, y: ArrayLike) -> _Floats:
+    """Return the tangent vectors at rows of x that lead to rows of y: the inverse of `exp_map`.
+
+    x and y are points of the ball, shape (m, n), as is the result.
+    """
+    # artanh‖-x ⊕ y‖ = d/2, taken from the distance, which is accurate near the boundary.
+    d = distance(x, y)[:, None]
+    x = np.asarray(x, np.float64)
+    moved = mobius_add(-x, y)
+    norm = np.sqrt(_norm2(moved))
+    return np.asarray(moved * ((1 - _norm2(x)) * d / 2 / np.where(norm > 0, norm, 1)))
+
+
+def clamp(x: ArrayLike, lam: float = 1e-5) -> _Floats:
+    """Return proj(θ) = θ/‖θ‖·(1-λ) for rows of x outside the ball of radius 1 - λ; others stay.
+
+    x are vectors, shape (m, n), and `lam` is λ, between 0 and 1.
+    """
+    if not 0 < lam < 1:
+        raise ParameterError(f"lam must be between 0 and 1, got {lam}")
+    x = np.asarray(x, np.float64)
+    if x.ndim != 2:
+        raise ShapeError(f"x has shape {x.shape}, expected (m, n)")
+    norm = np.sqrt(_norm2(x))
+    return np.where(norm > 1 - lam, x * ((1 - lam) / np.where(norm > 0, norm, 1)), x)
 
 
 def _coordinates(name: str, y: ArrayLike) -> _Floats:
@@ -54,8 +147,7 @@ def to_lorentz(x: ArrayLike) -> _Floats:
     >>> to_lorentz([[0.5, 0.0]]).round(6).tolist()
     [[1.666667, 1.333333, 0.0]]
     """
-    x = np.asarray(x, np.float64)
-    distance(x, x)  # checks the points
+    x = _points("x", x)
     norm = np.linalg.norm(x, axis=1, keepdims=True)
     inside = (1 - norm) * (1 + norm)
     return np.hstack([(1 + norm**2) / inside, 2 * x / inside])

@@ -297,7 +297,7 @@ class Tem(Mechanism):
         The words that it excludes stay excluded, unless a `cover` is given. The file is
         memory-mapped without copying; all processes that open it share it. Pickles hold its path
         and fingerprint: unpickling fails if the file is missing or is another one, and verifies a
-        verified file again if it has changed since.
+        verified file again, once in a process.
 
         Parameters
         ----------

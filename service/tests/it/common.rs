@@ -44,6 +44,12 @@ impl Got {
     }
 }
 
+/// The head of a request whose lines come in chunks.
+pub const CHUNKED_LINES: &str = "POST /v1/privatize HTTP/1.1\r\nhost: x\r\n\
+    content-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n";
+/// A line in a chunk of its own.
+pub const TEA: &str = "6\r\n\"tea\"\n\r\n";
+
 pub fn command(flags: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fastdx-serve"));
     command
@@ -72,7 +78,8 @@ impl Running {
         Self::with(text, &[])
     }
 
-    fn with(text: &str, more: &[&str]) -> Self {
+    /// The same with further options.
+    pub fn with(text: &str, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = few(&folder.path().join("policies.toml"), text);
         let mut service = Self::start(&[&["--config", &file], more].concat());
@@ -140,6 +147,13 @@ impl Running {
     pub fn signal(&self, signal: i32) {
         // SAFETY: a plain system call on a child of this test.
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
+    }
+
+    /// Connects and sends the beginning of a request.
+    pub fn begin(&self, bytes: impl AsRef<[u8]>) -> TcpStream {
+        let mut stream = self.connect();
+        stream.write_all(bytes.as_ref()).unwrap();
+        stream
     }
 
     pub fn connect(&self) -> TcpStream {

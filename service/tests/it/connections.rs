@@ -5,7 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::common::{self, Got, Running, ended, holds, posted, read, wait, write};
+use super::common::{
+    self, CHUNKED_LINES, Got, Running, TEA, ended, holds, posted, read, wait, write,
+};
 
 #[test]
 fn too_many_at_once_and_too_slow() {
@@ -13,8 +15,7 @@ fn too_many_at_once_and_too_slow() {
     let service = Running::english(&flags.split(' ').collect::<Vec<_>>());
     let body = br#"{"text": "hot tea"}"#;
     let request = posted("/v1/privatize", "", body);
-    let mut slow = service.connect();
-    slow.write_all(&request[..request.len() - 3]).unwrap();
+    let slow = service.begin(&request[..request.len() - 3]);
     wait(|| service.metric("fastdx_requests_active") == 1.0);
     wait(|| {
         // The slow request has the only place.
@@ -26,9 +27,7 @@ fn too_many_at_once_and_too_slow() {
     // Refusals are counted by reason.
     assert_eq!(service.metric("fastdx_refused_total{reason=\"slow\"}"), 1.0);
     // A head that never ends is cut off.
-    let mut slow = service.connect();
-    slow.write_all(b"POST /v1/privatize HTTP/1.1\r\nhost")
-        .unwrap();
+    let mut slow = service.begin("POST /v1/privatize HTTP/1.1\r\nhost");
     let mut rest = Vec::new();
     slow.read_to_end(&mut rest).unwrap();
     assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 408"));
@@ -66,10 +65,8 @@ fn more_connections_than_the_shell_lets_it_have() {
 #[test]
 fn connections_beyond_the_limit_wait() {
     let service = Running::english(&["--max-connections", "1"]);
-    let (first, mut second) = (service.connect(), service.connect());
-    second
-        .write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
-        .unwrap();
+    let first = service.connect();
+    let mut second = service.begin("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
     let soon = Some(Duration::from_millis(300));
     second.set_read_timeout(soon).unwrap();
     assert!(second.read(&mut [0]).is_err());
@@ -139,16 +136,7 @@ fn a_second_instance_is_refused() {
 #[test]
 fn ending_in_the_middle_of_a_stream() {
     let mut service = Running::english(&[]);
-    let begin = || {
-        let mut stream = service.connect();
-        stream
-            .write_all(
-                b"POST /v1/privatize HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-ndjson\r\n\
-                  transfer-encoding: chunked\r\n\r\n6\r\n\"tea\"\n\r\n",
-            )
-            .unwrap();
-        stream
-    };
+    let begin = || service.begin([CHUNKED_LINES, TEA].concat());
     let (mut ends, stays) = (begin(), begin());
     // Both requests have started.
     wait(|| service.metric("fastdx_words_total{policy=\"default\"}") == 2.0);
@@ -195,19 +183,10 @@ fn tls() {
     let protocol = stream.get_ref().conn.alpn_protocol();
     assert_eq!(protocol, Some(&b"http/1.1"[..]));
     // Plain HTTP is not answered there.
-    assert!(
-        service
-            .raw(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
-            .is_none()
-    );
-    let wrong = ended(&[
-        "--epsilon",
-        "3",
-        "--tls-cert",
-        &key,
-        "--tls-key",
-        &certificate,
-    ]);
+    let plain = service.raw(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert!(plain.is_none());
+    let swapped = ["--tls-cert", &key, "--tls-key", &certificate];
+    let wrong = ended(&[&["--epsilon", "3"], &swapped[..]].concat());
     assert_eq!(wrong.0.code(), Some(2), "{}", wrong.2);
     assert!(!wrong.2.contains("-----"));
 }
@@ -221,8 +200,7 @@ fn a_client_that_reads_nothing_loses_its_connection() {
         content-length: 1000000000\r\n\r\n";
     let lines = "\"tea tea tea tea\"\n".repeat(1000);
     for (begin, more) in [(&b""[..], &whole[..]), (begin, lines.as_bytes())] {
-        let mut client = service.connect();
-        client.write_all(begin).unwrap();
+        let mut client = service.begin(begin);
         // It has a place until it loses its connection, and blocks nobody else.
         let mut sent = 0;
         while client.write_all(more).is_ok() {
@@ -238,18 +216,12 @@ fn a_client_that_reads_nothing_loses_its_connection() {
 #[test]
 fn a_stream_that_drips_ends() {
     let service = Running::english(&["--body-time", "1"]);
-    let mut stream = service.connect();
-    stream
-        .write_all(
-            b"POST /v1/privatize HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-ndjson\r\n\
-              transfer-encoding: chunked\r\n\r\n",
-        )
-        .unwrap();
+    let mut stream = service.begin(CHUNKED_LINES);
     let mut answer = stream.try_clone().unwrap();
     let got = std::thread::spawn(move || read(&mut BufReader::new(&mut answer)).unwrap());
     let start = Instant::now();
     // Each line arrives in time.
-    while stream.write_all(b"6\r\n\"tea\"\n\r\n").is_ok() && !got.is_finished() {
+    while stream.write_all(TEA.as_bytes()).is_ok() && !got.is_finished() {
         assert!(start.elapsed() < Duration::from_secs(30));
         std::thread::sleep(Duration::from_millis(250));
     }

@@ -15,14 +15,8 @@ fn body(rng: &mut ChaCha12Rng) -> Vec<u8> {
         0 => bytes.truncate(rng.random_range(0..bytes.len())),
         1 => {
             let deep = rng.random_range(1..20_000);
-            bytes = [
-                &b"{\"text\": "[..],
-                &b"[".repeat(deep),
-                PRIVATE.as_bytes(),
-                &b"]".repeat(deep),
-                b"}",
-            ]
-            .concat();
+            let (open, close) = ("[".repeat(deep), "]".repeat(deep));
+            bytes = format!("{{\"text\": {open}{PRIVATE}{close}}}").into_bytes();
         }
         2 => {
             let at = rng.random_range(10..bytes.len());
@@ -56,10 +50,7 @@ fn request(rng: &mut ChaCha12Rng) -> Vec<u8> {
         |lines: &str| format!("POST /v1/privatize HTTP/1.1\r\nhost: x\r\n{lines}\r\n").into_bytes();
     let with = |lines: String| [head(&lines), body.clone()].concat();
     match rng.random_range(0..14) {
-        0 => with(format!(
-            "content-length: {n}\r\ncontent-length: {}\r\n",
-            n + 7
-        )),
+        0 => with(format!("content-length: {n}\r\ncontent-length: {n}7\r\n")),
         1 => with(format!(
             "content-length: {n}\r\ntransfer-encoding: chunked\r\n"
         )),
@@ -73,10 +64,10 @@ fn request(rng: &mut ChaCha12Rng) -> Vec<u8> {
                 .collect();
             with(format!("{flood}content-length: {n}\r\n"))
         }
-        7 => with(format!(
-            "x: {}\r\ncontent-length: {n}\r\n",
-            PRIVATE.repeat(10_000)
-        )),
+        7 => {
+            let long = PRIVATE.repeat(10_000);
+            with(format!("x: {long}\r\ncontent-length: {n}\r\n"))
+        }
         8 => with(format!("x {PRIVATE}\r\ncontent-length: {n}\r\n")),
         9 => [
             b"transfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
@@ -88,11 +79,7 @@ fn request(rng: &mut ChaCha12Rng) -> Vec<u8> {
             bytes.truncate(rng.random_range(1..bytes.len()));
             bytes
         }
-        11 => [
-            format!("GET /v1/guarantee/{PRIVATE}?{PRIVATE} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes(),
-            b"",
-        ]
-        .concat(),
+        11 => format!("GET /v1/guarantee/{PRIVATE}?{PRIVATE} HTTP/1.1\r\nhost: x\r\n\r\n").into(),
         12 => posted(
             "/v1/privatize",
             "content-type: application/x-ndjson\r\n",

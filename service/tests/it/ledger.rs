@@ -65,6 +65,33 @@ fn lists_of_words_are_charged_by_the_word() {
 }
 
 #[test]
+fn numbers_and_dates_are_charged_by_their_own_laws() {
+    let place = Place::new();
+    let policy = "[policies.a]\nepsilon = 3.0\nnumbers = { epsilon = 10.0, low = 0.0 }\n\
+                  dates = { epsilon = 0.2, order = \"dmy\" }\n";
+    let more = ["--keys", &place.keys, "--ledger", &place.ledger];
+    let service = Running::with(policy, &[&more[..], &["--budget", "60"]].concat());
+    let ask = |text: &str| service.send(A, json!({ "text": text }).to_string().as_bytes());
+    let db = Connection::open(&place.ledger).unwrap();
+    for (text, spent, note) in [
+        (
+            "coffee for €12 on 3 May 2026",
+            19.2,
+            "3 words at ε = 3, 1 numbers at ε = 10, 1 dates at ε = 0.2",
+        ),
+        ("7 %", 29.2, "1 numbers at ε = 10"),
+        ("call 555 123 4567", 41.2, "4 words at ε = 3"),
+    ] {
+        assert_eq!(ask(text).status, 200);
+        assert!((place.spent("a") - spent).abs() < 1e-9, "{text}");
+        let last = "SELECT note FROM charges ORDER BY id DESC LIMIT 1";
+        let found: String = db.query_row(last, [], |row| row.get(0)).unwrap();
+        assert_eq!(found, note);
+    }
+    assert_eq!(ask("€1, €2 and €3").status, 429);
+}
+
+#[test]
 fn a_budget_is_spent_and_no_more() {
     let place = Place::new();
     let service = place.start("20", &[]);

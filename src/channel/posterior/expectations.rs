@@ -110,21 +110,7 @@ impl Posterior {
                 .for_each(|(m, x)| *m += unknown * x);
             out
         };
-        let mut means = vec![0.0; self.words.len() * dim];
-        self.together(
-            |sentences| {
-                let mut found = Vec::new();
-                self.pass(sentences, control, &mut |place, marginal| {
-                    found.push((place, one(marginal)));
-                })?;
-                Ok(found)
-            },
-            |found| {
-                for (place, mean) in found {
-                    means[place * dim..][..dim].copy_from_slice(&mean);
-                }
-            },
-        )?;
-        Ok(means)
+        let (means, _) = self.each_place(control, |_, marginal| one(marginal))?;
+        Ok(means.concat())
     }
 }

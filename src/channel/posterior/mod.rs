@@ -13,8 +13,7 @@ use super::chain::Chain;
 use super::consistent::Messages;
 use super::read::{Observed, Reading, TextOrTokens};
 use super::source::Column;
-use super::sweep::{Evidence, Likelihoods, sweep};
-use crate::guarantee::measured::calibration::sums::sums;
+use super::sweep::{Evidence, sweep};
 use crate::language::{NgramPrior, words_fingerprint};
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install, map_all};
@@ -41,8 +40,6 @@ pub struct WordPosterior {
     pub best: u32,
     /// Its probability.
     pub certainty: f64,
-    /// The entropy of the word, in bits.
-    pub bits: f64,
     /// The probability that the word is not in the vocabulary.
     pub unknown: f64,
     /// Whether the release shows the original word.
@@ -104,7 +101,6 @@ impl Channel {
         let among = among.map(|ids| self.named(ids)).transpose()?;
         let reading = self.read(given)?;
         let mut outputs = outputs(&reading.observed);
-        let hidden = outputs.len();
         let pinned = match self.source.columns_by_rows() {
             true => outputs
                 .iter()
@@ -139,7 +135,7 @@ impl Channel {
             window: Mutex::default(),
             reading,
         };
-        if policy.consistent != Consistent::Never && hidden > 0 {
+        if policy.consistent != Consistent::Never {
             posterior.tie(control)?;
         }
         posterior.summarise(control)?;
@@ -174,31 +170,6 @@ struct Held {
     columns: HashMap<u32, Column>,
     /// Of the lists behind the places.
     sums: HashMap<u128, Column>,
-}
-
-/// The likelihoods of the places of some sentences.
-struct Sentences<'a> {
-    of: &'a Posterior,
-    places: &'a [Range<usize>],
-    held: Option<Held>,
-    control: &'a Control,
-}
-
-impl Likelihoods for Sentences<'_> {
-    fn fill(&self, sentence: usize, place: usize, out: &mut Vec<f64>) -> Result<()> {
-        self.control.check()?;
-        let place = self.places[sentence].start + place;
-        self.of.fill(place, self.held.as_ref(), self.control, out)?;
-        if let Some(factor) = self
-            .of
-            .messages
-            .as_ref()
-            .and_then(|m| m.factors.get(&place))
-        {
-            out.iter_mut().zip(factor).for_each(|(l, f)| *l *= f);
-        }
-        Ok(())
-    }
 }
 
 impl Posterior {
@@ -270,31 +241,39 @@ impl Posterior {
         Ok(likelihood)
     }
 
+    /// What is held for the places of some sentences; nothing if these are too many.
+    fn held(&self, sentences: &[Range<usize>], control: &Control) -> Result<Option<Held>> {
+        let count: usize = sentences.iter().map(Range::len).sum();
+        if count > HELD || !self.pinned.is_empty() {
+            return Ok(None);
+        }
+        let places = || sentences.iter().cloned().flatten();
+        let outputs = outputs(places().map(|place| &self.reading.observed[place]));
+        let columns = self.channel.columns_of_source(&outputs, control)?;
+        let sums = match &self.histories {
+            Some(histories) => self.channel.sums_behind(histories, places(), control)?,
+            None => HashMap::new(),
+        };
+        let columns = outputs.into_iter().zip(columns).collect();
+        Ok(Some(Held { columns, sums }))
+    }
+
+    /// The likelihoods at the places of some sentences, with what other places say of them.
     fn likelihoods<'a>(
         &'a self,
-        places: &'a [Range<usize>],
+        sentences: &'a [Range<usize>],
         control: &'a Control,
-    ) -> Result<Sentences<'a>> {
-        let mut held = None;
-        let count: usize = places.iter().map(Range::len).sum();
-        if count <= HELD && self.pinned.is_empty() {
-            let seen = |places: &Range<usize>| &self.reading.observed[places.clone()];
-            let outputs = outputs(places.iter().flat_map(seen));
-            let columns = self.channel.columns_of_source(&outputs, control)?;
-            let sums = self.histories.as_ref().map(|histories| {
-                let places = places.iter().cloned().flatten();
-                self.channel.sums_behind(histories, places, control)
-            });
-            held = Some(Held {
-                columns: outputs.into_iter().zip(columns).collect(),
-                sums: sums.transpose()?.unwrap_or_default(),
-            });
-        }
-        Ok(Sentences {
-            of: self,
-            places,
-            held,
-            control,
+    ) -> Result<impl Fn(usize, usize, &mut Vec<f64>) -> Result<()> + 'a> {
+        let held = self.held(sentences, control)?;
+        Ok(move |sentence: usize, place: usize, out: &mut Vec<f64>| {
+            control.check()?;
+            let place = sentences[sentence].start + place;
+            self.fill(place, held.as_ref(), control, out)?;
+            let messages = self.messages.as_ref();
+            if let Some(factor) = messages.and_then(|messages| messages.factors.get(&place)) {
+                out.iter_mut().zip(factor).for_each(|(l, f)| *l *= f);
+            }
+            Ok(())
         })
     }
 
@@ -310,22 +289,12 @@ impl Posterior {
         let length = |lane: usize| sentences.get(lane).map_or(0, Range::len);
         let place = |lane: usize, at: usize| sentences[lane].start + at;
         let chain = self.chain();
+        let mut visit = |lane: usize, at: usize, marginal: &[f64]| visit(place(lane, at), marginal);
         let found = match sentences.len() {
-            1 => sweep(
-                &chain,
-                [length(0)],
-                &likelihoods,
-                &mut |lane, at, marginal| {
-                    visit(place(lane, at), marginal);
-                },
-            )?
-            .to_vec(),
+            1 => sweep(&chain, [length(0)], &likelihoods, &mut visit)?.to_vec(),
             _ => {
                 let lengths: [usize; LANES] = std::array::from_fn(length);
-                sweep(&chain, lengths, &likelihoods, &mut |lane, at, marginal| {
-                    visit(place(lane, at), marginal);
-                })?
-                .to_vec()
+                sweep(&chain, lengths, &likelihoods, &mut visit)?.to_vec()
             }
         };
         let mut all = (0.0, None);
@@ -386,45 +355,46 @@ impl Posterior {
         })?
     }
 
-    /// Which tokens were drawn once, wherever they stand.
-    fn drawn_once(&self) -> Vec<bool> {
-        let once = self.channel.text.policy().consistent != Consistent::Never;
-        let mut drawn = vec![once; self.tokens()];
-        drawn[self.prior.words()] = false;
-        self.skipped
-            .iter()
-            .for_each(|&id| drawn[id as usize] = false);
-        drawn
+    /// What a function makes of the posterior at every place, in order, and the evidence of all.
+    fn each_place<T: Send>(
+        &self,
+        control: &Control,
+        one: impl Fn(usize, &[f64]) -> T + Sync,
+    ) -> Result<(Vec<T>, Evidence)> {
+        let (mut all, mut evidence) = (Vec::new(), (0.0, None));
+        self.together(
+            |sentences| {
+                let mut found = Vec::new();
+                let evidence = self.pass(sentences, control, &mut |place, marginal| {
+                    found.push((place, one(place, marginal)));
+                })?;
+                Ok((found, evidence))
+            },
+            |(found, (log, wrong))| {
+                all.extend(found);
+                evidence.0 += log;
+                evidence.1 = evidence.1.into_iter().chain(wrong).min();
+            },
+        )?;
+        all.sort_unstable_by_key(|(place, _)| *place);
+        Ok((all.into_iter().map(|(_, one)| one).collect(), evidence))
     }
 
     /// Makes what consistent replacement needs.
     fn tie(&mut self, control: &Control) -> Result<()> {
-        let observed = self.reading.observed.clone();
-        let hidden = observed
-            .iter()
-            .filter(|seen| matches!(seen, Observed::Output(_)))
-            .count();
-        let drawn = self.drawn_once();
-        if hidden < 2 {
+        let hidden = |seen: &&Observed| matches!(seen, Observed::Output(_));
+        if self.reading.observed.iter().filter(hidden).count() < 2 {
             return Ok(());
         }
-        self.messages = Some(Messages::new(&observed, self.tokens())?);
+        // Which tokens were drawn once, wherever they stand.
+        let mut drawn = vec![true; self.tokens()];
+        drawn[self.prior.words()] = false;
+        self.skipped
+            .iter()
+            .for_each(|&id| drawn[id as usize] = false);
+        self.messages = Some(Messages::new(&self.reading.observed, self.tokens())?);
         for _ in 0..Messages::ROUNDS {
-            let mut marginals = HashMap::new();
-            let mut wrong = None;
-            self.together(
-                |sentences| {
-                    let mut found = Vec::new();
-                    let evidence = self.pass(sentences, control, &mut |place, marginal| {
-                        found.push((place, marginal.to_vec()));
-                    })?;
-                    Ok((found, evidence.1))
-                },
-                |(found, place)| {
-                    marginals.extend(found);
-                    wrong = wrong.or(place);
-                },
-            )?;
+            let (marginals, (_, wrong)) = self.each_place(control, |_, p| p.to_vec())?;
             if wrong.is_some() {
                 return Err(self.unexplained(None));
             }
@@ -459,38 +429,19 @@ impl Posterior {
         WordPosterior {
             best,
             certainty,
-            bits: (-sums(marginal, 0).p_ln_p / std::f64::consts::LN_2).max(0.0),
             unknown: marginal[self.prior.words()],
             written: matches!(self.reading.observed[place], Observed::Written(_)),
         }
     }
 
     fn summarise(&mut self, control: &Control) -> Result<()> {
-        let (mut words, mut log, mut wrong) = (Vec::new(), 0.0, None::<usize>);
-        self.together(
-            |sentences| {
-                let mut found = Vec::new();
-                let (log, wrong) = self.pass(sentences, control, &mut |place, marginal| {
-                    found.push((place, self.word(place, marginal)));
-                })?;
-                control.advance(found.len());
-                Ok((found, log, wrong))
-            },
-            |(found, part, place)| {
-                words.extend(found);
-                log += part;
-                wrong = wrong.into_iter().chain(place).min();
-            },
-        )?;
+        let (words, (log, wrong)) = self.each_place(control, |place, p| self.word(place, p))?;
         if wrong.is_some() {
             return Err(self.unexplained(wrong));
         }
-        words.sort_unstable_by_key(|(place, _)| *place);
-        self.words = words.into_iter().map(|(_, word)| word).collect();
-        self.log_evidence = log;
-        if self.messages.is_some() {
-            self.log_evidence = f64::NAN;
-        }
+        control.advance(words.len());
+        self.words = words;
+        self.log_evidence = if self.is_exact() { log } else { f64::NAN };
         Ok(())
     }
 

@@ -1,14 +1,13 @@
 //! Texts of a posterior: drawn from it, and the likeliest one.
 
-use rand::rngs::ChaCha12Rng;
-
 use super::Posterior;
 use crate::channel::read::TextOrTokens;
+use crate::channel::sampled::{pick, running};
 use crate::channel::sweep::ahead;
 use crate::channel::viterbi::viterbi;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
-use crate::support::random::{Randomness, uniform_below_u128};
+use crate::support::random::Randomness;
 
 impl Posterior {
     /// Texts drawn from the posterior: as likely as they are to stand behind the release.
@@ -84,10 +83,10 @@ impl Posterior {
             let expected = format!("{places} tokens below {most}");
             return Err(Error::parameter("tokens", expected, "others"));
         }
-        let all = self.likelihoods(&self.reading.sentences, control)?;
+        let held = self.held(&self.reading.sentences, control)?;
         let (mut sum, mut likelihood) = (0.0, Vec::new());
         for (place, &token) in tokens.iter().enumerate() {
-            self.fill(place, all.held.as_ref(), control, &mut likelihood)?;
+            self.fill(place, held.as_ref(), control, &mut likelihood)?;
             sum += likelihood[token as usize].ln();
         }
         Ok(sum)
@@ -100,21 +99,4 @@ impl Posterior {
     pub fn viterbi(&self, control: &Control) -> Result<TextOrTokens> {
         Ok(self.reading.with(&self.channel, &self.likeliest(control)?))
     }
-}
-
-fn running(weights: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut sum = 0.0;
-    let sums = weights.map(|weight| {
-        sum += weight;
-        sum
-    });
-    sums.collect()
-}
-
-/// A place drawn by running sums of weights.
-fn pick(sums: &[f64], rng: &mut ChaCha12Rng) -> usize {
-    let total = sums.last().copied().unwrap_or(0.0);
-    let u = uniform_below_u128(rng, 1 << 53) as f64 / (1u64 << 53) as f64 * total;
-    sums.partition_point(|&s| s <= u)
-        .min(sums.len().saturating_sub(1))
 }

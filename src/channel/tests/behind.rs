@@ -174,11 +174,8 @@ fn what_needs_one_law_is_refused() {
         channel.capacity(&control).err(),
         channel.likelihood(0, &control).err(),
         channel.columns(&[0], &control).err(),
-        channel.laws(&[0], &control).err(),
+        channel.laws(&[0], true, &control).err(),
         channel.observed(&["a"], true, &control).err(),
-        channel
-            .frequencies([&[1.0; 5]; 2], &[1.0; 5], 0.0, 0, &control)
-            .err(),
     ];
     for error in errors {
         let error = error.unwrap().to_string();

@@ -28,7 +28,6 @@ pub(crate) fn distances(
     }
 }
 
-/// Converts vectors to f64, padded with 0.
 #[cfg(target_arch = "x86_64")]
 fn widened(vectors: &[&[f32]], width: usize) -> Vec<f64> {
     let mut wide = vec![0.0; vectors.len() * width];

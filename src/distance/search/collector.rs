@@ -20,7 +20,6 @@ use super::scoring::{QueryTerms, Scoring};
 /// One panel in this many is scanned first to guess a threshold.
 pub(crate) const STRIDE: usize = 16;
 
-/// The candidates of one query: see the module's documentation.
 #[derive(Default)]
 pub(crate) struct Collector {
     k: usize,
@@ -52,7 +51,6 @@ pub(crate) struct Collector {
     pub(crate) gave_up: bool,
 }
 
-/// Working memory of [`Collector::rank`].
 #[derive(Default)]
 pub(crate) struct Ranking {
     ids: Vec<u32>,
@@ -102,7 +100,6 @@ impl Collector {
         self.missed = false;
     }
 
-    /// Sets the error scale and rounding error of the query.
     pub(crate) fn begin(
         &mut self,
         reliable: bool,
@@ -120,7 +117,6 @@ impl Collector {
         }
     }
 
-    /// Number of words wanted.
     pub(crate) fn k(&self) -> usize {
         self.k
     }
@@ -339,18 +335,15 @@ impl Collector {
             .push(u128::from(distance.to_bits()) << 32 | u128::from(id));
     }
 
-    /// Number of candidates, and whether the collector gave up.
     #[cfg(test)]
     pub(crate) fn work(&self) -> (usize, bool) {
         (self.ranked, self.gave_up)
     }
 
-    /// Number of words it holds.
     pub(crate) fn len(&self) -> usize {
         self.kept.len()
     }
 
-    /// Distances and ids of the k nearest, nearest first.
     pub(crate) fn nearest(&mut self) -> impl Iterator<Item = (f64, u32)> {
         self.cut();
         self.kept.sort_unstable();

@@ -2,8 +2,7 @@
 //! in f32 or integers of 8 or 16 bits and adds proved error bounds.
 //!
 //! Words v and queries q̃ (see [`scoring`](super::scoring)) are stored as v̂ and q̂: rounded to
-//! f32, or to multiples of a unit: their own, but queries of a tile share one of 8 bits. The errors δ = ‖v - v̂‖ and δq = ‖q̃ - q̂‖ are
-//! computed. With A = ‖q̃‖ + δq, the Cauchy-Schwarz inequality bounds the error of a product:
+//! f32, or to multiples of a unit of their own. The errors δ = ‖v - v̂‖ and δq = ‖q̃ - q̂‖ are computed. With A = ‖q̃‖ + δq, the Cauchy-Schwarz inequality bounds the error of a product:
 //!
 //! |q̃·v - q̂·v̂| ≤ δq·‖v‖ + A·δ.
 //!
@@ -16,12 +15,13 @@
 //! f64 distances. A word is discarded if its bound stays below a score that the k-th nearest
 //! certainly reaches. The others go to the query's [`Collector`](super::collector::Collector).
 
-use std::ops::Range;
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 use super::collector::{Collector, STRIDE};
+#[cfg(target_arch = "x86_64")]
+use super::kernel::tiles::Tiles;
 use super::kernel::{
-    self, Combine, Hits, INT8_ZERO, Isa, Line, QuerySide, Scores, Sides, TILE, TileSide, Tiles,
-    Units, WIDTH,
+    self, Combine, Hits, INT8_ZERO, Isa, Line, QuerySide, Scores, Sides, TILE, WIDTH,
 };
 use super::scoring::{QueryTerms, Scoring};
 use crate::distance::metric::Metric;
@@ -35,6 +35,25 @@ pub(crate) enum Precision {
     Single,
 }
 
+impl Precision {
+    fn bytes(self) -> usize {
+        match self {
+            Precision::Int8 => 1,
+            Precision::Int16 => 2,
+            Precision::Single => 4,
+        }
+    }
+
+    /// Stores a vector in the space of `out`, whose rest becomes 0.
+    fn store(self, v: &[f64], out: &mut [u32]) -> Quantised {
+        match self {
+            Precision::Int8 => quantise::<i8>(v, 127.0, cast_slice_mut(out)),
+            Precision::Int16 => quantise::<i16>(v, largest_int16(v.len()), cast_slice_mut(out)),
+            Precision::Single => round(v, cast_slice_mut(out)),
+        }
+    }
+}
+
 /// Above this dimension, sums of products could overflow i32.
 const INTEGER_DIM: usize = 60_000;
 
@@ -44,32 +63,20 @@ fn largest_int16(n: usize) -> f64 {
     most.min(f64::from(i16::MAX))
 }
 
-/// All words in panels.
 #[derive(Debug)]
 pub(crate) struct Filter {
     isa: Isa,
     combine: Combine,
-    /// Coordinates per word, including padding.
+    precision: Precision,
+    /// Numbers per word, whole 32 bits: coordinates and padding.
     width: usize,
-    data: Data,
+    /// [`AFTER`](kernel::AFTER) lines follow the last panel.
+    panels: Vec<Line>,
+    unit: Vec<f32>,
     half: Vec<f32>,
     error_share: Vec<f32>,
     /// The maxima V, D and M.
     largest: [f64; 3],
-}
-
-#[derive(Debug)]
-enum Data {
-    Single(Vec<f32>),
-    /// [`AFTER`](kernel::AFTER) lines follow the last panel.
-    Int8 {
-        panels: Vec<Line>,
-        units: Vec<Units>,
-    },
-    Int16 {
-        panels: Vec<i16>,
-        units: Vec<f32>,
-    },
 }
 
 impl Filter {
@@ -85,68 +92,46 @@ impl Filter {
         }
     }
 
-    /// Lays the words out in panels for the kernel, each with the parts of its bound: half of its
-    /// offset, its norm, and the norm of its rounding error. `Single` rounds coordinates to f32.
-    /// `Int8` and `Int16` give each word a unit and store multiples of it.
+    /// Lays the words out in panels for the kernel, each with its unit and the parts of its bound:
+    /// half of its offset, its norm, and the norm of its rounding error.
     pub(crate) fn new(isa: Isa, precision: Precision, scoring: &Scoring, vectors: &[f32]) -> Self {
         let n = scoring.dim;
         let count = vectors.len() / n;
         let padded = count.next_multiple_of(WIDTH);
-        let width = match precision {
-            Precision::Single => n,
-            Precision::Int8 => n.next_multiple_of(4),
-            Precision::Int16 => n.next_multiple_of(2),
-        };
-        // half, ‖v‖ and δ of every word.
+        let per_line = size_of::<u32>() / precision.bytes();
+        let width = n.next_multiple_of(per_line);
+        // half, ‖v‖ and δ of every word; padding has the unit 1.
         let mut sides = vec![[f64::INFINITY, 0.0, 0.0]; padded];
+        let mut unit = vec![1.0f32; padded];
         let spread = Spread::over(padded);
-        let combine = match scoring.metric {
-            Metric::Manhattan => Combine::Difference,
-            Metric::Chebyshev => Combine::LargestDifference,
-            _ => Combine::Product,
-        };
-        let panel_words = |p: usize| {
-            let ids = (0..WIDTH).map(move |w| spread.id(p, w) as usize);
-            ids.take_while(|&id| id < count)
-                .map(|id| &vectors[id * n..][..n])
-        };
-        // The units of words; padding has the unit 1.
-        let mut units = vec![1.0f32; padded];
-        let to = (&mut units[..], &mut sides[..]);
-        let data = match precision {
-            Precision::Single => {
-                let mut panels = vec![0.0f32; padded * width];
-                let place = |w, d| d * WIDTH + w;
-                lay(scoring, width, panel_words, &mut panels, to, round, place);
-                Data::Single(panels)
-            }
-            Precision::Int8 => {
-                let lines = padded * width / size_of::<Line>();
-                let mut panels = vec![Line([INT8_ZERO; 64]); lines + kernel::AFTER];
-                let bytes = bytemuck::cast_slice_mut::<Line, u8>(&mut panels[..lines]);
-                let round = |v: &[f64], out: &mut [u8]| {
-                    let integers = bytemuck::cast_slice_mut::<u8, i8>(out);
-                    let quantised = quantise(v, unit_of(v, 127.0), 127.0, integers);
-                    out.iter_mut().for_each(|x| *x ^= INT8_ZERO);
-                    quantised
-                };
-                let place = |w, d| d / 4 * 4 * WIDTH + 4 * w + d % 4;
-                lay(scoring, width, panel_words, bytes, to, round, place);
-                let units = units.as_chunks().0.iter().copied().map(Units::new);
-                Data::Int8 {
-                    panels,
-                    units: units.collect(),
+        let lines = width * precision.bytes();
+        let mut panels = vec![Line([0; 64]); padded / WIDTH * lines + kernel::AFTER];
+        let of_words = unit.chunks_mut(WIDTH).zip(sides.chunks_mut(WIDTH));
+        let out = panels.chunks_exact_mut(lines).zip(of_words).enumerate();
+        split(out.collect(), |(p, (panel, (units, sides)))| {
+            let (mut v, mut stored) = (vec![0.0; n], vec![0u32; width / per_line]);
+            let ids = (0..WIDTH).map(|w| spread.id(p, w) as usize);
+            for (w, id) in ids.take_while(|&id| id < count).enumerate() {
+                let half = scoring.word(&vectors[id * n..][..n], &mut v);
+                let quantised = precision.store(&v, &mut stored);
+                match precision {
+                    Precision::Int8 => {
+                        let place = |d| d / 4 * 4 * WIDTH + 4 * w + d % 4;
+                        scatter::<u8>(&stored, panel, place);
+                    }
+                    Precision::Int16 => {
+                        scatter::<i16>(&stored, panel, |d| kernel::int16_place(width, w, d));
+                    }
+                    Precision::Single => scatter::<f32>(&stored, panel, |d| d * WIDTH + w),
                 }
+                units[w] = quantised.unit;
+                sides[w] = [half, quantised.norm, quantised.error];
             }
-            Precision::Int16 => {
-                let mut panels = vec![0i16; padded * width];
-                let most = largest_int16(n);
-                let round = |v: &[f64], out: &mut [i16]| quantise(v, unit_of(v, most), most, out);
-                let place = |w, d| kernel::int16_place(width, w, d);
-                lay(scoring, width, panel_words, &mut panels, to, round, place);
-                Data::Int16 { panels, units }
+            if precision == Precision::Int8 {
+                let bytes = cast_slice_mut::<Line, u8>(panel);
+                bytes.iter_mut().for_each(|x| *x ^= INT8_ZERO);
             }
-        };
+        });
         let mut largest = [0.0f64; 3];
         let is_padding = |at: usize| spread.id(at / WIDTH, at % WIDTH) as usize >= count;
         let words = (0..padded).filter(|&at| !is_padding(at));
@@ -166,9 +151,15 @@ impl Filter {
         };
         Filter {
             isa,
-            combine,
+            combine: match scoring.metric {
+                Metric::Manhattan => Combine::Difference,
+                Metric::Chebyshev => Combine::LargestDifference,
+                _ => Combine::Product,
+            },
+            precision,
             width,
-            data,
+            panels,
+            unit,
             // A word with NaNs, from a damaged file that was not verified, is never near.
             half: sides.iter().map(|s| finite_or_far(s[0] as f32)).collect(),
             error_share: sides.iter().enumerate().map(error_share).collect(),
@@ -176,13 +167,8 @@ impl Filter {
         }
     }
 
-    /// Bytes of a query in the panels' format.
     pub(crate) fn query_bytes(&self) -> usize {
-        match self.data {
-            Data::Single(_) => 4 * self.width,
-            Data::Int8 { .. } => self.width,
-            Data::Int16 { .. } => 2 * self.width,
-        }
+        self.width * self.precision.bytes()
     }
 
     /// Scans all words for row-major `queries`. Afterwards collector i holds all words that can be
@@ -228,66 +214,24 @@ impl Filter {
         prepared: &mut Prepared,
         collectors: &mut [Collector],
     ) {
-        let Prepared {
-            scoring: q,
-            sides,
-            tile_sides,
-            single,
-            int8,
-            int16,
-            tiles,
-        } = prepared;
-        let (n, m) = (scoring.dim, collectors.len());
-        q.resize(TILE * n, 0.0);
-        sides.clear();
-        tile_sides.clear();
-        match self.data {
-            Data::Single(_) => single.resize(m * n, 0.0),
-            Data::Int8 { .. } => int8.resize(m * self.width, 0),
-            Data::Int16 { .. } => int16.resize(m * self.width, 0),
-        }
-        let largest_int16 = largest_int16(n);
-        let is_int8 = matches!(self.data, Data::Int8 { .. });
+        let (n, size) = (scoring.dim, self.query_bytes() / size_of::<u32>());
+        let mut q = vec![0.0; n];
+        prepared.sides.clear();
+        prepared.queries.resize(collectors.len() * size, 0);
         let largest = self.largest[0].max(self.largest[2]);
-        let of_tiles = queries.chunks(TILE * n).zip(collectors.chunks_mut(TILE));
-        for (first, (queries, collectors)) in (0..).step_by(TILE).zip(of_tiles) {
-            let mut terms = [QueryTerms::default(); TILE];
-            let each = queries.chunks_exact(n).zip(q.chunks_exact_mut(n));
-            for ((query, q), terms) in each.zip(&mut terms) {
-                *terms = scoring.query(query, step, largest, q);
-            }
-            let each = || q.chunks_exact(n).zip(&terms).take(collectors.len());
-            // Where few words are wanted, most panels have none, and some kernels see that sooner if
-            // the tile has one unit. What is not finite has its own.
-            let few = collectors.iter().all(|collector| collector.few());
-            let share = few && is_int8 && self.isa.shares_units();
-            let alike = |terms: &QueryTerms| share && terms.norm.is_finite();
-            let finite = each().filter(|(_, terms)| alike(terms));
-            let common = finite.fold(0.0f32, |unit, (q, _)| unit.max(unit_of(q, 127.0)));
-            for ((i, (q, &with)), collector) in (first..).zip(each()).zip(&mut *collectors) {
-                let quantised = match self.data {
-                    Data::Int8 { .. } => {
-                        let unit = match alike(&with) {
-                            true => common,
-                            false => unit_of(q, 127.0),
-                        };
-                        quantise(q, unit, 127.0, &mut int8[i * self.width..][..self.width])
-                    }
-                    Data::Int16 { .. } => {
-                        let (out, most) = (&mut int16[i * self.width..], largest_int16);
-                        quantise(q, unit_of(q, most), most, &mut out[..self.width])
-                    }
-                    Data::Single(_) => round(q, &mut single[i * n..][..n]),
-                };
-                sides.push(self.begin(scoring, with, &quantised, collector));
-            }
-            tile_sides.push(match share {
-                true => TileSide::new(&sides[first..], self.largest[2], self.width),
-                false => TileSide::default(),
-            });
+        let stored = prepared.queries.chunks_exact_mut(size);
+        let each = queries.chunks_exact(n).zip(stored).zip(collectors);
+        for ((query, stored), collector) in each {
+            let with = scoring.query(query, step, largest, &mut q);
+            let quantised = self.precision.store(&q, stored);
+            let side = self.begin(scoring, with, &quantised, collector);
+            prepared.sides.push(side);
         }
-        if let Data::Int8 { .. } = self.data {
-            tiles.pack(self.isa, int8, self.width, sides);
+        #[cfg(target_arch = "x86_64")]
+        if self.precision == Precision::Int8 {
+            let queries = cast_slice(&prepared.queries);
+            let (tiles, sides) = (&mut prepared.tiles, &prepared.sides);
+            tiles.pack(self.isa, queries, self.width, sides);
         }
     }
 
@@ -304,8 +248,8 @@ impl Filter {
         let ordinary = with.norm < 1e30 && with.factor < 1e30 && v.max(half) < 1e30;
         let reliable = ordinary && n <= 1 << 20;
         let a = with.norm + quantised.error;
-        let (r, spread) = match (&self.data, self.combine) {
-            (Data::Int8 { .. } | Data::Int16 { .. }, _) => (10.0, 1.0),
+        let (r, spread) = match (self.precision, self.combine) {
+            (Precision::Int8 | Precision::Int16, _) => (10.0, 1.0),
             (_, Combine::Product) => ((n + 16) as f64, 1.0),
             _ => ((n + 16) as f64, (n as f64).sqrt()),
         };
@@ -344,53 +288,49 @@ impl Filter {
         prepared: &mut Prepared,
         collectors: &mut [Collector],
     ) {
-        let Prepared {
-            sides,
-            tile_sides,
-            single,
-            int8,
-            int16,
-            tiles,
-            ..
-        } = prepared;
+        let Prepared { sides, queries, .. } = prepared;
         let m = collectors.len();
         for (side, collector) in sides.iter_mut().zip(&*collectors) {
             side.threshold = collector.threshold();
         }
         let mut scores: Scores = [[0.0; WIDTH]; TILE];
-        let (halves, error_shares) = (self.half.as_chunks().0, self.error_share.as_chunks().0);
-        let matrices = match self.data {
-            Data::Int8 { .. } => tiles.begin(self.isa),
-            Data::Int16 { .. } | Data::Single(_) => None,
+        let size = self.query_bytes() / size_of::<u32>();
+        let lines = self.query_bytes();
+        #[cfg(target_arch = "x86_64")]
+        let matrices = match self.precision {
+            Precision::Int8 => prepared.tiles.begin(self.isa),
+            Precision::Int16 | Precision::Single => None,
         };
         let spread = Spread::over(self.half.len());
         for p in panels {
             let of = Sides {
-                half: &halves[p],
-                error_share: &error_shares[p],
+                unit: &self.unit.as_chunks().0[p],
+                half: &self.half.as_chunks().0[p],
+                error_share: &self.error_share.as_chunks().0[p],
             };
+            let panel = &self.panels[p * lines..];
             let ids = |w: u32| spread.id(p, w as usize);
-            if let (Some(matrices), Data::Int8 { panels, units }) = (&matrices, &self.data) {
-                let panel = &panels[p * self.width..];
-                matrices.panel(panel, &units[p].unit, of, sides, |i, hits, scores| {
+            #[cfg(target_arch = "x86_64")]
+            if let Some(matrices) = &matrices {
+                matrices.panel(panel, of, sides, |i, hits, scores| {
                     let distances = |ids: &[u32], out: &mut [f64]| distances(i, ids, out);
                     collectors[i].take(hits, scores, ids, scoring, distances);
                     collectors[i].threshold()
                 });
                 continue;
             }
-            for (first, tile_side) in (0..m).step_by(TILE).zip(&*tile_sides) {
+            let panel = &panel[..lines];
+            for first in (0..m).step_by(TILE) {
                 let tile = first..m.min(first + TILE);
-                let at = (&single[..], &int8[..], &int16[..]);
-                let of_queries = (tile_side, &sides[tile.clone()]);
-                let to = (tile.clone(), &mut scores);
+                let queries = &queries[tile.start * size..tile.end * size];
+                let of_queries = (queries, &sides[tile.clone()]);
                 let hits = match tile.len() {
-                    1 => self.tile::<1>(p, of, at, of_queries, to),
-                    2 => self.tile::<2>(p, of, at, of_queries, to),
-                    3 => self.tile::<3>(p, of, at, of_queries, to),
-                    4 => self.tile::<4>(p, of, at, of_queries, to),
-                    5 => self.tile::<5>(p, of, at, of_queries, to),
-                    _ => self.tile::<TILE>(p, of, at, of_queries, to),
+                    1 => self.tile::<1>(panel, of, of_queries, &mut scores),
+                    2 => self.tile::<2>(panel, of, of_queries, &mut scores),
+                    3 => self.tile::<3>(panel, of, of_queries, &mut scores),
+                    4 => self.tile::<4>(panel, of, of_queries, &mut scores),
+                    5 => self.tile::<5>(panel, of, of_queries, &mut scores),
+                    _ => self.tile::<TILE>(panel, of, of_queries, &mut scores),
                 };
                 if hits == [0; TILE] {
                     continue;
@@ -409,67 +349,34 @@ impl Filter {
     #[inline(always)]
     fn tile<const Q: usize>(
         &self,
-        p: usize,
+        panel: &[Line],
         of: Sides,
-        (single, int8, int16): (&[f32], &[i8], &[i16]),
-        (tile_side, sides): (&TileSide, &[QuerySide]),
-        (tile, scores): (Range<usize>, &mut Scores),
+        (queries, sides): (&[u32], &[QuerySide]),
+        to: &mut Scores,
     ) -> Hits {
-        let at = tile.start * self.width..tile.end * self.width;
-        match &self.data {
-            Data::Single(panels) => {
-                let size = WIDTH * self.width;
-                let panel = &panels[p * size..][..size];
-                kernel::bounds::<Q>(
-                    self.isa,
-                    self.combine,
-                    panel,
-                    of,
-                    &single[at],
-                    sides,
-                    scores,
-                )
+        let isa = self.isa;
+        match self.precision {
+            Precision::Int8 => {
+                kernel::bounds_int8::<Q>(isa, panel, of, cast_slice(queries), sides, to)
             }
-            Data::Int8 { panels, units } => {
-                let panel = &panels[p * self.width..][..self.width];
-                let sides = (tile_side, sides);
-                kernel::bounds_int8::<Q>(self.isa, panel, &units[p], of, &int8[at], sides, scores)
+            Precision::Int16 => {
+                let (panel, queries) = (cast_slice(panel), cast_slice(queries));
+                kernel::bounds_int16::<Q>(isa, panel, of, queries, sides, to)
             }
-            Data::Int16 { panels, units } => {
-                let size = WIDTH * self.width;
-                let panel = &panels[p * size..][..size];
-                let units = &units.as_chunks().0[p];
-                kernel::bounds_int16::<Q>(self.isa, panel, units, of, &int16[at], sides, scores)
+            Precision::Single => {
+                let (panel, queries) = (cast_slice(panel), cast_slice(queries));
+                kernel::bounds::<Q>(isa, self.combine, panel, of, queries, sides, to)
             }
         }
     }
 }
 
-/// Lays words out in panels, with their units and sides (half, ‖v‖ and δ): `round` writes the stored
-/// numbers of one word, and `place(w, d)` is where those of word w stand in a panel.
-fn lay<'a, T: Copy + Default + Send, W: Iterator<Item = &'a [f32]>>(
-    scoring: &Scoring,
-    width: usize,
-    panel_words: impl Fn(usize) -> W + Sync,
-    panels: &mut [T],
-    (units, sides): (&mut [f32], &mut [[f64; 3]]),
-    round: impl Fn(&[f64], &mut [T]) -> Quantised + Sync,
-    place: impl Fn(usize, usize) -> usize + Sync,
-) {
-    let of_words = units.chunks_mut(WIDTH).zip(sides.chunks_mut(WIDTH));
-    let out = panels.chunks_mut(WIDTH * width).zip(of_words).enumerate();
-    split(out.collect(), |(p, (panel, (units, sides)))| {
-        let (mut v, mut stored) = (vec![0.0; scoring.dim], vec![T::default(); width]);
-        for (w, word) in panel_words(p).enumerate() {
-            let half = scoring.word(word, &mut v);
-            let quantised = round(&v, &mut stored);
-            for (d, &x) in stored.iter().enumerate() {
-                panel[place(w, d)] = x;
-            }
-            units[w] = quantised.unit;
-            sides[w] = [half, quantised.norm, quantised.error];
-        }
-    });
+/// Puts the numbers of a word where they stand in its panel.
+fn scatter<T: Pod>(stored: &[u32], panel: &mut [Line], place: impl Fn(usize) -> usize) {
+    let panel = cast_slice_mut::<Line, T>(panel);
+    for (d, &x) in cast_slice::<u32, T>(stored).iter().enumerate() {
+        panel[place(d)] = x;
+    }
 }
 
 /// Which word stands where: panel p of P panels holds the words p, p + P, p + 2P, … So every panel is
@@ -482,7 +389,6 @@ struct Spread {
 }
 
 impl Spread {
-    /// Of so many words, padding included.
     fn over(padded: usize) -> Self {
         Spread {
             panels: padded / WIDTH,
@@ -504,12 +410,9 @@ fn finite_or_far(half: f32) -> f32 {
 /// Queries in the filter's format; working memory.
 #[derive(Default)]
 pub(crate) struct Prepared {
-    scoring: Vec<f64>,
     sides: Vec<QuerySide>,
-    tile_sides: Vec<TileSide>,
-    single: Vec<f32>,
-    int8: Vec<i8>,
-    int16: Vec<i16>,
+    queries: Vec<u32>,
+    #[cfg(target_arch = "x86_64")]
     tiles: Tiles,
 }
 
@@ -521,7 +424,7 @@ struct Quantised {
 }
 
 /// Integers that a filter stores.
-trait Integer: Copy + Default + Into<i32> {
+trait Integer: Pod + Into<i32> {
     /// From the lowest bits of a number.
     fn lowest(bits: u64) -> Self;
 }
@@ -557,9 +460,10 @@ fn unit_of(v: &[f64], largest: f64) -> f32 {
     ((most / largest) as f32).next_up()
 }
 
-/// Rounds to integers of at most `largest` times `unit`; `out` may be longer and is filled with 0.
+/// Rounds to integers of at most `largest` times a unit; `out` may be longer and is filled with 0.
 /// NaNs give a NaN error.
-fn quantise<I: Integer>(v: &[f64], unit: f32, largest: f64, out: &mut [I]) -> Quantised {
+fn quantise<I: Integer>(v: &[f64], largest: f64, out: &mut [I]) -> Quantised {
+    let unit = unit_of(v, largest);
     // Eight sums of each kind, for vector registers.
     const L: usize = 8;
     let (parts, rest) = v.as_chunks::<L>();
@@ -569,10 +473,10 @@ fn quantise<I: Integer>(v: &[f64], unit: f32, largest: f64, out: &mut [I]) -> Qu
     let wide = f64::from(unit);
     let per_unit = wide.recip();
     let (mut sums, mut norm2, mut error2) = ([0i32; L], [0.0; L], [0.0; L]);
-    out[v.len()..].fill(I::default());
+    out[v.len()..].fill(I::zeroed());
     let mut out = out[..v.len()].chunks_mut(L);
     for part in parts() {
-        let mut integers = [I::default(); L];
+        let mut integers = [I::zeroed(); L];
         for l in 0..L {
             // Adding 1.5·2⁵² rounds to an integer, ties to even, and leaves it in the lowest bits.
             const ROUND: f64 = (3u64 << 51) as f64;
@@ -596,7 +500,6 @@ fn quantise<I: Integer>(v: &[f64], unit: f32, largest: f64, out: &mut [I]) -> Qu
     }
 }
 
-/// Rounds to f32.
 fn round(v: &[f64], out: &mut [f32]) -> Quantised {
     let (mut norm2, mut error2) = (0.0, 0.0);
     for (&x, out) in v.iter().zip(out) {
@@ -636,7 +539,7 @@ mod tests {
         largest: f64,
     ) -> Result<(), TestCaseError> {
         let mut out = vec![I::lowest(99); v.len() + padding];
-        let got = quantise(v, unit_of(v, largest), largest, &mut out);
+        let got = quantise(v, largest, &mut out);
         let out: Vec<i32> = out.into_iter().map(I::into).collect();
         let (mut norm2, mut error2, unit) = (0.0, 0.0, f64::from(got.unit));
         for (&x, &integer) in v.iter().zip(&out) {
@@ -656,7 +559,7 @@ mod tests {
     fn numbers_that_are_none_are_seen() {
         for bad in [f64::NAN, f64::INFINITY] {
             let v = [0.5, bad, -0.25, 0.1, 0.0, 0.0, 0.0, 0.0, 1.0];
-            let got = quantise(&v, unit_of(&v, 127.0), 127.0, &mut [0i8; 12]);
+            let got = quantise(&v, 127.0, &mut [0i8; 12]);
             assert!(!got.error.is_finite(), "{}", got.error);
         }
     }

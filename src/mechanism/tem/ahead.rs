@@ -75,9 +75,7 @@ impl Tem {
             chunk.count < RowTable::DRAWS_PER_BATCH && !self.randomness.takes_the_simple_draw();
         let table = self.cache.rows.get(chunk.word).filter(|_| ahead)?;
         let (cover, _) = self.drawn_by(chunk.word);
-        let by_distance =
-            cover.is_none() && self.base.is_none() && self.space.shells(chunk.word).is_some();
-        (!by_distance).then_some(table)
+        (!self.draws_by_shells(cover)).then_some(table)
     }
 
     /// Fills `out` with draws of one word from the table of its law, by random bits that were drawn

@@ -5,19 +5,18 @@ use rand::Rng;
 use super::Tem;
 use super::covered::output_distances;
 use super::covered::{FoundOutputs, NearestOutputs};
-use super::level_bins::BinBuilder;
+use super::level_bins::{BinBuilder, LANES};
 use super::level_cuts::Bins;
 use super::levels::LevelTable;
 use super::neighborhoods::Row;
 use super::parameters::Parameters;
 use super::rejection::{self, ListLaw, ListTable};
-use super::rough_distances::LANES;
 use super::row_table::{RowLaw, RowTable};
 use super::shells::ShellLaw;
 use crate::cover::{Cover, word_of};
 use crate::distance::neighbors::Grid;
 use crate::law::Law;
-use crate::law::alias::{AliasTable, Thresholds};
+use crate::law::alias::AliasTable;
 use crate::mechanism::grouped::{Chunk, Grouped};
 use crate::support::error::Result;
 use crate::support::parallel::{Control, for_all, for_all_with, install, map_all};
@@ -132,7 +131,7 @@ impl Tem {
 
     /// Draws one word's outputs under `cover`, from one integer law, by the first way that applies:
     ///
-    /// 1. a distance, then a word at that distance, if few distances occur (`Shells`);
+    /// 1. a distance, then a word at that distance, if few distances occur (`ShellLaw`);
     /// 2. the table of the whole row, if the word is drawn often enough, or no grid is fine enough
     ///    for lists;
     /// 3. the word's list, with rejection outside it.
@@ -145,16 +144,13 @@ impl Tem {
         scratch: &mut DrawScratch,
         mut drawn: impl FnMut(u32),
     ) {
-        if let (Some(around), true) = (
-            self.space.shells(id),
-            cover.is_none() && self.base.is_none(),
-        ) {
-            let shells = &self.cache.shells;
-            let law = shells.get_or_keep(id, &mut scratch.shell_law, |law| {
-                law.fill(self.epsilon / 2.0, self.gamma, &around);
-                law.bytes()
+        if self.draws_by_shells(cover) {
+            let DrawScratch { row, shell_law, .. } = scratch;
+            let law = self.cache.shells.get_or_keep(id, shell_law, |law| {
+                let distances = row.distances(&*self.space, id);
+                law.fill(self.epsilon / 2.0, self.gamma, distances)
             });
-            return (0..count).for_each(|_| drawn(law.sample(&around, rng)));
+            return (0..count).for_each(|_| drawn(law.sample(rng)));
         }
         if let Some(table) = self.cache.rows.get(id) {
             return self.sample_table(cover, id, table, count, rng, drawn);
@@ -163,6 +159,11 @@ impl Tem {
             Some(grid) => self.draw_from_list(cover, id, count, grid, rng, scratch, drawn),
             None => self.draw_from_row(cover, id, count, rng, scratch, drawn),
         }
+    }
+
+    /// Whether a distance is drawn first, and then a word.
+    pub(super) fn draws_by_shells(&self, cover: Option<&Cover>) -> bool {
+        self.space.has_few_distances() && cover.is_none() && self.base.is_none()
     }
 
     /// Draws from the table of a word's whole law.
@@ -203,11 +204,8 @@ impl Tem {
         }
         let table = self.row_table(cover, id, scratch);
         // Another thread may have kept a row meanwhile: it has the same law.
-        match self.cache.rows.keep(id, table, bytes) {
-            Ok(table) => {
-                self.cache.settle(id);
-                self.sample_table(cover, id, table, count, rng, drawn);
-            }
+        match self.cache.keep_row(id, table, bytes) {
+            Ok(table) => self.sample_table(cover, id, table, count, rng, drawn),
             Err(table) => self.sample_table(cover, id, &table, count, rng, drawn),
         }
     }
@@ -222,13 +220,12 @@ impl Tem {
         let DrawScratch {
             row,
             whole,
-            thresholds,
             bins: each,
             ..
         } = scratch;
         if !RowTable::has_levels(&*self.space, self.outputs(cover)) {
             self.fill_law(cover, id, row, whole);
-            return RowTable::Columns(AliasTable::with_scratch(whole, thresholds));
+            return RowTable::Columns(AliasTable::new(whole));
         }
         let scores = self.distances_to_outputs(cover, id, row);
         let (eta, base) = (self.epsilon / 2.0, self.base.as_deref());
@@ -256,12 +253,9 @@ impl Tem {
     pub(super) fn keep_row(&self, id: u32, scratch: &mut DrawScratch) {
         let (cover, _) = self.drawn_by(id);
         let bytes = self.row_bytes(cover);
-        if self.cache.rows.free_bytes() <= bytes {
-            return;
-        }
-        let table = self.row_table(cover, id, scratch);
-        if self.cache.rows.keep(id, table, bytes).is_ok() {
-            self.cache.settle(id);
+        if self.cache.rows.free_bytes() > bytes {
+            let table = self.row_table(cover, id, scratch);
+            let _ = self.cache.keep_row(id, table, bytes);
         }
     }
 
@@ -283,9 +277,7 @@ impl Tem {
             let bins = |far: f64| self.bins(eta * far);
             let one = |id, bins: &Bins, each: &[u8]| {
                 let table = RowTable::Levels(Box::new(LevelTable::new(bins, each)));
-                if self.cache.rows.keep(id, table, bytes).is_ok() {
-                    self.cache.settle(id);
-                }
+                let _ = self.cache.keep_row(id, table, bytes);
             };
             let base = self.base.as_deref();
             if scratch
@@ -331,17 +323,11 @@ impl Tem {
         let distances = |outputs: &[u32], out: &mut [f64]| {
             output_distances(space, id, cover, outputs, out);
         };
-        let most = self.cache.tries_per_row();
-        let (mut tries, mut left) = (0, count);
-        let mut from_table = |table: &ListTable| {
-            let again = || self.list_again(id, parameters);
-            let counts = (left, most);
-            (left, tries) = table.sample(again, parameters, rng, counts, &distances, |y| {
-                drawn(word_of(cover, y))
-            });
-        };
-        match self.cache.lists.get(id) {
-            Some(table) => from_table(table),
+        let counts = (count, self.cache.tries_per_row());
+        let again = || self.list_again(id, parameters);
+        let drawn_rank = |y| drawn(word_of(cover, y));
+        let (left, tries) = match self.cache.lists.get(id) {
+            Some(table) => table.sample(again, parameters, rng, counts, &distances, drawn_rank),
             None => {
                 let DrawScratch {
                     row,
@@ -357,28 +343,22 @@ impl Tem {
                 }
                 list_law.fill(list, parameters);
                 // Keep the table of a word that comes a second time.
-                let room = self.cache.lists.free_bytes();
                 let bytes = ListTable::bytes_of(list.entries.len());
-                if self.cache.was_drawn(id) && room > bytes {
+                if self.cache.was_drawn(id) && self.cache.lists.free_bytes() > bytes {
                     let table = list_law.table(list, parameters);
-                    let bytes = table.bytes();
                     match self.cache.lists.keep(id, table, bytes) {
-                        Ok(table) => from_table(table),
-                        Err(table) => from_table(&table),
-                    }
-                } else {
-                    while left > 0 && tries < most {
-                        let (y, made) =
-                            list_law.sample(list, parameters, rng, most - tries, &distances);
-                        tries += made;
-                        if let Some(y) = y {
-                            drawn(word_of(cover, y));
-                            left -= 1;
+                        Ok(table) => {
+                            table.sample(again, parameters, rng, counts, &distances, drawn_rank)
+                        }
+                        Err(table) => {
+                            table.sample(again, parameters, rng, counts, &distances, drawn_rank)
                         }
                     }
+                } else {
+                    list_law.sample(list, parameters, rng, counts, &distances, drawn_rank)
                 }
             }
-        }
+        };
         self.cache.charge(id, tries);
         if left > 0 {
             // The list covers little of this word's law, or the word is drawn often.
@@ -389,14 +369,15 @@ impl Tem {
     /// Recomputes the law of a word's list over the list's outputs.
     #[cold]
     fn list_again(&self, id: u32, parameters: Parameters) -> Law {
-        let mut row = Row::default();
-        let list = self.neighborhoods.list(&*self.space, id, &mut row);
-        let Some(cover) = parameters.cover else {
-            return rejection::whole(list, parameters);
-        };
-        let mut head = NearestOutputs::default();
-        head.fill(cover, list, parameters.grid, &mut FoundOutputs::default());
-        rejection::whole(head.list(), parameters)
+        let (mut row, mut head, mut law) =
+            (Row::default(), NearestOutputs::default(), Law::default());
+        let mut list = self.neighborhoods.list(&*self.space, id, &mut row);
+        if let Some(cover) = parameters.cover {
+            head.fill(cover, list, parameters.grid, &mut FoundOutputs::default());
+            list = head.list();
+        }
+        rejection::weigh(list, parameters, &mut law);
+        law
     }
 
     fn draw_block(
@@ -479,7 +460,6 @@ pub(in crate::mechanism) struct DrawScratch {
     head: NearestOutputs,
     shell_law: ShellLaw,
     whole: Law,
-    thresholds: Thresholds,
     bins: Vec<u8>,
     builder: BinBuilder,
     found: FoundOutputs,

@@ -124,8 +124,15 @@ impl LawCache {
         self.spent.add(id, tries as usize * TRY_COST as usize + 1);
     }
 
-    /// Records that a word's row is kept.
-    pub(super) fn settle(&self, id: u32) {
+    /// Keeps a word's row, and begins its account anew; gives it back if there is no room.
+    pub(super) fn keep_row(
+        &self,
+        id: u32,
+        table: RowTable,
+        bytes: usize,
+    ) -> Result<&RowTable, RowTable> {
+        let kept = self.rows.keep(id, table, bytes)?;
         self.spent.settle(id);
+        Ok(kept)
     }
 }

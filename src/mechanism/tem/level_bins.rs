@@ -2,19 +2,23 @@
 //! distances.
 
 use super::level_cuts::{Bins, LAST, MOST_ERROR};
-use super::rough_distances::{LANES, ROWS, RoughDistances};
 use crate::cover::Cover;
 use crate::law::base::BaseMeasure;
 use crate::support::simd::vectorised;
 use crate::words::space::MetricSpace;
 
+/// Words whose distances are computed together.
+pub(super) const LANES: usize = 64;
+/// Words of the vocabulary in a block, which stays in the cache.
+const ROWS: usize = 256;
 /// Outputs whose bins are turned together from rows of words into rows of outputs.
 const TILE: usize = 8;
 
 /// Working memory of one thread.
 #[derive(Default)]
 pub(super) struct BinBuilder {
-    distances: RoughDistances,
+    rough: Vec<f32>,
+    exact: Vec<f64>,
     /// For each word of the vocabulary, the bins of up to [`LANES`] words.
     columns: Vec<[u8; LANES]>,
     /// For each of those words, the bins of all outputs.
@@ -43,8 +47,8 @@ impl BinBuilder {
     ) -> bool {
         let count = space.vocabulary().len();
         let some: Vec<u32> = (0..count as u32).step_by(count.div_ceil(ROWS)).collect();
-        let (rough, _) = self.distances.block(space, &some, ids);
-        let far = &farthest(rough)[..ids.len()];
+        self.distances(space, &some, ids);
+        let far = &farthest(&self.rough[..some.len() * LANES])[..ids.len()];
         let each: Vec<Bins> = far.iter().map(|&far| bins(far.into())).collect();
         // Rough and exact distances have an absolute error each.
         let absolute = 2.0 * eta * space.distance_error();
@@ -65,16 +69,18 @@ impl BinBuilder {
             scales.penalty[lane] = bins.per_exponent as f32;
         }
         self.columns.resize(count, [LAST; LANES]);
-        let mut columns = self.columns.chunks_mut(ROWS);
-        let mut penalties = base.map(|base| base.penalties().chunks(ROWS));
-        let done = self.distances.each_block(space, ids, |rough, error| {
-            let columns = columns.next().filter(|_| error <= MOST_ERROR)?;
-            let penalties = penalties.as_mut().and_then(Iterator::next);
+        let all: Vec<u32> = (0..count as u32).collect();
+        for (number, some) in all.chunks(ROWS).enumerate() {
+            if self.distances(space, some, ids) > MOST_ERROR {
+                return false;
+            }
+            let block = number * ROWS..number * ROWS + some.len();
+            let penalties = base.map(|base| &base.penalties()[block.clone()]);
+            let (rough, columns) = (&self.rough[..some.len() * LANES], &mut self.columns[block]);
             bin_all(rough, &scales, penalties, &mut zeros, columns);
-            Some(())
-        });
+        }
         // A distance that is not finite has made its sum of zeros a NaN.
-        if done.is_none() || zeros[..ids.len()].iter().any(|&zero| zero != 0.0) {
+        if zeros[..ids.len()].iter().any(|&zero| zero != 0.0) {
             return false;
         }
         let outputs = cover.map_or(self.columns.len(), |cover| cover.released().len());
@@ -86,6 +92,24 @@ impl BinBuilder {
             one(id, bins, &each[..outputs]);
         }
         true
+    }
+
+    /// Fills `rough` with the distances of some words of the vocabulary, at most [`ROWS`], to `ids`:
+    /// rows of [`LANES`], of which those behind the ids may hold anything. Returns a bound on their
+    /// relative error.
+    fn distances(&mut self, space: &dyn MetricSpace, some: &[u32], ids: &[u32]) -> f64 {
+        self.rough.resize(ROWS * LANES, 0.0);
+        let rough = &mut self.rough[..some.len() * LANES];
+        space
+            .bounded_distances(some, ids, rough, LANES)
+            .unwrap_or_else(|| {
+                self.exact.resize(ROWS * LANES, 0.0);
+                space.block(some, ids, &mut self.exact, LANES);
+                for (rough, &exact) in rough.iter_mut().zip(&self.exact) {
+                    *rough = exact as f32;
+                }
+                f64::from(f32::EPSILON)
+            })
     }
 }
 

@@ -21,11 +21,9 @@ mod level_bins;
 mod level_cuts;
 mod levels;
 mod neighborhoods;
-mod outside;
 mod parameters;
 pub mod recommended;
 mod rejection;
-mod rough_distances;
 mod row_table;
 mod shells;
 mod tries;
@@ -362,15 +360,20 @@ impl Tem {
     /// The probability of every word as the output for word `id`: the integer weights that are
     /// drawn from, divided by their sum.
     pub fn probabilities(&self, id: u32) -> Vec<f64> {
-        let law = self.law(id).probabilities();
+        let mut all = vec![0.0; self.space.vocabulary().len()];
+        self.place(&self.law(id).probabilities(), &mut all);
+        all
+    }
+
+    /// Places a law by rank at the ids of its outputs.
+    fn place(&self, law: &[f64], all: &mut [f64]) {
         let Some(cover) = &self.cover else {
-            return law;
+            return all.copy_from_slice(law);
         };
-        let mut all = vec![0.0; cover.words()];
-        for (&y, p) in cover.released().iter().zip(law) {
+        all.fill(0.0);
+        for (&y, &p) in cover.released().iter().zip(law) {
             all[y as usize] = p;
         }
-        all
     }
 
     /// The law as the integers that the sampler draws from: one for every word, or for every rank
@@ -588,23 +591,12 @@ impl Mechanism for Tem {
 
     fn law_of_scores(&self, _: u32, scores: &[f64], probabilities: &mut [f64]) -> bool {
         let eta = self.epsilon / 2.0;
-        let law = &mut probabilities[..scores.len()];
-        law.copy_from_slice(scores);
+        let mut law = scores.to_vec();
         let cap = self.gamma.min(self.floor_exponent() / eta);
-        let total = law::weights(law, eta, cap);
-        let total = self.times_base(law).unwrap_or(total);
+        let total = law::weights(&mut law, eta, cap);
+        let total = self.times_base(&mut law).unwrap_or(total);
         law.iter_mut().for_each(|p| *p *= 1.0 / total);
-        if let Some(cover) = &self.cover
-            && cover.excluded() > 0
-        {
-            // Expand ranks to ids from the last one down: no id is below its rank.
-            let ranks = scores.len();
-            probabilities[ranks..].fill(0.0);
-            for (rank, &y) in cover.released().iter().enumerate().rev() {
-                let p = std::mem::take(&mut probabilities[rank]);
-                probabilities[y as usize] = p;
-            }
-        }
+        self.place(&law, probabilities);
         true
     }
 

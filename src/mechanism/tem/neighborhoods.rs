@@ -72,20 +72,17 @@ impl Neighborhoods {
         List { entries, end }
     }
 
-    /// Prefetches the entries that a draw reads first, if the list exists.
+    /// Prefetches the list, if it exists.
     #[inline]
     pub(super) fn prefetch(&self, space: &dyn MetricSpace, id: u32) {
         let list = match space.lists() {
             Some(lists) => lists.list(id),
             None => self.kept.get(id).map_or(&[][..], |list| list),
         };
-        // Prefetch the first entries of the blocks and the last entry.
-        let mut at = 1;
-        while at < list.len() {
-            prefetch(&raw const list[at]);
-            at *= if at == 1 { 8 } else { 2 };
-        }
-        list.last().into_iter().for_each(|last| prefetch(last));
+        const PER_CACHE_LINE: usize = 8;
+        list.iter()
+            .step_by(PER_CACHE_LINE)
+            .for_each(|at| prefetch(at));
     }
 
     /// Computes the missing lists of `ids`, many at a time.

@@ -94,14 +94,15 @@ impl RowLaw<'_> {
         self.tem.law_with(self.cover, self.id)
     }
 
-    /// Compares at most `SOME` weights.
-    fn outweigh_some<const SOME: usize>(&self, asked: &[Asked]) -> u64 {
+    /// Compares weights; bit i is set if that of `asked[i]` is large enough.
+    fn outweigh(&self, asked: &[Asked]) -> u64 {
+        const MOST: usize = LevelTable::DRAWS_PER_BATCH;
         let grid = self.tem.grid();
         // The rounding is not the grid's where there is none.
         let parameters = self
             .tem
             .parameters(self.cover, self.tem.neighborhoods.grid());
-        let (mut outputs, mut apart) = ([0; SOME], [0.0; SOME]);
+        let (mut outputs, mut apart) = ([0; MOST], [0.0; MOST]);
         let outputs = &mut outputs[..asked.len()];
         for (each, output) in asked.iter().zip(&mut *outputs) {
             *output = each.output;
@@ -115,17 +116,6 @@ impl RowLaw<'_> {
             let weight = parameters.share(each.output) * parameters.factor(apart);
             // At most 2¹²⁷.
             enough |= u64::from(weight * u128::from(each.times) > each.number) << i;
-        }
-        enough
-    }
-
-    /// Compares weights; bit i is set if that of `asked[i]` is large enough.
-    fn outweigh(&self, asked: &[Asked]) -> u64 {
-        const SOME: usize = 8;
-        let (mut enough, mut before) = (0, 0);
-        for some in asked.chunks(SOME) {
-            enough |= self.outweigh_some::<SOME>(some) << before;
-            before += some.len();
         }
         enough
     }

@@ -8,26 +8,15 @@
 //! meaningless once ‖x‖ rounds to 1 (ρ ≈ 37).
 
 pub mod noise;
-pub mod walk;
 
-use crate::distance::metric::{norm2, poincare};
+use crate::distance::metric::norm2;
 
 /// The parameter λ of the clamp.
 pub const LAMBDA: f64 = 1e-5;
 
-/// ‖x - y‖².
-fn apart2(x: &[f64], y: &[f64]) -> f64 {
-    x.iter().zip(y).map(|(x, y)| (x - y) * (x - y)).sum()
-}
-
 /// 1 - ‖x‖².
 fn one_minus_norm2(x: &[f64]) -> f64 {
     1.0 - norm2(x)
-}
-
-/// The hyperbolic distance of two points of the ball: 2 arsinh(‖x-y‖/√((1-‖x‖²)(1-‖y‖²))).
-pub fn distance(x: &[f64], y: &[f64]) -> f64 {
-    poincare(apart2(x, y), one_minus_norm2(x) * one_minus_norm2(y))
 }
 
 /// Computes the Möbius addition a ⊕ b: the isometry that takes the origin to a, applied to b.
@@ -43,31 +32,6 @@ pub fn mobius_add(a: &[f64], b: &[f64], out: &mut [f64]) {
     }
 }
 
-/// Computes the point reached from `x` by the tangent vector `v` (in ball coordinates), whose
-/// hyperbolic length is 2‖v‖/(1-‖x‖²). Writes to `out`.
-pub fn exp_map(x: &[f64], v: &[f64], out: &mut [f64]) {
-    let norm = norm2(v).sqrt();
-    if norm == 0.0 {
-        return out.copy_from_slice(x);
-    }
-    let scale = (norm / one_minus_norm2(x)).tanh() / norm;
-    let step: Vec<f64> = v.iter().map(|v| v * scale).collect();
-    mobius_add(x, &step, out);
-}
-
-/// Computes the tangent vector at `x` that leads to `y`: the inverse of [`exp_map`]. Writes to
-/// `out`.
-pub fn log_map(x: &[f64], y: &[f64], out: &mut [f64]) {
-    let minus: Vec<f64> = x.iter().map(|x| -x).collect();
-    mobius_add(&minus, y, out);
-    let norm = norm2(out).sqrt();
-    if norm > 0.0 {
-        // artanh‖-x ⊕ y‖ = d/2, taken from the distance, which is accurate near the boundary.
-        let scale = one_minus_norm2(x) * distance(x, y) / 2.0 / norm;
-        out.iter_mut().for_each(|o| *o *= scale);
-    }
-}
-
 /// Clamps a point: proj(θ) = θ/‖θ‖·(1-λ) outside the ball of radius 1 - λ, unchanged inside.
 /// (ICDM'19 prints 1 + λ.)
 pub fn clamp(x: &mut [f64], lambda: f64) {
@@ -75,5 +39,36 @@ pub fn clamp(x: &mut [f64], lambda: f64) {
     if norm > 1.0 - lambda {
         let scale = (1.0 - lambda) / norm;
         x.iter_mut().for_each(|x| *x *= scale);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        /// -a ⊕ (a ⊕ b) = b, also of neighbours and near the boundary.
+        #[test]
+        fn an_addition_is_undone(
+            numbers in proptest::collection::vec((-1.0f64..1.0, -1.0f64..1.0), 1..9),
+            norms in (0.0f64..1.0, 0.0f64..1.0), near: bool
+        ) {
+            let (mut a, mut b): (Vec<f64>, Vec<f64>) = numbers.into_iter().unzip();
+            for (x, norm) in [(&mut a, norms.0), (&mut b, norms.1)] {
+                let scale = (1.0 - (-9.0 * norm).exp()) / norm2(x).sqrt().max(1e-9);
+                x.iter_mut().for_each(|x| *x *= scale);
+            }
+            if near {
+                b = a.iter().map(|a| -a * (1.0 - 1e-9)).collect();
+            }
+            let minus: Vec<f64> = a.iter().map(|a| -a).collect();
+            let (mut sum, mut back) = (vec![0.0; a.len()], vec![0.0; a.len()]);
+            mobius_add(&a, &b, &mut sum);
+            proptest::prop_assert!(norm2(&sum) < 1.0);
+            mobius_add(&minus, &sum, &mut back);
+            for (back, b) in back.iter().zip(&b) {
+                proptest::prop_assert!((back - b).abs() < 1e-6, "{back} {b}");
+            }
+        }
     }
 }

@@ -14,7 +14,7 @@ use crate::python::cover::PyCover;
 use crate::python::embedding::PyEmbedding;
 use crate::python::mechanism::PyMechanism;
 use crate::python::run::{run, run_with};
-use crate::python::source::{self, Origin, Source, Stamp};
+use crate::python::source::{self, Origin, Source};
 use crate::python::space::Space;
 use crate::python::text::TextArgument;
 use crate::{Error, Mechanism, NeighborLists, Tem};
@@ -142,11 +142,8 @@ pub(in crate::python) fn reopen(
     path: PathBuf,
     fingerprint: &str,
     verified: bool,
-    stamp: Option<Stamp>,
 ) -> PyResult<Py<PyAny>> {
-    let (index, source) = run(py, true, |_| {
-        source::reopen(&path, fingerprint, verified, stamp)
-    })?;
+    let (index, source) = run(py, true, |_| source::reopen(&path, fingerprint, verified))?;
     Ok(Space::from_file(py, index, Some(Origin::Index(source)))?.object(py))
 }
 

@@ -2,9 +2,9 @@
 
 use memchr::{memchr_iter, memrchr};
 
-use super::error::{RecordError, Result};
+use super::error::{Read, RecordError, Result};
 use super::paths::Fields;
-use super::reader::{Reader, Wrong, white};
+use super::reader::{Reader, white};
 use super::{BYTE_ORDER_MARK, Block, FoundStrings, Limits, placed};
 
 /// The position in the document's grammar: the item expected next, after white space.
@@ -29,16 +29,14 @@ enum Next {
 pub struct Document {
     fields: Fields,
     limits: Limits,
-    /// Text that no block contains yet, from the end of the last record or punctuation on.
-    text: String,
-    /// The bytes of an incomplete character.
-    partial: Vec<u8>,
     next: Next,
-    /// The line at which the text starts, and the number of characters before it in that line.
+    /// What no block contains yet, from the end of the last record or punctuation on.
+    rest: Vec<u8>,
+    /// Number of bytes before that.
+    bytes: usize,
+    /// The line at which it starts, and the number of characters before it in that line.
     line: usize,
     characters: usize,
-    /// Number of bytes received.
-    bytes: usize,
 }
 
 /// How far a document has been read.
@@ -46,8 +44,7 @@ struct Progress {
     found: FoundStrings,
     /// The position after the last record or punctuation.
     at: usize,
-    /// Whether an incomplete record starts there, after white space.
-    is_record: bool,
+    next: Next,
 }
 
 impl Document {
@@ -56,18 +53,17 @@ impl Document {
         Document {
             fields,
             limits,
-            text: String::new(),
-            partial: Vec::new(),
             next: Next::Start,
+            rest: Vec::new(),
+            bytes: 0,
             line: 1,
             characters: 0,
-            bytes: 0,
         }
     }
 
     /// Number of bytes that wait for the end of their record.
     pub fn pending(&self) -> usize {
-        self.text.len() + self.partial.len()
+        self.rest.len()
     }
 
     /// Takes the next bytes; returns the records that end in them.
@@ -75,7 +71,10 @@ impl Document {
     /// # Errors
     /// The first problem; everything after it is meaningless.
     pub fn feed(&mut self, data: &[u8]) -> Result<Block> {
-        self.decode(data)?;
+        self.rest.extend_from_slice(data);
+        if self.bytes == 0 && self.rest.starts_with(BYTE_ORDER_MARK.as_bytes()) {
+            self.take(BYTE_ORDER_MARK.len());
+        }
         self.block(false)
     }
 
@@ -84,152 +83,106 @@ impl Document {
     /// # Errors
     /// The errors of [`Document::feed`]; a problem for an incomplete document.
     pub fn end(&mut self) -> Result<Block> {
-        if !self.partial.is_empty() {
-            return Err(self.not_utf8(0, 0));
-        }
         self.block(true)
     }
 
-    fn decode(&mut self, data: &[u8]) -> Result<()> {
-        let kept = self.partial.len();
-        let whole;
-        let data = if kept == 0 {
-            data
-        } else {
-            whole = [&*self.partial, data].concat();
-            &whole
-        };
-        let is_first = self.bytes == kept;
-        let (text, rest) = match str::from_utf8(data) {
-            Ok(text) => (text, &[][..]),
-            Err(error) => {
-                let (valid, rest) = data.split_at(error.valid_up_to());
-                if error.error_len().is_some() {
-                    let lines = memchr_iter(b'\n', valid).count();
-                    return Err(self.not_utf8(valid.len(), lines));
-                }
-                (str::from_utf8(valid).unwrap_or_default(), rest)
-            }
-        };
-        self.bytes += data.len() - kept;
-        let unmarked = text.strip_prefix(BYTE_ORDER_MARK);
-        self.text
-            .push_str(unmarked.filter(|_| is_first).unwrap_or(text));
-        self.partial = rest.to_vec();
-        Ok(())
-    }
-
-    /// The error for a byte at this distance, in bytes and lines, after the text.
-    fn not_utf8(&self, bytes: usize, lines: usize) -> RecordError {
-        let before = memchr_iter(b'\n', self.text.as_bytes()).count();
-        let byte = self.bytes - self.partial.len() + bytes;
-        RecordError::not_utf8(self.line + before + lines, byte)
+    fn take(&mut self, length: usize) {
+        self.rest.drain(..length);
+        self.bytes += length;
     }
 
     /// Takes the readable records out of the text.
     fn block(&mut self, is_end: bool) -> Result<Block> {
-        let read = self.read(is_end);
-        let progress =
-            read.map_err(|wrong| placed(*wrong, &self.text, self.line, self.characters))?;
-        let at = if is_end { self.text.len() } else { progress.at };
-        let rest = self.text.split_off(at);
-        let text = std::mem::replace(&mut self.text, rest);
+        let valid = match str::from_utf8(&self.rest) {
+            Ok(text) => text.len(),
+            // The rest of a character comes later.
+            Err(error) if error.error_len().is_none() && !is_end => error.valid_up_to(),
+            Err(error) => {
+                let valid = error.valid_up_to();
+                let line = self.line + memchr_iter(b'\n', &self.rest[..valid]).count();
+                return Err(RecordError::not_utf8(line, self.bytes + valid));
+            }
+        };
+        let text = str::from_utf8(&self.rest[..valid]).unwrap_or_default();
+        let read = self.read(text, is_end);
+        let read = read.map_err(|wrong| placed(*wrong, text, self.line, self.characters))?;
+        let text = text[..if is_end { valid } else { read.at }].to_owned();
         let line = self.line;
         self.line += memchr_iter(b'\n', text.as_bytes()).count();
         let start = memrchr(b'\n', text.as_bytes()).map(|end| end + 1);
         let characters = text[start.unwrap_or(0)..].chars().count();
         self.characters = characters + start.map_or(self.characters, |_| 0);
-        let found = progress.found;
-        let block = Block { text, line, found };
-        self.check_length(progress.is_record)?;
-        Ok(block)
-    }
-
-    /// Refuses an incomplete record or white space that is already too long.
-    fn check_length(&self, is_record: bool) -> Result<()> {
-        let most = self.limits.bytes;
-        let spaces = white(self.text.as_bytes());
-        if !is_record || self.text.len() - spaces <= most {
-            return Ok(());
-        }
-        let wrong = long_record(spaces, most);
-        Err(placed(*wrong, &self.text, self.line, self.characters))
+        self.next = read.next;
+        self.take(text.len());
+        let found = read.found;
+        Ok(Block { text, line, found })
     }
 
     /// Reads all records that end in the text.
-    fn read(&mut self, is_end: bool) -> std::result::Result<Progress, Box<Wrong>> {
-        let text = &*self.text;
+    fn read(&self, text: &str, is_end: bool) -> Read<Progress> {
         let mut reader = Reader::new(text, &self.fields, &self.limits);
-        let (mut at, mut is_record) = (0, false);
-        let mut next = self.next;
+        let (mut at, mut next) = (0, self.next);
+        let most = self.limits.bytes;
+        let long_record = |at: usize| {
+            let problem = format!("not JSON, or a record of more than {most} bytes");
+            RecordError::too_long(at, problem)
+        };
         loop {
             let start = at + white(&text.as_bytes()[at..]);
-            let most = self.limits.bytes;
             if start - at > most {
                 let problem = format!("white space of more than {most} bytes");
-                return Err(Wrong::too_long(at, problem));
+                return Err(RecordError::too_long(at, problem));
             }
             let Some(&sign) = text.as_bytes().get(start) else {
-                if is_end {
-                    ended(next, start)?;
+                let problem = match next {
+                    Next::Start => "no record: empty",
+                    Next::First | Next::Record | Next::Comma => "not JSON: the array does not end",
+                    Next::Another | Next::Nothing => break,
+                };
+                match is_end {
+                    true => return Err(RecordError::new(start, problem)),
+                    false => break,
                 }
-                break;
             };
+            at = start + 1;
             next = match (next, sign) {
                 (Next::Start, b'[') => Next::First,
                 (Next::First | Next::Comma, b']') => Next::Nothing,
                 (Next::Comma, b',') => Next::Record,
                 (Next::Start, b'{') | (Next::First | Next::Record | Next::Another, _) => {
-                    let end = match reader.record(start, text.len()) {
+                    at = match reader.record(start, text.len()) {
+                        Ok(end) if end - start > most => return Err(long_record(start)),
                         Ok(end) => end,
                         Err(wrong) if wrong.is_cut && !is_end => {
-                            is_record = true;
+                            if text.len() - start > most {
+                                return Err(long_record(start));
+                            }
+                            at = start;
                             break;
                         }
                         Err(wrong) => return Err(wrong),
                     };
-                    if end - start > most {
-                        return Err(long_record(start, most));
-                    }
-                    at = end;
-                    next = match next {
+                    match next {
                         Next::First | Next::Record => Next::Comma,
                         _ => Next::Another,
-                    };
-                    continue;
+                    }
                 }
                 (Next::Start, _) => {
                     let problem = "neither an array of records nor a record";
-                    return Err(Wrong::new(start, problem));
+                    return Err(RecordError::new(start, problem));
                 }
-                (Next::Comma, _) => return Err(Wrong::not_json(start, "expected `,` or `]`")),
+                (Next::Comma, _) => {
+                    return Err(RecordError::not_json(start, "expected `,` or `]`"));
+                }
                 (Next::Nothing, _) => {
-                    return Err(Wrong::new(start, "not JSON: something follows the end"));
+                    return Err(RecordError::new(
+                        start,
+                        "not JSON: something follows the end",
+                    ));
                 }
             };
-            at = start + 1;
         }
         let found = reader.found;
-        self.next = next;
-        Ok(Progress {
-            found,
-            at,
-            is_record,
-        })
+        Ok(Progress { found, at, next })
     }
-}
-
-fn long_record(at: usize, most: usize) -> Box<Wrong> {
-    let problem = format!("not JSON, or a record of more than {most} bytes");
-    Wrong::too_long(at, problem)
-}
-
-/// Refuses an end where more is expected.
-fn ended(next: Next, at: usize) -> std::result::Result<(), Box<Wrong>> {
-    let problem = match next {
-        Next::Start => "no record: empty",
-        Next::First | Next::Record | Next::Comma => "not JSON: the array does not end",
-        Next::Another | Next::Nothing => return Ok(()),
-    };
-    Err(Wrong::new(at, problem))
 }

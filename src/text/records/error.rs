@@ -4,6 +4,8 @@ use crate::Hidden;
 
 /// The result of reading records.
 pub type Result<T> = std::result::Result<T, RecordError>;
+/// The result of reading a block, whose lines are not known yet.
+pub(super) type Read<T> = std::result::Result<T, Box<RecordError>>;
 
 /// A problem that prevents reading a record or a file of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +20,12 @@ pub struct RecordError {
     pub hint: Hint,
     /// Content of the input that explains the problem. It is private.
     pub content: Option<Hidden>,
+    /// The byte of the block where it is, until its line is known.
+    pub(super) at: usize,
+    /// Whether a rule of JSON is broken: `placed` counts the characters before.
+    pub(super) is_not_json: bool,
+    /// Whether the problem is that the block ends: more input may solve it.
+    pub(super) is_cut: bool,
 }
 
 /// What may help with a problem.
@@ -34,14 +42,31 @@ pub enum Hint {
 }
 
 impl RecordError {
-    pub(super) fn new(problem: impl Into<String>) -> Self {
-        RecordError {
+    pub(super) fn new(at: usize, problem: impl Into<String>) -> Box<Self> {
+        Box::new(RecordError {
             line: 0,
             items: Vec::new(),
             problem: problem.into(),
             hint: Hint::Input,
             content: None,
-        }
+            at,
+            is_not_json: false,
+            is_cut: false,
+        })
+    }
+
+    /// The problem of a broken JSON rule.
+    pub(super) fn not_json(at: usize, reason: &str) -> Box<Self> {
+        let mut wrong = Self::new(at, reason);
+        wrong.is_not_json = true;
+        wrong
+    }
+
+    /// The problem of a limit.
+    pub(super) fn too_long(at: usize, problem: String) -> Box<Self> {
+        let mut wrong = Self::new(at, problem);
+        wrong.hint = Hint::Limit;
+        wrong
     }
 
     /// The error for a byte of the input, counted from 0.
@@ -49,7 +74,7 @@ impl RecordError {
         RecordError {
             line,
             hint: Hint::Encoding,
-            ..RecordError::new(format!("byte {byte} is not UTF-8"))
+            ..*RecordError::new(0, format!("byte {byte} is not UTF-8"))
         }
     }
 }

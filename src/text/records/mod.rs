@@ -29,7 +29,8 @@ pub use paths::{Fields, Step, steps};
 
 use memchr::{memchr, memchr_iter};
 
-use reader::{Reader, Wrong, white};
+use error::Read;
+use reader::{Reader, white};
 
 /// Limits on a record.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +87,7 @@ impl std::fmt::Debug for Block {
     }
 }
 
-const BYTE_ORDER_MARK: char = '\u{feff}';
+const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 impl Block {
     /// Finds the strings of some fields in records, one record per line. `line` is the number of
@@ -177,11 +178,7 @@ impl Block {
 }
 
 /// Reads records, one per line.
-fn lines(
-    text: &str,
-    fields: &Fields,
-    limits: &Limits,
-) -> std::result::Result<FoundStrings, Box<Wrong>> {
+fn lines(text: &str, fields: &Fields, limits: &Limits) -> Read<FoundStrings> {
     let bytes = text.as_bytes();
     let mut reader = Reader::new(text, fields, limits);
     let mut at = 0;
@@ -192,7 +189,7 @@ fn lines(
             let after = reader.record(start, end)?;
             let after = after + white(&bytes[after..end]);
             if after < end {
-                return Err(Wrong::not_json(after, "trailing characters"));
+                return Err(RecordError::not_json(after, "trailing characters"));
             }
         }
         at = end + 1;
@@ -202,17 +199,17 @@ fn lines(
 
 /// The error for a problem in a text. `line` is the number of its first line, `characters` the
 /// number of characters before the text in that line.
-fn placed(wrong: Wrong, text: &str, line: usize, characters: usize) -> RecordError {
-    let before = &text[..wrong.at];
+fn placed(mut error: RecordError, text: &str, line: usize, characters: usize) -> RecordError {
+    let before = &text[..error.at];
     let (start, mut character) = match before.rfind('\n') {
         Some(end) => (end + 1, 0),
         None => (0, characters),
     };
     character += before[start..].chars().count();
-    let mut error = wrong.error;
-    if wrong.is_not_json {
+    if std::mem::take(&mut error.is_not_json) {
         error.problem = format!("not JSON at character {character}: {}", error.problem);
     }
+    (error.at, error.is_cut) = (0, false);
     error.line = line + memchr_iter(b'\n', &before.as_bytes()[..start]).count();
     error
 }

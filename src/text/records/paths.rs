@@ -33,9 +33,8 @@ pub fn steps(path: &str) -> Vec<Step<'_>> {
 #[derive(Clone, Debug)]
 pub struct Fields {
     pub(super) root: Node,
-    /// The number of nodes below the root.
-    pub(super) nodes: usize,
-    /// For every column, and then for the account: the record's nodes at which its paths start.
+    /// For every column, and then for the account: the fields of a record, by their places in the
+    /// root, at which its paths start.
     pub(super) roots: Vec<Vec<usize>>,
     columns: Vec<String>,
     account: Option<String>,
@@ -44,7 +43,6 @@ pub struct Fields {
 /// The fields requested at one position of a record, and below.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
-    pub(super) number: usize,
     /// The path to this node.
     pub(super) name: String,
     /// Strings here, and in lists of them, belong to this column, or are the account.
@@ -65,7 +63,6 @@ impl Fields {
         let columns: Vec<String> = columns.iter().map(|path| path.as_ref().into()).collect();
         let mut fields = Fields {
             root: Node::default(),
-            nodes: 0,
             roots: vec![Vec::new(); columns.len() + usize::from(account.is_some())],
             columns: columns.clone(),
             account: account.map(Into::into),
@@ -85,22 +82,21 @@ impl Fields {
     fn plant(&mut self, steps: &[Step<'_>], column: usize, path: &str) -> Result<(), String> {
         let is_account = self.is_account(column);
         let mut node = &mut self.root;
-        let mut first = None;
         for step in steps {
-            node = node.below(*step, &mut self.nodes);
+            node = node.below(*step);
             node.has_account |= is_account;
-            first.get_or_insert(node.number);
         }
         if node.column.is_some_and(|other| other != column) {
-            let option = if is_account {
-                "--account-column"
-            } else {
-                "--column"
+            let option = match is_account {
+                true => "--account-column",
+                false => "--column",
             };
             return Err(format!("{option} {} is asked for twice", quoted(path)));
         }
         node.column = Some(column);
-        self.roots[column].extend(first);
+        if let Some(Step::Field(first)) = steps.first() {
+            self.roots[column].extend(self.root.place_of(first));
+        }
         Ok(())
     }
 
@@ -120,32 +116,38 @@ impl Fields {
 }
 
 impl Node {
-    /// The node one step below; it is created and counted if it is missing.
-    fn below(&mut self, step: Step<'_>, nodes: &mut usize) -> &mut Node {
-        let path = &self.name;
-        let mut new = |name: String| {
-            *nodes += 1;
-            Node {
-                number: *nodes - 1,
-                name,
-                ..Node::default()
-            }
+    /// The place of a field among those requested here.
+    pub(super) fn place_of(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|(known, _)| known == name)
+    }
+
+    /// The node one step below; it is created if it is missing.
+    fn below(&mut self, step: Step<'_>) -> &mut Node {
+        let new = |name: String| Node {
+            name,
+            ..Node::default()
         };
-        let step = match step {
+        let path = &self.name;
+        match step {
             Step::Items => {
                 let made = || Box::new(new(format!("{path}[]")));
-                return self.items.get_or_insert_with(made);
+                self.items.get_or_insert_with(made)
             }
-            Step::Field(step) => step,
-        };
-        let known = self.fields.iter().position(|(name, _)| name == step);
-        let at = known.unwrap_or_else(|| {
-            let point = if path.is_empty() { "" } else { "." };
-            let node = new(format!("{path}{point}{step}"));
-            self.fields.push((step.to_owned(), node));
-            self.fields.len() - 1
-        });
-        &mut self.fields[at].1
+            Step::Field(name) => {
+                let at = self.place_of(name).unwrap_or_else(|| {
+                    let node = new(self.path_to(name));
+                    self.fields.push((name.to_owned(), node));
+                    self.fields.len() - 1
+                });
+                &mut self.fields[at].1
+            }
+        }
+    }
+
+    /// The path to a field of an object here.
+    pub(super) fn path_to(&self, name: &str) -> String {
+        let point = if self.name.is_empty() { "" } else { "." };
+        format!("{}{point}{name}", self.name)
     }
 
     /// Collects the columns here and below.

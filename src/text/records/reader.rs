@@ -1,19 +1,17 @@
 //! Finds the strings of one record: `serde_json` skips over every value and returns it as borrowed
 //! text, and the reader looks into those that are requested.
 //!
-//! A value is borrowed as a [`RawValue`] before it is examined. Its syntax is then known to be
+//! The whole record is borrowed as a [`RawValue`] first. Its syntax is then known to be
 //! valid, and later problems concern its content. `serde_json` skips over values without recursion.
 //! Recursion happens only along requested paths, and [`DEPTH`] limits it.
 
 use std::collections::BTreeMap;
 
 use memchr::{memchr, memchr_iter};
-use serde::de::Deserializer as _;
-use serde::de::{Deserialize as _, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Deserializer;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::error::{Hint, RecordError, quoted};
+use super::error::{Read, RecordError, quoted};
 use super::paths::{Fields, Node, steps};
 use super::{FoundStrings, Limits, Text};
 use crate::Hidden;
@@ -21,46 +19,14 @@ use crate::Hidden;
 /// Maximum nesting of lists and objects on the path to a text.
 pub(super) const DEPTH: usize = 100;
 
-/// A problem at a byte of the block; its line is not known yet.
-#[derive(Debug)]
-pub(super) struct Wrong {
-    pub(super) at: usize,
-    pub(super) error: RecordError,
-    /// Whether a rule of JSON is broken: `placed` counts the characters before.
-    pub(super) is_not_json: bool,
-    /// Whether the problem is that the block ends: more input may solve it.
-    pub(super) is_cut: bool,
-}
-
-impl Wrong {
-    pub(super) fn new(at: usize, problem: impl Into<String>) -> Box<Wrong> {
-        Box::new(Wrong {
-            at,
-            error: RecordError::new(problem),
-            is_not_json: false,
-            is_cut: false,
-        })
-    }
-
-    /// The problem of a broken JSON rule.
-    pub(super) fn not_json(at: usize, reason: &str) -> Box<Wrong> {
-        let mut wrong = Wrong::new(at, reason);
-        wrong.is_not_json = true;
-        wrong
-    }
-
-    /// The problem of a limit.
-    pub(super) fn too_long(at: usize, problem: String) -> Box<Wrong> {
-        let mut wrong = Wrong::new(at, problem);
-        wrong.error.hint = Hint::Limit;
-        wrong
-    }
-}
-
 /// The content of a string in quotes; none if it has half of a surrogate pair, which is copied in values that are not
 /// requested.
 fn unescaped(quoted: &str) -> Option<String> {
     serde_json::from_str(quoted).ok()
+}
+
+fn too_deep() -> String {
+    format!("lists and objects more than {DEPTH} deep within each other")
 }
 
 fn no_account(field: &str) -> String {
@@ -73,29 +39,51 @@ pub(super) fn white(text: &[u8]) -> usize {
     text.iter().take_while(is_white).count()
 }
 
+/// The fields of an object, also those that it has twice: names with quotes, and values.
+struct Entries<'a>(Vec<(&'a RawValue, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct All;
+
+        impl<'de> Visitor<'de> for All {
+            type Value = Entries<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<'de>, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Entries(entries))
+            }
+        }
+
+        from.deserialize_map(All)
+    }
+}
+
+/// The parts of a value whose syntax is known to be valid.
+fn parts<'a, T: Deserialize<'a>>(value: &'a str) -> Read<T> {
+    serde_json::from_str(value).map_err(|error| RecordError::not_json(0, &error.to_string()))
+}
+
 /// Finds the strings of records in a block of text.
 pub(super) struct Reader<'a> {
     block: &'a str,
     fields: &'a Fields,
     limits: &'a Limits,
     pub(super) found: FoundStrings,
-    /// The path to the current object.
-    path: String,
     /// The likely index of the next name among the names of unrequested fields: records are
     /// similar.
     next: usize,
-    /// For each node: the object in which its field was last found.
-    met: Vec<usize>,
-    /// Number of objects so far.
-    objects: usize,
     /// Maximum number of texts found by the end of the record.
     most: usize,
     /// The record's different accounts; `None` for a position without a name.
     payers: Vec<Option<String>>,
-    /// The end of the record's last value.
-    reached: usize,
-    /// The problem, which `serde_json` passes on only as a failure.
-    wrong: Option<Box<Wrong>>,
 }
 
 impl<'a> Reader<'a> {
@@ -105,69 +93,33 @@ impl<'a> Reader<'a> {
             fields,
             limits,
             found: FoundStrings::default(),
-            path: String::new(),
             next: 0,
-            met: vec![0; fields.nodes],
-            objects: 0,
             most: 0,
             payers: Vec::new(),
-            reached: 0,
-            wrong: None,
         }
     }
 
-    /// Reads the record that starts at `start` and ends before `end`; returns where it ends. After
-    /// an error, the findings of this record are dropped.
-    pub(super) fn record(&mut self, start: usize, end: usize) -> Result<usize, Box<Wrong>> {
-        let (texts, unescaped) = (self.found.texts.len(), self.found.unescaped.len());
-        let read = self.whole_record(start, end);
-        if read.is_err() {
-            self.found.texts.truncate(texts);
-            self.found.unescaped.truncate(unescaped);
-        }
-        read
-    }
-
-    fn whole_record(&mut self, start: usize, end: usize) -> Result<usize, Box<Wrong>> {
-        let block = self.block;
-        let text = &block[start..end];
-        let mut json = Deserializer::from_str(text);
-        if !text.starts_with('{') {
-            return Err(match IgnoredAny::deserialize(&mut json) {
-                Ok(_) => Wrong::new(start, "not a JSON object"),
-                Err(error) => self.not_json(&error, start, text),
-            });
+    /// Reads the record that starts at `start` and ends before `end`; returns where it ends.
+    pub(super) fn record(&mut self, start: usize, end: usize) -> Read<usize> {
+        let (text, fields) = (&self.block[start..end], self.fields);
+        let mut json = serde_json::Deserializer::from_str(text);
+        let record = <&RawValue>::deserialize(&mut json);
+        let record = record.map_err(|error| self.not_json(&error, start, text))?;
+        let record = record.get();
+        if !record.starts_with('{') {
+            return Err(RecordError::new(start, "not a JSON object"));
         }
         self.most = self.found.texts.len() + self.limits.texts();
         self.payers.clear();
-        self.path.clear();
         self.next = 0;
-        self.reached = start + 1;
-        let (fields, object) = (self.fields, self.next_object());
-        let visitor = Object {
-            reader: &mut *self,
-            node: &fields.root,
-            object,
-            depth: 0,
-        };
-        if let Err(error) = json.deserialize_map(visitor) {
-            let wrong = self.wrong.take();
-            return Err(wrong.unwrap_or_else(|| self.not_json(&error, start, text)));
-        }
-        let met = |way: &Vec<usize>| way.iter().any(|&node| self.met[node] == object);
-        if !fields.roots.iter().all(met) {
-            let lacking = (0..fields.roots.len()).filter(|&column| !met(&fields.roots[column]));
-            return Err(self.missing(lacking, text));
+        let there = self.object(&fields.root, record, 0)?;
+        let lacks = |column: &usize| !fields.roots[*column].iter().any(|&field| there[field]);
+        let lacking: Vec<usize> = (0..fields.roots.len()).filter(lacks).collect();
+        if !lacking.is_empty() {
+            return Err(self.missing(&lacking, record));
         }
         self.pay(start)?;
-        let closing = white(&block.as_bytes()[self.reached..end]);
-        Ok(self.reached + closing + 1)
-    }
-
-    /// Counts an object; returns its number for `met`.
-    fn next_object(&mut self) -> usize {
-        self.objects += 1;
-        self.objects
+        Ok(start + record.len())
     }
 
     /// The position of a part in the block.
@@ -175,65 +127,67 @@ impl<'a> Reader<'a> {
         part.as_ptr().addr() - self.block.as_ptr().addr()
     }
 
-    /// Reads a field: its name, with quotes, and its value.
-    fn field(
-        &mut self,
-        (node, object, depth): (&'a Node, usize, usize),
-        key: &'a str,
-        value: &'a str,
-    ) -> Result<(), Box<Wrong>> {
-        let mut name = &key[1..key.len() - 1];
-        let unescaped = memchr(b'\\', name.as_bytes()).and_then(|_| unescaped(key));
-        // No requested name has half of a surrogate pair; other names are recorded as written.
-        if let Some(unescaped) = &unescaped {
-            name = unescaped;
-        }
-        match node.fields.iter().find(|(known, _)| known == name) {
-            Some((_, child)) => {
-                let way = self.path.len();
-                self.path.push_str(name);
-                self.path.push('.');
-                self.value(child, value, depth + 1)?;
-                self.met[child.number] = object;
-                self.path.truncate(way);
+    /// Reads the fields of an object; returns which of the requested ones it has.
+    fn object(&mut self, node: &'a Node, object: &'a str, depth: usize) -> Read<Vec<bool>> {
+        let mut there = vec![false; node.fields.len()];
+        for (key, value) in parts::<Entries<'_>>(object)?.0 {
+            let key = key.get();
+            let mut name = &key[1..key.len() - 1];
+            let unescaped = memchr(b'\\', name.as_bytes()).and_then(|_| unescaped(key));
+            // No requested name has half of a surrogate pair; other names are recorded as written.
+            if let Some(unescaped) = &unescaped {
+                name = unescaped;
             }
-            None => self.note(name),
+            match node.place_of(name) {
+                Some(at) => {
+                    self.value(&node.fields[at].1, value.get(), depth + 1)?;
+                    there[at] = true;
+                }
+                None => self.note(node.path_to(name)),
+            }
         }
-        Ok(())
+        Ok(there)
     }
 
-    /// Records the name of a field that was not requested.
-    fn note(&mut self, name: &str) {
-        let way = &self.path;
-        let known = |other: &String| other.strip_prefix(&**way) == Some(name);
+    /// Records the path of a field that was not requested.
+    fn note(&mut self, path: String) {
         let others = &mut self.found.others;
-        let at = match others.get(self.next).is_some_and(known) {
-            true => self.next,
-            false => others.iter().position(known).unwrap_or(others.len()),
+        let at = match others.get(self.next) {
+            Some(other) if *other == path => self.next,
+            _ => others
+                .iter()
+                .position(|other| *other == path)
+                .unwrap_or(others.len()),
         };
         if at == others.len() && at < self.limits.names {
-            others.push(format!("{way}{name}"));
+            others.push(path);
         }
         self.next = at + 1;
     }
 
     /// Reads a value at which, or below which, a field is requested.
-    fn value(&mut self, node: &'a Node, value: &'a str, depth: usize) -> Result<(), Box<Wrong>> {
+    fn value(&mut self, node: &'a Node, value: &'a str, depth: usize) -> Read<()> {
         if node.column.is_some_and(|c| self.fields.is_account(c)) {
             self.payer(value);
             return Ok(());
         }
         let may_be_list = node.items.is_some() || node.column.is_some();
-        match (value.as_bytes().first(), node.column) {
-            (Some(b'"'), Some(column)) => self.text(node, column, value),
-            (Some(b'{'), _) if !node.fields.is_empty() => self.object(node, value, depth),
-            (Some(b'['), _) if may_be_list => self.list(node, value, depth),
+        let wrong = match (value.as_bytes().first(), node.column) {
+            (Some(b'"'), Some(column)) => return self.text(node, column, value),
             (Some(b'n'), _) => {
                 if node.has_account {
                     self.add_payer(None);
                 }
-                Ok(())
+                return Ok(());
             }
+            (Some(b'{'), _) if !node.fields.is_empty() && depth < DEPTH => {
+                return self.whole_object(node, value, depth);
+            }
+            (Some(b'['), _) if may_be_list && depth < DEPTH => {
+                return self.list(node, value, depth);
+            }
+            (Some(b'{'), _) if !node.fields.is_empty() => too_deep(),
+            (Some(b'['), _) if may_be_list => too_deep(),
             (first, _) => {
                 let held = match first {
                     Some(b'"') => "a str",
@@ -247,34 +201,33 @@ impl<'a> Reader<'a> {
                     _ if !node.fields.is_empty() => "a dict",
                     _ => "a list",
                 };
-                let field = quoted(&node.name);
-                let problem = format!("field {field} holds {held}, not {wanted}");
-                Err(Wrong::new(self.start_of(value), problem))
+                format!("{held}, not {wanted}")
             }
-        }
+        };
+        Err(self.holds(node, value, &wrong))
     }
 
-    fn text(&mut self, node: &Node, column: usize, value: &str) -> Result<(), Box<Wrong>> {
+    fn holds(&self, node: &Node, value: &str, what: &str) -> Box<RecordError> {
+        let problem = format!("field {} holds {what}", quoted(&node.name));
+        RecordError::new(self.start_of(value), problem)
+    }
+
+    fn text(&mut self, node: &Node, column: usize, value: &str) -> Read<()> {
         let start = self.start_of(value);
-        let found = &mut self.found;
-        if found.texts.len() == self.most {
+        if self.found.texts.len() == self.most {
             let most = self.limits.texts();
             let problem = format!("a record of more than {most} texts");
-            return Err(Wrong::too_long(start, problem));
+            return Err(RecordError::too_long(start, problem));
         }
-        let inner = &value[1..value.len() - 1];
         let mut place_of = None;
-        if memchr(b'\\', inner.as_bytes()).is_some() {
-            let Some(text) = unescaped(value) else {
-                let field = quoted(&node.name);
-                let problem = format!("field {field} holds a text with half of a surrogate pair");
-                return Err(Wrong::new(start, problem));
-            };
-            let from = found.unescaped.len();
-            found.unescaped.push_str(&text);
-            place_of = Some(from..found.unescaped.len());
+        if memchr(b'\\', value.as_bytes()).is_some() {
+            let half = "a text with half of a surrogate pair";
+            let text = unescaped(value).ok_or_else(|| self.holds(node, value, half))?;
+            let from = self.found.unescaped.len();
+            self.found.unescaped.push_str(&text);
+            place_of = Some(from..self.found.unescaped.len());
         }
-        found.texts.push(Text {
+        self.found.texts.push(Text {
             place: start..start + value.len(),
             unescaped: place_of,
             column,
@@ -282,63 +235,30 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn deep(&self, node: &Node, value: &str, depth: usize) -> Result<(), Box<Wrong>> {
-        if depth < DEPTH {
-            return Ok(());
-        }
-        let field = quoted(&node.name);
-        let problem = format!(
-            "field {field} holds lists and objects more than {DEPTH} deep within each other"
-        );
-        Err(Wrong::new(self.start_of(value), problem))
-    }
-
-    fn object(&mut self, node: &'a Node, value: &'a str, depth: usize) -> Result<(), Box<Wrong>> {
-        self.deep(node, value, depth)?;
-        let object = self.next_object();
-        let visitor = Object {
-            reader: &mut *self,
-            node,
-            object,
-            depth,
-        };
-        let read = Deserializer::from_str(value).deserialize_map(visitor);
-        self.within(read, value)?;
-        let there = |(_, field): &&(String, Node)| self.met[field.number] == object;
-        if node.fields.iter().all(|field| there(&field)) {
-            return Ok(());
-        }
+    /// Reads an object that must have all fields requested there.
+    fn whole_object(&mut self, node: &'a Node, value: &'a str, depth: usize) -> Read<()> {
+        let there = self.object(node, value, depth)?;
         let mut lacking = Vec::new();
-        for (_, field) in node.fields.iter().filter(|field| !there(field)) {
+        for ((_, field), _) in node.fields.iter().zip(there).filter(|(_, there)| !there) {
             field.columns(&mut lacking);
         }
-        Err(self.missing(lacking.into_iter(), value))
+        match lacking.is_empty() {
+            true => Ok(()),
+            false => Err(self.missing(&lacking, value)),
+        }
     }
 
-    fn list(&mut self, node: &'a Node, value: &'a str, depth: usize) -> Result<(), Box<Wrong>> {
-        self.deep(node, value, depth)?;
-        // A point follows the path.
-        self.path.pop();
-        let way = self.path.len();
-        self.path.push_str("[].");
-        let visitor = List {
-            reader: &mut *self,
-            // A text column may hold lists of texts.
-            node: node.items.as_deref().unwrap_or(node),
-            depth,
-        };
-        let read = Deserializer::from_str(value).deserialize_seq(visitor);
-        self.within(read, value)?;
-        self.path.truncate(way);
-        self.path.push('.');
+    fn list(&mut self, node: &'a Node, value: &'a str, depth: usize) -> Read<()> {
+        // A text column may hold lists of texts.
+        let node = node.items.as_deref().unwrap_or(node);
+        for (at, item) in parts::<Vec<&RawValue>>(value)?.iter().enumerate() {
+            self.value(node, item.get(), depth + 1)
+                .map_err(|mut wrong| {
+                    wrong.items.insert(0, at + 1);
+                    wrong
+                })?;
+        }
         Ok(())
-    }
-
-    /// Returns the problem within a value.
-    fn within(&mut self, read: serde_json::Result<()>, value: &str) -> Result<(), Box<Wrong>> {
-        let Err(error) = read else { return Ok(()) };
-        let wrong = self.wrong.take();
-        Err(wrong.unwrap_or_else(|| self.not_json(&error, self.start_of(value), value)))
     }
 
     fn payer(&mut self, value: &str) {
@@ -360,7 +280,7 @@ impl<'a> Reader<'a> {
 
     /// Records the account of a record's texts: every value on the path to the account must name
     /// the same one.
-    fn pay(&mut self, start: usize) -> Result<(), Box<Wrong>> {
+    fn pay(&mut self, start: usize) -> Read<()> {
         let Some(field) = self.fields.account() else {
             return Ok(());
         };
@@ -375,23 +295,21 @@ impl<'a> Reader<'a> {
             (0, _) | (_, true) => no_account(&field),
             (names, false) => format!("several accounts: field {field} holds {names} names"),
         };
-        Err(Wrong::new(start, problem))
+        Err(RecordError::new(start, problem))
     }
 
     /// The first column that an object lacks; the account comes before all columns.
-    fn missing(&self, columns: impl Iterator<Item = usize>, object: &str) -> Box<Wrong> {
-        let (accounts, texts): (Vec<usize>, Vec<usize>) =
-            columns.partition(|&column| self.fields.is_account(column));
+    fn missing(&self, columns: &[usize], object: &str) -> Box<RecordError> {
         let at = self.start_of(object);
-        if let ([_, ..], Some(field)) = (&*accounts, self.fields.account()) {
-            return Wrong::new(at, no_account(&quoted(field)));
+        let is_account = |&column: &usize| self.fields.is_account(column);
+        if let (true, Some(field)) = (columns.iter().any(is_account), self.fields.account()) {
+            return RecordError::new(at, no_account(&quoted(field)));
         }
-        let first = texts.into_iter().min().unwrap_or_default();
+        let first = columns.iter().min().copied().unwrap_or_default();
         let column = self.fields.columns().get(first);
         let column = column.map_or("", String::as_str);
         let shown = quoted(column);
-        let names =
-            BTreeMap::<String, IgnoredAny>::deserialize(&mut Deserializer::from_str(object));
+        let names = serde_json::from_str::<BTreeMap<String, IgnoredAny>>(object);
         let problem = match &names {
             _ if steps(column).len() > 1 => format!("field {shown} is not there"),
             Ok(names) => format!("none of its {} fields is called {shown}", names.len()),
@@ -400,13 +318,13 @@ impl<'a> Reader<'a> {
         };
         let names = names.unwrap_or_default().into_keys();
         let names: Vec<String> = names.map(|name| quoted(&name)).collect();
-        let mut wrong = Wrong::new(at, problem);
-        wrong.error.content = Some(Hidden::new(names.join(", ")));
+        let mut wrong = RecordError::new(at, problem);
+        wrong.content = Some(Hidden::new(names.join(", ")));
         wrong
     }
 
     /// The problem that `serde_json` found in a text that starts at a byte of the block.
-    fn not_json(&self, error: &serde_json::Error, start: usize, text: &str) -> Box<Wrong> {
+    fn not_json(&self, error: &serde_json::Error, start: usize, text: &str) -> Box<RecordError> {
         // `serde_json` counts lines and columns (in bytes) from 1; the column is that of the last
         // byte it read.
         let ends = memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1);
@@ -427,75 +345,16 @@ impl<'a> Reader<'a> {
             || constants.iter().any(|name| name.starts_with(rest));
         let mut wrong = match constant {
             Some(name) => {
-                let mut wrong = Wrong::new(start + at, "a number that JSON does not have");
-                wrong.error.content = Some(Hidden::new(*name));
+                let mut wrong = RecordError::new(start + at, "a number that JSON does not have");
+                wrong.content = Some(Hidden::new(*name));
                 wrong
             }
             None => {
                 let reason = message.split(" at line ").next().unwrap_or_default();
-                Wrong::not_json(start + at, reason)
+                RecordError::not_json(start + at, reason)
             }
         };
         wrong.is_cut = is_cut;
         wrong
-    }
-}
-
-/// Reads the fields of an object.
-struct Object<'r, 'a> {
-    reader: &'r mut Reader<'a>,
-    node: &'a Node,
-    object: usize,
-    depth: usize,
-}
-
-impl<'a> Visitor<'a> for Object<'_, 'a> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
-        let place = (self.node, self.object, self.depth);
-        while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
-            let value = value.get();
-            if let Err(wrong) = self.reader.field(place, key.get(), value) {
-                self.reader.wrong = Some(wrong);
-                return Err(A::Error::custom("a wrong value"));
-            }
-            if self.depth == 0 {
-                self.reader.reached = self.reader.start_of(value) + value.len();
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Reads the items of a list.
-struct List<'r, 'a> {
-    reader: &'r mut Reader<'a>,
-    node: &'a Node,
-    depth: usize,
-}
-
-impl<'a> Visitor<'a> for List<'_, 'a> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a list")
-    }
-
-    fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<(), A::Error> {
-        let mut count = 0;
-        while let Some(item) = list.next_element::<&RawValue>()? {
-            count += 1;
-            if let Err(mut wrong) = self.reader.value(self.node, item.get(), self.depth + 1) {
-                wrong.error.items.insert(0, count);
-                self.reader.wrong = Some(wrong);
-                return Err(A::Error::custom("a wrong item"));
-            }
-        }
-        Ok(())
     }
 }

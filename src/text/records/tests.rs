@@ -41,6 +41,12 @@ fn document(data: &[u8], fields: Fields, size: usize) -> Result<(Vec<String>, Ve
     Ok((texts, out))
 }
 
+/// Lines of "given => what is said".
+fn cases(table: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = table.trim().lines();
+    lines.map(|line| line.trim().split_once(" => ").unwrap())
+}
+
 #[test]
 fn strings_are_found_and_replaced() {
     let text = "{\"id\": 1.50, \"text\" : \"a \\\"b\\\" \\u00e9\\ud83d\\ude00\", \"n\":[1,{\"text\":\"no\"}]}\r\n \n\
@@ -99,39 +105,21 @@ fn paths_are_parted() {
 /// What is accepted, `tests/python/texts/test_json_reader.py` compares with Python's reader.
 #[test]
 fn an_object_without_the_next_field_is_placed() {
-    const ITEMS: &[&str] = &["m[].t"];
-    const NESTED: &[&str] = &["m[][].u.t", "m[][].n"];
-    for (paths, line, message) in [
-        (ITEMS, r#"{"m":[{"x":"a"}]}"#, "is not there (item 1)"),
-        (
-            ITEMS,
-            r#"{"m":[{"t":"a"},{"x":"b"}]}"#,
-            "is not there (item 2)",
-        ),
-        (ITEMS, r#"{"m":[{"t":"a"}],"m":[{"x":"b"}]}"#, "(item 1)"),
-        (
-            ITEMS,
-            r#"{"m":[[{"t":"a"}]]}"#,
-            "'m[]' holds a list, not a dict (item 1)",
-        ),
-        (ITEMS, r#"{"x":[{"t":"a"}]}"#, "field 'm[].t' is not there"),
-        (
-            NESTED,
-            r#"{"m":[[{"u":{"t":"a"},"n":"b"}],[{"u":{"t":"a"}}]]}"#,
-            "'m[][].n' is not there (item 2, in it item 1)",
-        ),
-        (
-            NESTED,
-            r#"{"m":[[{"u":{},"n":"b"}]]}"#,
-            "'m[][].u.t' is not there",
-        ),
-        (
-            &["c", "c.t"],
-            r#"{"c":["a",{"x":"b"}]}"#,
-            "'c.t' is not there (item 2)",
-        ),
-    ] {
-        let told = found(&format!("\n{line}\n"), paths).unwrap_err();
+    // Columns, a record, and what is said.
+    let table = r#"
+    m[].t {"m":[{"x":"a"}]} => is not there (item 1)
+    m[].t {"m":[{"t":"a"},{"x":"b"}]} => is not there (item 2)
+    m[].t {"m":[{"t":"a"}],"m":[{"x":"b"}]} => (item 1)
+    m[].t {"m":[[{"t":"a"}]]} => 'm[]' holds a list, not a dict (item 1)
+    m[].t {"x":[{"t":"a"}]} => field 'm[].t' is not there
+    m[][].u.t,m[][].n {"m":[[{"u":{"t":"a"},"n":"b"}],[{"u":{"t":"a"}}]]} => 'm[][].n' is not there (item 2, in it item 1)
+    m[][].u.t,m[][].n {"m":[[{"u":{},"n":"b"}]]} => 'm[][].u.t' is not there
+    c,c.t {"c":["a",{"x":"b"}]} => 'c.t' is not there (item 2)
+    "#;
+    for (given, message) in cases(table) {
+        let (paths, record) = given.split_once(' ').unwrap();
+        let paths: Vec<&str> = paths.split(',').collect();
+        let told = found(&format!("\n{record}\n"), &paths).unwrap_err();
         assert!(
             told.starts_with("line 2: ") && told.contains(message),
             "{told}"
@@ -190,58 +178,30 @@ fn one_account_pays_for_a_record() {
 
 #[test]
 fn wrong_lines_are_refused_and_placed() {
-    for (line, message) in [
-        ("{", "not JSON at character 1: EOF"),
-        ("{}", "none of its 0 fields is called 'text'"),
-        ("[]", "not a JSON object"),
-        ("1", "not a JSON object"),
-        ("[1", "not JSON at character 2"),
-        ("{\"text\":\"a\"", "not JSON at character 11"),
-        (
-            "{\"text\":\"a}",
-            "not JSON at character 11: EOF while parsing a string",
-        ),
-        ("{\"text\":\"é\"}}", "not JSON at character 12: trailing"),
-        (
-            "{\"text\":\"é\",}",
-            "not JSON at character 12: trailing comma",
-        ),
-        (
-            "{text:\"a\"}",
-            "not JSON at character 1: key must be a string",
-        ),
-        ("{\"text\":1}", "field 'text' holds a number, not text"),
-        (
-            "{\"text\":\"\\ud8é\\u\"}",
-            "not JSON at character 13: invalid escape",
-        ),
-        (
-            "{\"text\":\"\\ud800\"}",
-            "field 'text' holds a text with half of a surrogate pair",
-        ),
-        (
-            "{\"text\":[\"\\ude00\"]}",
-            "half of a surrogate pair (item 1)",
-        ),
-        (
-            "{\"text\":\"\t\"}",
-            "not JSON at character 9: control character",
-        ),
-        ("{\"text\":\"a\"}{}", "not JSON at character 12: trailing"),
-        (
-            "{\"text\":\"a\",\"x\":01}",
-            "not JSON at character 17: invalid number",
-        ),
-        (
-            "{\"text\":\"a\",\"x\":-Infinity}",
-            "a number that JSON does not have",
-        ),
-        ("{\"text\":NaN}", "a number that JSON does not have"),
-        (
-            "{\"text\":\"a\"}\u{b}",
-            "not JSON at character 12: trailing",
-        ),
-    ] {
+    let table = r#"
+    { => not JSON at character 1: EOF
+    {} => none of its 0 fields is called 'text'
+    [] => not a JSON object
+    1 => not a JSON object
+    [1 => not JSON at character 2
+    {"text":"a" => not JSON at character 11
+    {"text":"a} => not JSON at character 11: EOF while parsing a string
+    {"text":"é"}} => not JSON at character 12: trailing
+    {"text":"é",} => not JSON at character 12: key must be a string
+    {text:"a"} => not JSON at character 1: key must be a string
+    {"text":1} => field 'text' holds a number, not text
+    {"text":"\ud8é\u"} => not JSON at character 13: invalid escape
+    {"text":"\ud800"} => field 'text' holds a text with half of a surrogate pair
+    {"text":["\ude00"]} => half of a surrogate pair (item 1)
+    {"text":"TAB"} => not JSON at character 9: control character
+    {"text":"a"}{} => not JSON at character 12: trailing
+    {"text":"a","x":01} => not JSON at character 17: invalid number
+    {"text":"a","x":-Infinity} => a number that JSON does not have
+    {"text":NaN} => a number that JSON does not have
+    {"text":"a"}VT => not JSON at character 12: trailing
+    "#;
+    for (line, message) in cases(table) {
+        let line = line.replace("TAB", "\t").replace("VT", "\u{b}");
         let told = found(&format!("{{\"text\":\"a\"}}\n{line}\n"), &["text"]);
         let told = told.unwrap_err();
         assert!(
@@ -306,61 +266,34 @@ fn documents_are_read_in_parts() {
             assert_eq!(String::from_utf8(out).unwrap(), new);
         }
     }
-    for (text, line, message) in [
-        ("", 1, "no record: empty"),
-        ("\n\"x\"", 2, "neither an array of records nor a record"),
-        ("[{\"t\":\"a\"},\n\"x\"]", 2, "not a JSON object"),
-        ("[{\"t\":\"a\"},\n5 ]", 2, "not a JSON object"),
-        ("[{\"t\":\"a\"}\n  ", 2, "not JSON: the array does not end"),
-        ("[{\"t\":\"a\"},", 1, "not JSON: the array does not end"),
-        ("[", 1, "not JSON: the array does not end"),
-        (
-            "[{\"t\":\"a\"},]",
-            1,
-            "not JSON at character 11: expected value",
-        ),
-        (
-            "[{\"t\":\"a\"} {\"t\":\"b\"}]",
-            1,
-            "not JSON at character 11: expected `,` or `]`",
-        ),
-        (
-            "[{\"t\":\"a\"}]\n\nx",
-            3,
-            "not JSON: something follows the end",
-        ),
-        (
-            "{\"t\":\"a\"}\n {\"t\":\"b\",\n  \"u\"}",
-            3,
-            "not JSON at character 5: expected `:`",
-        ),
-        (
-            "{\"t\":\"a\"}x",
-            1,
-            "not JSON at character 9: expected value",
-        ),
-        (
-            "[{\"t\":\"a",
-            1,
-            "not JSON at character 8: EOF while parsing a string",
-        ),
-        (
-            "[{\"t\":\"a\"},\n{\"u\":1}]",
-            2,
-            "none of its 1 fields is called 't'",
-        ),
-        ("[{\"t\":\n5}]", 2, "field 't' holds a number, not text"),
-        (
-            "[{\"t\":\"a\",\"u\":NaN}]",
-            1,
-            "a number that JSON does not have",
-        ),
-    ] {
-        for size in 1..=text.len().max(1) {
+    // Lines end at slashes here.
+    let table = r#"
+    / => 2 no record: empty
+    /"x" => 2 neither an array of records nor a record
+    [{"t":"a"},/"x"] => 2 not a JSON object
+    [{"t":"a"},/5 ] => 2 not a JSON object
+    [{"t":"a"}/   => 2 not JSON: the array does not end
+    [{"t":"a"}, => 1 not JSON: the array does not end
+    [ => 1 not JSON: the array does not end
+    [{"t":"a"},] => 1 not JSON at character 11: expected value
+    [{"t":"a"} {"t":"b"}] => 1 not JSON at character 11: expected `,` or `]`
+    [{"t":"a"}]//x => 3 not JSON: something follows the end
+    {"t":"a"}/ {"t":"b",/  "u"} => 3 not JSON at character 5: expected `:`
+    {"t":"a"}x => 1 not JSON at character 9: expected value
+    [{"t":"a => 1 not JSON at character 8: EOF while parsing a string
+    [{"t":"a"},/{"u":1}] => 2 none of its 1 fields is called 't'
+    [{"t":/5}] => 2 field 't' holds a number, not text
+    [{"t":"a","u":NaN}] => 1 a number that JSON does not have
+    "#;
+    for (text, told) in cases(table) {
+        let text = text.replace('/', "\n");
+        for size in 1..=text.len() {
             let error = document(text.as_bytes(), fields(&["t"]), size).unwrap_err();
-            assert_eq!((error.line, &*error.to_string()), (line, message), "{text}");
+            assert_eq!(format!("{} {error}", error.line), told, "{text}");
         }
     }
+    let error = document(b"", fields(&["t"]), 1).unwrap_err();
+    assert_eq!(error.to_string(), "no record: empty");
     for (data, byte) in [
         (&b"[{\"t\":\"a\"},\n\"\xc3\"]"[..], 13),
         (b"[\n\xe2\x82", 2),

@@ -95,7 +95,6 @@ impl Embedding {
         }
     }
 
-    /// Returns the same embedding with neighbour lists that were built on it.
     pub(crate) fn with_lists(mut self, lists: Option<NeighborLists>) -> Self {
         self.derived.lists = lists;
         self
@@ -147,7 +146,6 @@ impl Embedding {
         self.derived.cover.as_ref()
     }
 
-    /// Returns the same embedding with one more certificate.
     pub(crate) fn certified(&self, certificate: Certificate) -> Self {
         let mut embedding = self.clone();
         embedding.derived.certificates.push(certificate);
@@ -250,10 +248,6 @@ impl Embedding {
     /// The vector of one word.
     pub fn vector(&self, id: u32) -> &[f32] {
         &self.vectors[id as usize * self.dim..][..self.dim]
-    }
-
-    fn vectors_of(&self, ids: &[u32]) -> Vec<&[f32]> {
-        ids.iter().map(|&id| self.vector(id)).collect()
     }
 
     /// Number of words.
@@ -360,11 +354,7 @@ fn embedded(
     if let Some(embedding) = shared.get() {
         return Ok(embedding.clone());
     }
-    let embedding = format::native::read(
-        &Backing::Program(bytes),
-        Path::new(name),
-        crate::support::file::Checks::Every,
-    )?;
+    let embedding = format::native::read(&Backing::Program(bytes), Path::new(name), true)?;
     Ok(shared.get_or_init(|| embedding).clone())
 }
 
@@ -429,8 +419,8 @@ impl MetricSpace for Embedding {
     }
 
     fn block(&self, a: &[u32], b: &[u32], out: &mut [f64], stride: usize) {
-        let [a, b] = [a, b].map(|ids| self.vectors_of(ids));
-        crate::distance::metric::block::distances(self.metric, &a, &b, out, stride);
+        let of = |ids: &[u32]| -> Vec<&[f32]> { ids.iter().map(|&id| self.vector(id)).collect() };
+        crate::distance::metric::block::distances(self.metric, &of(a), &of(b), out, stride);
     }
 
     #[cfg(target_arch = "x86_64")]

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::WordGraph;
 use crate::support::buffer::{Backing, Buffer};
 use crate::support::error::{Error, Result};
-use crate::support::file::{Checks, Kind, Sections, map, write_atomically, write_sections};
+use crate::support::file::{Kind, Sections, map, write_atomically, write_sections};
 use crate::words::stored_certificates::{certificate_words, certificates, cover};
 use crate::words::vocabulary::Vocabulary;
 
@@ -42,7 +42,7 @@ impl WordGraph {
     /// # Errors
     /// [`Error::Corrupt`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Self::read(&Backing::copy(bytes), Path::new("<bytes>"), Checks::Every)
+        Self::read(&Backing::copy(bytes), Path::new("<bytes>"), true)
     }
 
     /// Opens a file that [`save`](Self::save) wrote.
@@ -52,14 +52,11 @@ impl WordGraph {
     pub fn open(path: &Path, verify: bool) -> Result<Self> {
         let file = std::fs::File::open(path).map_err(Error::io(path))?;
         let backing = map(path, &file)?;
-        Self::read(&backing, path, verify.into())
+        Self::read(&backing, path, verify)
     }
 
-    pub(crate) fn read(backing: &Backing, path: &Path, checks: Checks) -> Result<Self> {
-        parse(backing, checks).map_err(|reason| Error::Corrupt {
-            path: path.to_owned(),
-            reason,
-        })
+    pub(crate) fn read(backing: &Backing, path: &Path, verify: bool) -> Result<Self> {
+        parse(backing, verify).map_err(Error::corrupt(path))
     }
 
     fn write(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
@@ -87,8 +84,8 @@ impl WordGraph {
     }
 }
 
-fn parse(backing: &Backing, checks: Checks) -> std::result::Result<WordGraph, String> {
-    let sections = Sections::parse(backing, checks.every())?;
+fn parse(backing: &Backing, verify: bool) -> std::result::Result<WordGraph, String> {
+    let sections = Sections::parse(backing, verify)?;
     let meta: Buffer<u64> = sections
         .get(Kind::GraphMeta)?
         .ok_or("holds no word graph")?;
@@ -121,7 +118,7 @@ fn parse(backing: &Backing, checks: Checks) -> std::result::Result<WordGraph, St
     if !graph.is_bounded() {
         return Err("the lengths are too large".into());
     }
-    graph.certificates = certificates(&sections, &graph, checks)?;
+    graph.certificates = certificates(&sections, &graph, verify)?;
     graph.cover = cover(&sections, &graph)?;
     Ok(graph)
 }

@@ -7,9 +7,7 @@
 //!
 //! **Few distances.** With unit weights there are a few dozen distances and thousands of words.
 //! TEM's law is then drawn in two steps: a distance, by the number of words there, and one of these
-//! words ([`Shells`]). On a tree, a centroid decomposition in V log V memory supports both steps.
-//! On other graphs, the words are sorted by distance and cached for the words that were drawn. Graphs
-//! with many distances use whole rows.
+//! words. Graphs with many distances use whole rows.
 //!
 //! **Any metric.** [`WordGraph::from_distances`] takes a table: an edge between any two words.
 
@@ -18,19 +16,16 @@ mod file;
 mod hypernyms;
 mod paths;
 mod table;
-mod tree;
 
 pub use edges::{Edges, ThirdColumn};
 pub use table::MAX_TABLE_WORDS;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::cover::Cover;
 use crate::guarantee::Certificate;
-use crate::law::word_cache::{CacheBudget, DEFAULT_BYTES, WordCache};
 use crate::support::arithmetic::gcd;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
@@ -38,10 +33,9 @@ use crate::words::space::{MetricSpace, WordMetric};
 use crate::words::vocabulary::Vocabulary;
 use paths::{Adjacency, NONE};
 use table::Table;
-use tree::CentroidTree;
 
-/// The largest number of distances by which words are grouped.
-const MAX_SHELLS: u64 = 4096;
+/// The largest number of distances that are few.
+const MAX_FEW: u64 = 4096;
 /// The largest distance allowed, so that sums of distances stay finite.
 const LONGEST: f64 = 1e290;
 
@@ -69,36 +63,25 @@ pub struct WordGraph {
     edges: Vec<(u32, u32, u64)>,
     graph: Adjacency,
     step: f64,
-    /// The greatest common divisor of all lengths.
-    unit: u64,
     /// The distance between words without a path, in steps.
     far: u64,
     /// The component of every node.
     components: Vec<u32>,
-    /// Words by component, and the start of each component.
-    members: Vec<u32>,
-    member_starts: Vec<u32>,
-    shape: Arc<Shape>,
+    /// The way of every node to the root of its tree, in a graph without cycles.
+    ups: Option<Arc<[Up]>>,
+    few_distances: bool,
+    /// An edge between any two words, and no shorter way.
+    table: Option<Arc<Table>>,
     certificates: Vec<Certificate>,
     cover: Option<Arc<Cover>>,
 }
 
-enum Shape {
-    /// A forest with few distances.
-    Forest(CentroidTree),
-    /// Few distances: for recently drawn words, all words sorted by distance.
-    Layered(WordCache<Layers>),
-    /// Many distances.
-    Weighted,
-    /// An edge between any two words, and no shorter way.
-    Complete(Table),
-}
-
-/// The words that a path joins to one word, by distance, and the end of each distance.
-#[derive(Clone)]
-struct Layers {
-    order: Vec<u32>,
-    ends: Vec<u32>,
+/// The way of a node to the root of its tree.
+#[derive(Clone, Copy, Default)]
+struct Up {
+    parent: u32,
+    depth: u32,
+    steps: u64,
 }
 
 impl std::fmt::Debug for WordGraph {
@@ -172,7 +155,7 @@ impl WordGraph {
     /// of distances other than V²; [`Error::Interrupted`].
     pub fn from_distances(words: &[&str], distances: &[f64], control: &Control) -> Result<Self> {
         let graph = Self::from_checked(words, distances)?;
-        if let Some(table) = graph.table() {
+        if let Some(table) = &graph.table {
             table.check(&graph.vocabulary, control)?;
         }
         Ok(graph)
@@ -182,34 +165,24 @@ impl WordGraph {
     pub(crate) fn from_checked(words: &[&str], distances: &[f64]) -> Result<Self> {
         let vocabulary = Vocabulary::new(words)?;
         let table = Table::new(&vocabulary, distances)?;
-        let count = words.len() as u32;
         Ok(WordGraph {
             vocabulary,
             edges: Vec::new(),
             graph: Adjacency::new(words.len(), &[]),
             step: table.step,
-            unit: 1,
             far: table.longest.into(),
             components: vec![0; words.len()],
-            members: (0..count).collect(),
-            member_starts: vec![0, count],
-            shape: Arc::new(Shape::Complete(table)),
+            ups: None,
+            few_distances: false,
+            table: Some(Arc::new(table)),
             certificates: Vec::new(),
             cover: None,
         })
     }
 
-    /// The table of a complete graph.
-    fn table(&self) -> Option<&Table> {
-        match &*self.shape {
-            Shape::Complete(table) => Some(table),
-            _ => None,
-        }
-    }
-
     /// Whether it was made from a table of distances, which no file holds.
     pub fn is_table(&self) -> bool {
-        self.table().is_some()
+        self.table.is_some()
     }
 
     /// Creates a graph from edges whose lengths in steps leave room for sums: less than 2⁶¹ /
@@ -222,12 +195,11 @@ impl WordGraph {
     ) -> Self {
         edges.sort_unstable();
         edges.dedup_by_key(|e| (e.0, e.1));
-        let words = vocabulary.len();
         let graph = Adjacency::new(nodes, &edges);
         let longest = edges.iter().map(|e| e.2).max().unwrap_or(0);
         let unit = edges.iter().fold(0, |a, e| gcd(a, e.2)).max(1);
         let mut components = vec![u32::MAX; nodes];
-        let (mut members, mut member_starts) = (Vec::with_capacity(words), vec![0]);
+        let mut ups = vec![Up::default(); nodes];
         let mut roots = Vec::new();
         for root in 0..nodes as u32 {
             if components[root as usize] != u32::MAX {
@@ -237,45 +209,33 @@ impl WordGraph {
             let mut todo = vec![root];
             components[root as usize] = component;
             while let Some(node) = todo.pop() {
-                if (node as usize) < words {
-                    members.push(node);
-                }
-                for &(next, _) in graph.of(node) {
+                let above = ups[node as usize];
+                for &(next, length) in graph.of(node) {
                     if components[next as usize] == u32::MAX {
                         components[next as usize] = component;
+                        ups[next as usize] = Up {
+                            parent: node,
+                            depth: above.depth + 1,
+                            steps: above.steps + length,
+                        };
                         todo.push(next);
                     }
                 }
             }
-            member_starts.push(members.len() as u32);
             roots.push(root);
         }
         let forest = edges.len() + roots.len() == nodes;
         let widest = widest(&graph, &roots, forest);
-        let few = widest / unit < MAX_SHELLS;
-        let centroids = match few && forest {
-            true => CentroidTree::new(&graph, unit, words),
-            false => None,
-        };
-        let shape = match centroids {
-            Some(centroids) => Shape::Forest(centroids),
-            None if few => {
-                let budget = CacheBudget::new(DEFAULT_BYTES);
-                Shape::Layered(WordCache::new(words, budget, DEFAULT_BYTES))
-            }
-            None => Shape::Weighted,
-        };
         WordGraph {
             vocabulary,
             edges,
             graph,
             step,
-            unit,
             far: widest + longest.max(unit),
             components,
-            members,
-            member_starts,
-            shape: Arc::new(shape),
+            ups: forest.then(|| ups.into()),
+            few_distances: widest / unit < MAX_FEW,
+            table: None,
             certificates: Vec::new(),
             cover: None,
         }
@@ -304,8 +264,7 @@ impl WordGraph {
     /// the largest diameter of a component (on graphs with cycles, an upper bound of at most twice
     /// that) plus the longest edge.
     pub fn unreachable_distance(&self) -> Option<f64> {
-        // The first word's component is the first.
-        let apart = self.component(0).len() < self.len();
+        let apart = (1..self.len() as u32).any(|word| !self.joined(0, word));
         apart.then_some(self.far as f64 * self.step)
     }
 
@@ -342,44 +301,25 @@ impl WordGraph {
         if !self.joined(a, b) {
             return self.far;
         }
-        match &*self.shape {
-            Shape::Forest(centroids) => centroids
-                .distance(a, b)
-                .map_or(NONE, |units| u64::from(units) * self.unit),
-            Shape::Complete(table) => table.steps(a as usize, b as usize).into(),
-            _ => self.graph.distances(a, Some(b))[b as usize],
+        match (&self.table, &self.ups) {
+            (Some(table), _) => table.steps(a as usize, b as usize).into(),
+            (None, Some(ups)) => steps_in_tree(ups, a, b),
+            (None, None) => self.graph.distances(a, Some(b))[b as usize],
         }
     }
+}
 
-    fn component(&self, word: u32) -> std::ops::Range<usize> {
-        let component = self.components[word as usize] as usize;
-        self.member_starts[component] as usize..self.member_starts[component + 1] as usize
+/// The distance in steps of two nodes of one tree, by way of the node where their ways up meet.
+fn steps_in_tree(ups: &[Up], mut a: u32, mut b: u32) -> u64 {
+    let up = |node: u32| ups[node as usize];
+    let both = up(a).steps + up(b).steps;
+    while a != b {
+        match up(a).depth < up(b).depth {
+            true => b = up(b).parent,
+            false => a = up(a).parent,
+        }
     }
-
-    fn layers(&self, word: u32) -> Layers {
-        let row = self.graph.distances(word, None);
-        let shells = row[..self.len()].iter().zip(0u32..);
-        let shells = shells.filter(|(steps, _)| **steps != NONE);
-        let shells = shells.map(|(steps, y)| ((steps / self.unit) as usize, y));
-        let mut ends = Vec::new();
-        for (shell, _) in shells.clone() {
-            if ends.len() <= shell {
-                ends.resize(shell + 1, 0);
-            }
-            ends[shell] += 1;
-        }
-        // The start of each distance, which becomes its end as words are put there.
-        let mut count = 0;
-        for end in &mut ends {
-            count += std::mem::replace(end, count);
-        }
-        let mut order = vec![0; count as usize];
-        for (shell, y) in shells {
-            order[ends[shell] as usize] = y;
-            ends[shell] += 1;
-        }
-        Layers { order, ends }
-    }
+    both - 2 * up(a).steps
 }
 
 /// The step that lengths are multiples of. It is the largest power of two that divides all weights,
@@ -474,7 +414,7 @@ impl WordMetric for WordGraph {
             hash.update(bytemuck::cast_slice(&[u, v]));
             hash.update(&length.to_le_bytes());
         }
-        if let Some(table) = self.table() {
+        if let Some(table) = &self.table {
             hash.update(bytemuck::cast_slice(table.all()));
         }
         hash.digest()
@@ -483,7 +423,7 @@ impl WordMetric for WordGraph {
 
 impl MetricSpace for WordGraph {
     fn distances(&self, a: u32, out: &mut [f64]) {
-        if let Some(table) = self.table() {
+        if let Some(table) = &self.table {
             let row = out.iter_mut().zip(table.row(a as usize));
             return row.for_each(|(out, steps)| *out = f64::from(*steps) * self.step);
         }
@@ -514,89 +454,7 @@ impl MetricSpace for WordGraph {
         row.into_iter().fold(0.0, f64::max)
     }
 
-    fn shells(&self, word: u32) -> Option<Shells<'_>> {
-        let view = match &*self.shape {
-            Shape::Forest(tree) => View::Forest(tree),
-            Shape::Layered(kept) => View::Layers(match kept.get(word) {
-                Some(layers) => Cow::Borrowed(layers),
-                None => {
-                    let layers = self.layers(word);
-                    let bytes = 4 * (layers.order.len() + layers.ends.len());
-                    let kept = kept.keep(word, layers, bytes);
-                    kept.map_or_else(Cow::Owned, Cow::Borrowed)
-                }
-            }),
-            Shape::Weighted | Shape::Complete(_) => return None,
-        };
-        Some(Shells {
-            graph: self,
-            word,
-            view,
-        })
-    }
-}
-
-/// All words grouped by their distance from one word.
-pub struct Shells<'a> {
-    graph: &'a WordGraph,
-    word: u32,
-    view: View<'a>,
-}
-
-enum View<'a> {
-    Forest(&'a CentroidTree),
-    Layers(Cow<'a, Layers>),
-}
-
-impl Shells<'_> {
-    /// Lists the distances that occur, each once, with the number of words at each. A distance may
-    /// be listed with no word.
-    pub fn fill(&self, shells: &mut Vec<(f64, u32)>) {
-        let graph = self.graph;
-        let mut counts = Vec::new();
-        match &self.view {
-            View::Forest(tree) => tree.counts(self.word, &mut counts),
-            View::Layers(layers) => {
-                let starts = std::iter::once(&0).chain(&layers.ends);
-                counts.extend(
-                    layers
-                        .ends
-                        .iter()
-                        .zip(starts)
-                        .map(|(end, start)| end - start),
-                );
-            }
-        }
-        shells.clear();
-        let distance = |shell: u64| (shell * graph.unit) as f64 * graph.step;
-        let reached = (0..).zip(counts).map(|(shell, n)| (distance(shell), n));
-        shells.extend(reached);
-        let beyond = graph.len() - graph.component(self.word).len();
-        if beyond > 0 {
-            shells.push((graph.far as f64 * graph.step, beyond as u32));
-        }
-    }
-
-    /// The word with number `index` in the shell at `distance`. `shell` is its position in the
-    /// output of [`fill`](Self::fill), and `index` is below its number of words. The same arguments
-    /// always give the same word.
-    pub fn pick(&self, shell: usize, distance: f64, index: u32) -> u32 {
-        let graph = self.graph;
-        let far = graph.far as f64 * graph.step;
-        if distance == far {
-            // The words of all other components.
-            let own = graph.component(self.word);
-            let at = index as usize;
-            return graph.members[if at < own.start { at } else { at + own.len() }];
-        }
-        let picked = match &self.view {
-            View::Forest(tree) => tree.pick(self.word, shell as u32, index),
-            View::Layers(layers) => {
-                let start = shell.checked_sub(1).map_or(0, |before| layers.ends[before]);
-                layers.order.get((start + index) as usize).copied()
-            }
-        };
-        // There is a word for every index below the count.
-        picked.unwrap_or(self.word)
+    fn has_few_distances(&self) -> bool {
+        self.few_distances
     }
 }

@@ -13,7 +13,6 @@ pub(super) struct Adjacency {
 }
 
 impl Adjacency {
-    /// Creates the graph from edges (u, v, length).
     pub(super) fn new(words: usize, edges: &[(u32, u32, u64)]) -> Self {
         let mut starts = vec![0; words + 1];
         for &(u, v, _) in edges {

@@ -5,8 +5,6 @@
 //! Distances are multiples of one step, so sums and differences of them are exact. Other numbers
 //! are rounded *up* to multiples, which keeps the triangle inequality: ⌈a + b⌉ ≤ ⌈a⌉ + ⌈b⌉.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use super::LONGEST;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install, map_all};
@@ -75,7 +73,8 @@ impl Table {
             let got = format!("{} {}", numbers[i * words + i], between(i, i));
             return refused("0 from a word to itself", got);
         }
-        if let Some((i, j)) = table.asymmetry() {
+        let mut pairs = (0..words).flat_map(|i| (0..i).map(move |j| (i, j)));
+        if let Some((i, j)) = pairs.find(|&(i, j)| table.steps(i, j) != table.steps(j, i)) {
             let [there, back] = [numbers[i * words + j], numbers[j * words + i]];
             let got = format!("{there} {}, and {back} back", between(i, j));
             return refused("the same both ways", got);
@@ -128,33 +127,16 @@ impl Table {
         &self.steps[i * self.words..][..self.words]
     }
 
-    /// A pair whose distance is another one the other way.
-    fn asymmetry(&self) -> Option<Pair> {
-        let pairs = (0..self.words).flat_map(|i| (0..i).map(move |j| (i, j)));
-        pairs
-            .into_iter()
-            .find(|&(i, j)| self.steps(i, j) != self.steps(j, i))
-    }
-
     /// A pair that is nearer than the difference of its distances to some third word, if there is one.
     fn longer_than_a_way_round(&self, control: &Control) -> Result<Option<Pair>> {
         let fails =
             |&(i, j): &Pair| largest_difference(self.row(i), self.row(j)) > self.steps(i, j);
-        let first = AtomicUsize::new(usize::MAX);
         let found = install(self.words, 0, || {
             map_all((0..self.words).step_by(TOGETHER), |start| {
                 control.check()?;
-                // A pair that was found before is the one that counts.
-                if start > first.load(Ordering::Relaxed) {
-                    return Ok(None);
-                }
                 let end = (start + TOGETHER).min(self.words);
                 let pairs = (0..end).flat_map(|j| (start.max(j + 1)..end).map(move |i| (i, j)));
-                let pair = pairs.into_iter().find(fails);
-                if pair.is_some() {
-                    first.fetch_min(start, Ordering::Relaxed);
-                }
-                Ok(pair)
+                Ok(pairs.into_iter().find(fails))
             })
         })??;
         Ok(found.into_iter().flatten().next())

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use crate::distance::neighbors::{Grid, NeighborLists, smallest};
 use crate::guarantee::Certificate;
-use crate::words::graph::Shells;
 use crate::words::vocabulary::Vocabulary;
 
 /// Words and a metric on them: the required methods.
@@ -76,7 +75,7 @@ pub trait WordMetric: Send + Sync {
 /// | compute many distances at a time | [`distances`](Self::distances), [`distances_to`](Self::distances_to), [`block`](Self::block), [`rows`](Self::rows), [`farthest`](Self::farthest) |
 /// | tell what distances cost, and how exact they are | [`distances_by_row`](Self::distances_by_row), [`distance_error`](Self::distance_error) |
 /// | bound distances sooner than compute them | [`bounded_distances`](Self::bounded_distances) |
-/// | find near words | [`neighbors`](Self::neighbors), [`shells`](Self::shells), [`lists`](Self::lists) |
+/// | find near words | [`neighbors`](Self::neighbors), [`has_few_distances`](Self::has_few_distances), [`lists`](Self::lists) |
 /// | carry certificates | [`certificates`](Self::certificates), [`with_certificate`](Self::with_certificate) |
 ///
 /// Methods that return distances return those of [`distance`](WordMetric::distance) bit for bit,
@@ -184,10 +183,9 @@ pub trait MetricSpace: WordMetric {
         }
     }
 
-    /// The words grouped by their distance from `word`, if few distances occur.
-    fn shells(&self, word: u32) -> Option<Shells<'_>> {
-        let _ = word;
-        None
+    /// Whether so few distances occur that many words are at each.
+    fn has_few_distances(&self) -> bool {
+        false
     }
 
     /// The stored neighbour lists, if any.

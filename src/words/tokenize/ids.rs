@@ -47,7 +47,6 @@ pub(crate) struct Gap {
 }
 
 impl Gap {
-    /// Adds a part.
     pub(crate) fn add(&mut self, part: &str) {
         for c in part.chars() {
             self.mark |= matches!(c, '.' | '!' | '?' | '…' | '。' | '！' | '？');
@@ -55,7 +54,6 @@ impl Gap {
         }
     }
 
-    /// Whether a word behind it begins a sentence, see [`ends_sentence`].
     pub(crate) fn ends_sentence(&self) -> bool {
         self.mark || self.breaks > 1
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import feather, parquet
+from pyarrow import parquet
 
 import fastdx
 from fastdx import Embedding, MultivariateLaplace, NeighborResponse, Tem
@@ -77,8 +77,6 @@ def test_arrow_tables_hold_their_card(tmp_path: Path) -> None:
     table = pa.table({"text": TEXTS, "n": list(range(60))})
     private = Tem(E, 3.0).privatize_frame(table, "text")
     assert Channel.load(private.schema.metadata[KEY.encode()].decode(), E).mechanism == Tem(E, 3.0)
-    feather.write_feather(private, tmp_path / "private.feather")
-    assert Channel.load(tmp_path / "private.feather", E).mechanism == Tem(E, 3.0)
     for mechanism in (Tem(E, 3.0, seed=1), MultivariateLaplace(E, 3.0)):
         assert not mechanism.privatize_frame(table, "text").schema.metadata
 

@@ -135,20 +135,6 @@ def attacked() -> tuple[list[list[str]], list[Posterior]]:
     return sentences, [channel.decode(tem.privatize_tokens(s), prior) for s in sentences]
 
 
-def test_marginals_are_calibrated(attacked: tuple[list[list[str]], list[Posterior]]) -> None:
-    sentences, posteriors = attacked
-    certainty = np.concatenate([p.certainty for p in posteriors])
-    best = np.concatenate([p.best for p in posteriors])
-    right = best == E.ids([w for s in sentences for w in s])
-    # The found share equals the expected share, in every tenth of certainty.
-    assert abs(certainty.mean() - right.mean()) < 4 * right.std() / np.sqrt(len(right))
-    place = np.minimum((certainty * 10).astype(int), 9)
-    error = sum(abs((certainty - right)[place == b].sum()) for b in range(10)) / len(right)
-    assert error <= 0.03
-    expected = np.mean([p.expected_right for p in posteriors])
-    assert abs(expected - certainty.mean()) < 1e-12
-
-
 def test_no_decoder_names_more_than_the_release_and_one_that_peeks_is_convicted(
     attacked: tuple[list[list[str]], list[Posterior]],
 ) -> None:

@@ -92,11 +92,11 @@ def test_bad_arguments_are_named() -> None:
             prior_of(Letters(), **more)
 
 
-class Cells(neural._Slots):
+class Cells(neural.LlamaEngine):
     """A cache of lists; it counts what is read."""
 
     def __init__(self, slots: int) -> None:
-        super().__init__(slots)
+        self._hold(slots)
         self.cells: list[list[int]] = [[] for _ in range(slots)]
         self.read = 0
 

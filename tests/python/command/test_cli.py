@@ -4,7 +4,6 @@ import argparse
 import csv
 import gzip
 import io
-import json
 import math
 import os
 import pty
@@ -16,7 +15,6 @@ import subprocess
 import threading
 import time
 import warnings
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -27,8 +25,9 @@ import pytest
 import fastdx
 from fastdx import cli
 from helpers import ROOT
-from helpers.command import FASTDX, MAIN, Command, fails, interruptible, peak, run
+from helpers.command import FASTDX, Command, fails, interruptible, run
 from helpers.policies import made, options
+from helpers.swapped import SECRET
 
 PLAIN = ("--mechanism", "tem")
 """The mechanism as published, and not the recommended policy at another ε."""
@@ -118,12 +117,6 @@ class TestRecommended:
                   "exclude": "offensive", "oov": "random"}  # fmt: skip
         assert asked.spec == wanted | changed
 
-    def test_the_report_says_it(self, tmp_path: Path) -> None:
-        run("privatize", "--oov", "mask", "--report", tmp_path / "r", stdin="coffee", code=0)
-        report = json.loads((tmp_path / "r").read_text())
-        assert report["policy"].startswith("the recommended policy")
-        assert report["spec"] == fastdx.Tem.recommended(oov="mask").spec
-
     def test_a_named_mechanism_is_that_of_its_paper(self) -> None:
         told = run("privatize", *PLAIN, "--epsilon", "3", stdin="coffee").stderr
         assert "the recommended policy" not in told
@@ -203,12 +196,26 @@ BAD += [
     ([*CSV, "--format", "tsv", "--show-text"], "a\tb\n1\t2\n", 1, "called 't': a, b\n"),
     (CSV, "t,b\n1,2\n3\n", 1, "line 3: 1 fields, the header has 2"),
     (CSV, 't,b\n1,"2', 1, "line 2"),
-]
+    ([*JSON, "--no-header"], "", 1, "--no-header goes with csv"),
+    ([*CSV, "--format", "tsv", "--delimiter", ";"], "", 1, "--delimiter goes with csv"),
+    ([*CSV, "--delimiter", ";;"], "", 1, "must be one sign"),
+    (ONE, f"{SECRET}\ntea\nM\xfcller".encode("latin-1"), 1, "byte 15 is not UTF-8 (line 3)"),
+    (
+        [*JSON, "--format", "json"],
+        b'[{"t": "a"},\n{"t": "\xff"}]',
+        1,
+        "byte 20 is not UTF-8 (line 2)",
+    ),
+    ([*JSON, "--format", "json"], f'[{{"t": "a"}},\n"{SECRET}"]', 1, "line 2: not a JSON object"),
+    ([*JSON, "--format", "json"], '{"t": "a"}\n\nx', 1, "line 3: not JSON"),
+    ([*JSON, "--format", "json"], f'[{{"t": "{SECRET}', 1, "not JSON"),
+]  # other refusals, nested fields, accounts of JSON: src/text/records/tests.rs
 
 
 @pytest.mark.parametrize(("args", "stdin", "code", "message"), BAD)
 def test_mistakes(args: list[str], stdin: str, code: int, message: str, command: Command) -> None:
-    assert message in command(*args, stdin=stdin, code=code).err
+    told = command(*args, stdin=stdin, code=code).err
+    assert message in told and SECRET not in told
 
 
 def test_special_files_links_and_modes_survive(tmp_path: Path) -> None:
@@ -307,7 +314,7 @@ def test_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
         assert process.stdin is not None
         # However fast it is, it is not done before the bar is seen.
         end = time.monotonic() + 60
-        while b" MB, " not in shown and time.monotonic() < end:
+        while b" MB" not in shown and time.monotonic() < end:
             process.stdin.write(b"coffee and tea ")
             process.stdin.flush()
             if select.select([main], [], [], 0.02)[0]:
@@ -316,12 +323,12 @@ def test_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
         shown += shown_until(main, b"never")
         assert process.wait() == 0
     os.close(main)
-    assert b" MB, " in shown and b"came back unchanged" in shown
+    assert b" MB" in shown and b"came back unchanged" in shown
 
 
 @pytest.mark.parametrize(("args", "line"), [
     (("calibrate",), "choosing ε"),
-    (("compare", "--mechanisms", "all"), "tem, "),
+    (("compare", "--mechanisms", "all"), "tem-cover"),
     (("evaluate", "{texts}", "--no-network"), "words by themselves"),
 ])  # fmt: skip
 def test_long_work_shows_its_steps_and_stops(
@@ -347,29 +354,10 @@ def test_long_work_shows_its_steps_and_stops(
     assert list(tmp_path.iterdir()) == [texts]
 
 
-@pytest.mark.parametrize("swallow", [
-    type("Finalised", (), {"__del__": lambda _: signal.raise_signal(signal.SIGINT)}),
-    partial(warnings.warn, "interrupted by user"),
-])  # fmt: skip
-def test_an_interruption_that_others_swallow_is_raised_again(swallow: Callable[[], object]) -> None:
-    def work(_: object) -> None:
-        swallow()
-        time.sleep(10)
-        pytest.fail("not interrupted")
-
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def test_an_interruption_that_scikit_learn_swallows_is_raised_again() -> None:
+    warn = partial(warnings.warn, "interrupted by user")
     with pytest.raises(KeyboardInterrupt):
-        cli._run(argparse.Namespace(run=work, command="try"))
-    signal.signal(signal.SIGINT, before)
-
-
-def test_memory_stays_flat(tmp_path: Path) -> None:
-    """Five times the input takes no more memory."""
-    path, out, used = tmp_path / "in", tmp_path / "out", []
-    for repeat in (300_000, 1_500_000):
-        path.write_text("coffee and tea for the two of us\n" * repeat)
-        used.append(peak(MAIN, "privatize", path, "--epsilon", "5", "-q", "-o", out)[0])
-    assert used[1] < 1.3 * used[0]
+        cli._run(argparse.Namespace(run=lambda _: warn(), command="try"))
 
 
 def test_hyperbolic(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import gzip
 import io
 import json
 import os
-import re
 import resource
 import select
 import shlex
@@ -14,8 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +23,7 @@ import pytest
 
 import fastdx
 from fastdx.budget import Ledger
-from fastdx.cli import COMMANDS, parser, pipeline
-from fastdx.cli.formats.base import Batch, Draw
+from fastdx.cli import COMMANDS, parser
 from fastdx.cli.resume import MANIFEST
 from helpers.command import FASTDX, Command, fails, interruptible, run
 from helpers.policies import made, options, weak
@@ -256,6 +253,7 @@ class TestReport:
         told = run(*args, "--epsilon", "3", "--report", path, "--oov", "keep", "-q", code=0).stderr
         report = json.loads(path.read_text())
         assert report["counts"]["words"] == 8 and len(report["files"]) == 5
+        assert (report["spec"]["mechanism"], report["spec"]["oov"]) == ("laplace", "keep")
         assert report["guarantee"]["epsilon"] == 3.0 and "counts" not in told
         assert report["policy"].startswith('the Spec of the options: {"mechanism": "laplace", ')
         assert any("RELEASED AS THEY ARE" in w for w in report["warnings"])
@@ -383,59 +381,6 @@ class TestHelp:
         assert "fastdx[completion]" in command("completion", "bash", code=1).err
 
 
-class _Numbered(Batch):
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.texts = [str(number)]
-
-    def place(self, text: int) -> str:
-        return str(self.number)
-
-
-@pytest.mark.parametrize("stage", ["", "read", "draw", "write"])
-def test_stages_go_in_order_and_an_error_of_one_ends_all(stage: str) -> None:
-    made, written, most, closed = 0, list[str](), 0, threading.Event()
-
-    def fault(at: str, number: int) -> None:
-        if (at, number) == (stage, 7):
-            raise ValueError(stage)
-
-    def batches() -> Generator[Batch, None, None]:
-        nonlocal made, most
-        try:
-            for i in range(200):
-                fault("read", i)
-                made += 1
-                most = max(most, made - len(written))
-                yield _Numbered(i)
-        finally:
-            closed.set()
-
-    class Echo(Draw):
-        def texts(self, texts: list[str], accounts: object = None) -> list[str]:
-            fault("draw", int(texts[0]))
-            return [f"new {text}" for text in texts]
-
-        def column(self, array: object, path: list[str], accounts: object = None) -> object:
-            return array
-
-    def write(batch: Batch) -> None:
-        fault("write", int(batch.texts[0]))
-        time.sleep(0.001)
-        written.append(batch.new[0])
-
-    before = threading.active_count()
-    with pytest.raises(ValueError, match=stage) if stage else nullcontext():
-        pipeline.run(batches(), Echo(), write)
-    assert written == [f"new {i}" for i in range(len(written))]
-    assert len(written) <= 7 if stage else len(written) == 200
-    assert closed.wait(10) and most <= 3  # one in the hands of each stage
-    deadline = time.monotonic() + 30
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert threading.active_count() <= before
-
-
 def limited() -> None:
     """A disk that is full after 100 kB: what is written beyond it is an error."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -513,14 +458,13 @@ class TestWhatStays:
             assert b"Traceback" not in told and b"Fatal" not in told, told
         assert list(tmp_path.iterdir()) == []
 
-    def test_ended_while_nobody_reads(self) -> None:
+    @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+    def test_ended_while_nobody_reads(self, number: signal.Signals, code: int) -> None:
         """A writer that cannot be woken does not keep the command from ending."""
-        code = "import sys; from fastdx.cli import main, pipeline; pipeline.WAIT_SECONDS = 0.2; " \
-            "sys.exit(main())"  # fmt: skip
         first, second = os.pipe()
         process = subprocess.Popen(
-            [sys.executable, "-c", code, "privatize", "--epsilon", "5"], stdin=subprocess.PIPE,
-            stdout=second, stderr=subprocess.PIPE,
+            [*FASTDX, "privatize", "--epsilon", "5"], stdin=subprocess.PIPE, stdout=second,
+            stderr=subprocess.PIPE, preexec_fn=interruptible,  # noqa: PLW1509
         )  # fmt: skip
         os.close(second)
         assert process.stdin is not None and process.stderr is not None
@@ -529,35 +473,22 @@ class TestWhatStays:
         # More than a pipe holds is on its way.
         assert select.select([first], [], [], 60)[0]
         time.sleep(0.1)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 143
+        process.send_signal(number)
+        assert process.wait(60) == code
         assert b"Fatal" not in process.stderr.read()
         process.stderr.close()
         os.close(first)
 
-    def test_a_spinner_on_a_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_progress_on_a_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from fastdx.cli import messages
 
-        class Terminal(io.StringIO):
-            def isatty(self) -> bool:
-                return True
-
-        shown = Terminal()
-        monkeypatch.setattr("sys.stderr", shown)
-        monkeypatch.setattr(messages, "LATE_SECONDS", 0.0)
-        with messages.step("thinking") as progress:
-            progress(12_345)
-            deadline = time.monotonic() + 30
-            while "12,345 words" not in shown.getvalue() and time.monotonic() < deadline:
-                time.sleep(0.01)
-            progress("trial 2", 0.5)
-            while "left" not in shown.getvalue() and time.monotonic() < deadline:
-                time.sleep(0.01)
-        lines = r"thinking, 12,345 words.*trial 2, \d+ s, 0 min \d+ s left"
-        assert re.search(lines, shown.getvalue())
-        assert shown.getvalue().endswith("\r\x1b[K")
-        shown = Terminal()
-        monkeypatch.setattr("sys.stderr", shown)
-        with messages.step("thinking", quiet=True):
-            time.sleep(0.05)
-        assert shown.getvalue() == ""
+        for quiet in (False, True):
+            shown = io.StringIO()
+            monkeypatch.setattr(shown, "isatty", lambda: True)
+            monkeypatch.setattr("sys.stderr", shown)
+            with messages.step("thinking", quiet=quiet) as progress:
+                progress(12_345)
+                progress("trial 2", 0.5)
+            lines = shown.getvalue().split("\r\x1b[K")[1:]
+            assert lines == ([] if quiet else ["thinking", "thinking, 12,345 words",
+                                               "trial 2, 0 min 0 s left", ""])  # fmt: skip

@@ -19,9 +19,10 @@ import fastdx
 from fastdx import BagOfWords, Embedding, HyperbolicLaplace, MultivariateLaplace, Tem, WordGraph
 from fastdx._shared.rounded import up
 from fastdx.budget import BudgetExceededError, Ledger
-from helpers.bounds import allowed
+from helpers.bounds import allowed, assert_exact_bound
 from helpers.command import Command, fails, run
-from helpers.laws import law_of, loss_of, ratios_of
+from helpers.errors import refused
+from helpers.laws import law_of, loss_of
 from helpers.spaces import numbered
 
 HYPHENS = Embedding(
@@ -50,32 +51,22 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
 
 
 class TestCertificates:
-    @pytest.mark.parametrize(
-        "other",
-        [{"metric": "chebyshev"}, {"metric": "manhattan"}, {"metric": "angular"}, {"limit": 40},
-         {"storage": "int16"}],
-        ids=str,
-    )  # fmt: skip
-    def test_another_space_loses_it(
-        self, file: tuple[Path, float], other: dict[str, Any], tmp_path: Path
-    ) -> None:
-        path, nominal = file
-        if "storage" in other:
-            Embedding.load(path).save(tmp_path / "short.fdx", **other)
-            path, other = tmp_path / "short.fdx", {}
-        tem = Tem(Embedding.load(path, **other), nominal, gamma=3.0)
-        assert tem.guarantee.certificate is None and tem.epsilon == nominal
-        assert loss_of(tem) <= tem.epsilon + 1e-9
-
-    def test_another_law_loses_it(self, file: tuple[Path, float]) -> None:
+    def test_another_space_or_law_loses_it(self, file: tuple[Path, float], tmp_path: Path) -> None:
         path, nominal = file
         e = Embedding.load(path)
-        for other in (
+        e.save(tmp_path / "short.fdx", storage="int16")
+        spaces: list[tuple[Path, dict[str, Any]]] = [
+            (path, {"metric": "chebyshev"}), (path, {"metric": "manhattan"}),
+            (path, {"metric": "angular"}), (path, {"limit": 40}), (tmp_path / "short.fdx", {}),
+        ]  # fmt: skip
+        for tem in (
+            *(Tem(Embedding.load(p, **other), nominal, gamma=3.0) for p, other in spaces),
             Tem(e, nominal, gamma=2.0),
             Tem(e, nominal * 1.1, gamma=3.0),
             Tem(e, nominal, gamma=3.0).with_epsilon(2.5),
         ):
-            assert other.guarantee.certificate is None and other.epsilon == other.nominal
+            assert tem.guarantee.certificate is None and tem.epsilon == tem.nominal
+            assert loss_of(tem) <= tem.epsilon + 1e-9
         assert Tem(e, nominal, gamma=3.0).build_lists(9).guarantee.certificate is not None
         assert pickle.loads(pickle.dumps(Tem(e, nominal, gamma=3.0))).epsilon <= 1.0
 
@@ -133,20 +124,16 @@ class TestLedger:
         ledger.charge("a", 0.75)
         ledger.charge("a", 0.25)  # all of it
         assert ledger.remaining("a") == 0.0
-        with pytest.raises(BudgetExceededError):
-            ledger.charge("a", 1e-6)
+        refused((BudgetExceededError, "", lambda: ledger.charge("a", 1e-6)))
         # A file whose budget was taken out has none.
         with sqlite3.connect(tmp_path / "l") as db:
             db.execute("DELETE FROM terms")
         assert ledger.budget == 0.0 and ledger.remaining("b") == 0.0
-        with pytest.raises(BudgetExceededError):
-            ledger.charge("b", 0.5)
+        refused((BudgetExceededError, "", lambda: ledger.charge("b", 0.5)))
 
     @pytest.mark.parametrize(("mechanism", "text"), [
-        *((Tem(HYPHENS, 1.0, oov=oov), "go xyz") for oov in ("drop", "mask", "error")),
+        (Tem(HYPHENS, 1.0, oov="mask"), "go xyz"),
         (Tem(HYPHENS, 1.0, oov="keep"), "go"),
-        (Tem(HYPHENS, 1.0, skip=["mail"]), "go"),
-        (Tem(HYPHENS, 1.0, seed=1), "go"),
         (MultivariateLaplace(HYPHENS, 1.0), "go xyz"),
     ])  # fmt: skip
     def test_a_release_without_a_bound_has_no_price(
@@ -162,15 +149,15 @@ class TestLedger:
         path = tmp_path / "l"
         first = Ledger(path, 10.0)
         first.charge("a", 6.0)
-        with pytest.raises(fastdx.ParameterError, match=r"at most the file's, 10.*raise_budget"):
-            Ledger(path, 20.0)
-        with pytest.raises(BudgetExceededError):
-            first.charge("a", 5.0)
+        refused(
+            (fastdx.ParameterError, r"at most the file's, 10.*raise_budget",
+             lambda: Ledger(path, 20.0)),
+            (BudgetExceededError, "", lambda: first.charge("a", 5.0)),
+        )  # fmt: skip
         assert Ledger(path, 20.0, raise_budget=True).charge("a", 5.0) == 9.0
         # A smaller one holds for all who have the file open.
         assert Ledger(path, 11.0).remaining("a") == 0.0 and first.budget == 11.0
-        with pytest.raises(BudgetExceededError):
-            first.charge("a", 1.0)
+        refused((BudgetExceededError, "", lambda: first.charge("a", 1.0)))
 
     def test_an_account_has_one_name(self, tmp_path: Path) -> None:
         ledger = Ledger(tmp_path / "l", 10.0)
@@ -205,17 +192,8 @@ class TestLedger:
         free = Ledger(tmp_path / "l", 10.0, allow_wordless=True)
         assert free.privatize(tem, "?! ...", account="a") == "?! ..."
 
-    def test_words_and_bags_can_be_charged(self, tmp_path: Path) -> None:
+    def test_equal_words_are_charged_once_where_they_are_drawn_once(self, tmp_path: Path) -> None:
         ledger = Ledger(tmp_path / "l", 100.0)
-        tem = Tem(HYPHENS, 2.0)
-        assert len(ledger.privatize_tokens(tem, ["e-mail", "go"], account="a")) == 2
-        assert ledger.spent("a") == 4.0
-        bag = ledger.privatize_bag(BagOfWords(tem), {"e-mail": 2, "go": 1}, account="a")
-        assert bag.total() == 3 and ledger.spent("a") == 10.0
-        for count in (-3, 1.5):
-            with pytest.raises(fastdx.ParameterError, match="count of word 0"):
-                ledger.privatize_bag(BagOfWords(tem), {"go": count}, account="a")
-        assert ledger.spent("a") == 10.0
         ledger.privatize(Tem(HYPHENS, 2.0, consistent=True), "go go GO mail", account="b")
         assert ledger.spent("b") == 4.0
 
@@ -268,9 +246,8 @@ class TestSentence:
         n = len(HYPHENS)
         for tem in (Tem(HYPHENS, 2.0, gamma=1.5), Tem(HYPHENS, 2.0, gamma=math.inf),
                     Tem(HYPHENS, 2.0, gamma=math.inf, language="rank")):  # fmt: skip
-            law = np.array([tem.probabilities(w) for w in HYPHENS.words])
             unknown = np.full(n, 1 / n) if tem.base is None else tem.base / tem.base.sum()
-            apart = np.abs(np.log(law / unknown)).max()
+            apart = np.abs(np.log(law_of(tem) / unknown)).max()
             assert apart <= allowed(tem.guarantee, "go", "zyxw") + 1e-9
 
     def test_a_bag_prints_the_guarantee_of_bags(self) -> None:
@@ -287,14 +264,8 @@ class TestSlack:
     def test_bound_and_slack_hold_for_the_distances_printed(self) -> None:
         border = Embedding(POINCARE.words, POINCARE.vectors * 1.0099, metric="poincare")
         graph = WordGraph([("a", "b"), ("b", "c"), ("c", "d")], [1e-20, 1.0, 1e4])
-        spaces = [clustered(30), border, graph]
-        for space in spaces:
-            for epsilon in (1e-3, 1.0, 50.0):
-                tem = Tem(space, epsilon, gamma=np.inf)
-                lost = ratios_of(law_of(tem))
-                for (i, a), (j, b) in product(enumerate(space.words), repeat=2):
-                    # f64 logarithms are exact to 1e-13.
-                    assert lost[i, j] <= allowed(tem.guarantee, a, b) + 1e-12
+        for space, epsilon in product((clustered(30), border, graph), (1e-3, 1.0, 50.0)):
+            assert_exact_bound(Tem(space, epsilon, gamma=np.inf))
 
     def test_the_bound_covers_the_true_distance(self) -> None:
         from fractions import Fraction

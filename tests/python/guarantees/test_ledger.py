@@ -13,7 +13,7 @@ import fastdx
 from fastdx.budget import Ledger
 from helpers.charging import begun, charged
 
-PROCESSES, CHARGES = 10, 100
+PROCESSES, CHARGES = 6, 100
 
 
 def longest_wait(path: Path) -> float:

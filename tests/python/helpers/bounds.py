@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import beta
 
 from fastdx import Guarantee, Mechanism
+from helpers.laws import law_of, ratios_of
 
 ALPHA = 1e-11
 """The probability that one side of one interval is wrong."""
@@ -41,3 +42,12 @@ def assert_bound(drawn: Mechanism, claim: Guarantee, draws: int = 50_000) -> Non
     for (i, a), (j, b) in product(enumerate(words), repeat=2):
         largest = exp(min(allowed(claim, a, b), 700.0))
         assert (low[i] <= largest * high[j]).all(), f"REFUTED: {claim!r} for {a!r} and {b!r}"
+
+
+def assert_exact_bound(made: Mechanism, claim: Guarantee | None = None) -> None:
+    """Compare the log-ratios of all words and outputs with the claim."""
+    claim = made.guarantee if claim is None else claim
+    words, lost = made.space.words, ratios_of(law_of(made))
+    # f64 logarithms are exact to 1e-13.
+    largest = np.array([[allowed(claim, a, b) for b in words] for a in words])
+    assert (lost <= largest + 1e-12).all(), f"REFUTED: {claim!r}"

@@ -1,16 +1,18 @@
 """Mechanisms that break their claim: a test of the bound must convict each of them."""
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fastdx import Embedding, HyperbolicLaplace, Mechanism, Tem
+from fastdx import Embedding, Mechanism, Tem
+from helpers.laws import Numbers, distances_of
 
 Ids: TypeAlias = NDArray[np.uint32]
 Lie: TypeAlias = Callable[[Mechanism, Ids], Ids]
+Sample: TypeAlias = Callable[[str, int], Any]
 
 
 def itself(_: Mechanism, ids: Ids) -> Ids:
@@ -49,76 +51,45 @@ def tell(monkeypatch: pytest.MonkeyPatch, lie: Lie) -> None:
     monkeypatch.setattr(Mechanism, "privatize_tokens", privatize_tokens)
 
 
-class _Exponential:
+def exponential(e: Embedding, scores: Numbers, epsilon: float, seed: int) -> Sample:
     """The exponential mechanism with scores of its own."""
-
-    def __init__(self, embedding: Embedding, epsilon: float, gamma: float, seed: int) -> None:
-        self.embedding, self.epsilon, self.gamma = embedding, epsilon, gamma
-        self.rng = np.random.default_rng(seed)
-
-    def scores(self, word: str) -> NDArray[np.float64]:
-        raise NotImplementedError
-
-    def sample(self, word: str, size: int) -> NDArray[np.int64]:
-        weights = np.exp(self.epsilon / 2 * self.scores(word))
-        return self.rng.choice(len(weights), size, p=weights / weights.sum())
+    weights, rng = np.exp(epsilon / 2 * scores), np.random.default_rng(seed)
+    weights /= weights.sum(axis=1, keepdims=True)
+    return lambda word, size: rng.choice(len(e), size, p=weights[e.ids([word])[0]])
 
 
-class WrongBottom(_Exponential):
+def wrong_bottom(e: Embedding, epsilon: float, gamma: float, seed: int) -> Sample:
     """TEM whose ⊥ has the score 2·ln(|V|/|L_w|)/ε instead of -γ + 2·ln|V∖L_w|/ε."""
-
-    def scores(self, word: str) -> NDArray[np.float64]:
-        d = self.embedding.distances(word)
-        near = d <= self.gamma
-        scores = np.where(near, -d, 0.0)
-        if not near.all():
-            bottom = 2 * np.log(len(d) / near.sum()) / self.epsilon
-            # ⊥ stands for any word beyond γ.
-            scores[~near] = bottom - 2 * np.log((~near).sum()) / self.epsilon
-        return scores
+    d = distances_of(e)
+    near = d <= gamma
+    count = near.sum(axis=1, keepdims=True)
+    # ⊥ stands for any word beyond γ.
+    bottom = 2 * np.log(len(e) / count / np.maximum(len(e) - count, 1)) / epsilon
+    return exponential(e, np.where(near, -d, bottom), epsilon, seed)
 
 
-class MissingNeighbours(_Exponential):
+def missing_neighbours(e: Embedding, epsilon: float, gamma: float, seed: int) -> Sample:
     """TEM whose lists miss each neighbour with probability 0.1: an approximate index."""
-
-    def __init__(self, embedding: Embedding, epsilon: float, gamma: float, seed: int) -> None:
-        super().__init__(embedding, epsilon, gamma, seed)
-        self.missed = np.random.default_rng(seed).random((len(embedding),) * 2) < 0.1
-        np.fill_diagonal(self.missed, False)
-
-    def scores(self, word: str) -> NDArray[np.float64]:
-        d = np.minimum(self.embedding.distances(word), self.gamma)
-        return -np.where(self.missed[self.embedding.ids([word])[0]], self.gamma, d)
+    d = distances_of(e)
+    missed = np.random.default_rng(seed).random(d.shape) < 0.1
+    np.fill_diagonal(missed, False)
+    return exponential(e, -np.where(missed, gamma, np.minimum(d, gamma)), epsilon, seed)
 
 
-def nominal_hyperbolic(embedding: Embedding, nominal: float, seed: int) -> HyperbolicLaplace:
-    """The hyperbolic paper's noise, sold at its nominal ε."""
-    return HyperbolicLaplace.from_paper(embedding, nominal, seed=seed)
-
-
-class ExponentialRadius:
+def exponential_radius(e: Embedding, epsilon: float, seed: int) -> Sample:
     """Laplace noise in n dimensions with a radius from Exponential instead of Gamma(n)."""
+    rng = np.random.default_rng(seed)
 
-    def __init__(self, embedding: Embedding, epsilon: float, seed: int) -> None:
-        self.embedding, self.epsilon = embedding, epsilon
-        self.rng = np.random.default_rng(seed)
+    def sample(word: str, size: int) -> Ids:
+        noise = rng.standard_normal((size, e.dim))
+        radius = rng.exponential(1 / epsilon, size) / np.linalg.norm(noise, axis=1)
+        return e.nearest(e.vectors[e.ids([word])[0]] + noise * radius[:, None])[0][:, 0]
 
-    def sample(self, word: str, size: int) -> NDArray[np.uint32]:
-        center = self.embedding.vectors[self.embedding.ids([word])[0]].astype(float)
-        noise = self.rng.standard_normal((size, len(center)))
-        noise *= (self.rng.exponential(1 / self.epsilon, size) / np.linalg.norm(noise, axis=1))[
-            :, None
-        ]
-        return self.embedding.nearest(center + noise)[0][:, 0]
+    return sample
 
 
-class RawUnknown:
+def raw_unknown(tem: Tem) -> Sample:
     """Returns words that it does not know as they are."""
-
-    def __init__(self, tem: Tem) -> None:
-        self.tem = tem
-
-    def sample(self, word: str, size: int) -> list[str]:
-        if word not in self.tem.space:
-            return [word] * size
-        return [self.tem.space.words[i] for i in self.tem.sample(word, size)]
+    return lambda word, size: (
+        tem.privatize_tokens([word] * size) if word in tem.space else [word] * size
+    )

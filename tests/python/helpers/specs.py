@@ -14,6 +14,11 @@ from helpers.draws import ALARM, p_value
 WORDS = [f"w{chr(97 + i // 10)}{chr(97 + i % 10)}" for i in range(60)]
 
 
+NAMES = ["tem", "tem-cover", "tem-stored-cover", "tem-certified", "tem-graph",
+         "tem-numbers", "tem-dates", "tem-histories", "laplace", "hyperbolic", "law",
+         "mahalanobis", "response", "vickrey"]  # fmt: skip
+
+
 def every_spec(folder: Path) -> dict[str, dict[str, Any]]:
     """Write the files, and return a Spec of every mechanism by a name of its own."""
     rng = np.random.default_rng(3)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import fastdx
-from fastdx import Embedding, MultivariateLaplace, Tem, WordGraph
+from fastdx import Embedding, HyperbolicLaplace, MultivariateLaplace, Tem, WordGraph
 from fastdx._core import binomial_bounds
 from fastdx.lab import audit, laws
 from helpers import SHARED, liars
@@ -122,15 +122,15 @@ class TestLiars:
         x = np.concatenate([np.linspace(-0.004, 0.004, 40), [0.99, 1.01]])[:, None]
         e = numbered(x)
         pairs = [("w40", "w41"), ("w0", "w40"), ("w0", "w1")]
-        liar = liars.WrongBottom(e, 2.0, 1.0, 1)
-        assert audit.likelihood_ratio(liar.sample, pairs, e, 2.0).violated
+        liar = liars.wrong_bottom(e, 2.0, 1.0, 1)
+        assert audit.likelihood_ratio(liar, pairs, e, 2.0).violated
         honest = as_users_draw(Tem(e, 2.0, gamma=1.0, seed=1))
         assert not audit.likelihood_ratio(honest.sample, pairs, e, 2.0).violated
 
     def test_missing_neighbours(self) -> None:
         e = vocabulary(30, 2, 5)
-        liar = liars.MissingNeighbours(e, 3.0, 2.0, 1)
-        report = audit.likelihood_ratio(liar.sample, pairs_of(e), e, 3.0)
+        liar = liars.missing_neighbours(e, 3.0, 2.0, 1)
+        report = audit.likelihood_ratio(liar, pairs_of(e), e, 3.0)
         assert report.violated and report.epsilon_lower_bound > 3.0
         assert "REFUTED" in str(report)
         honest = as_users_draw(Tem(e, 3.0, gamma=2.0, seed=2))
@@ -141,7 +141,7 @@ class TestLiars:
         axis = np.zeros((5, 2))
         axis[:, 0] = [-0.97, -0.5, 0.0, 0.5, 0.97]
         e = Embedding(list("abcde"), axis, metric="poincare")
-        liar = liars.nominal_hyperbolic(e, 0.5, seed=3)
+        liar = HyperbolicLaplace.from_paper(e, 0.5, seed=3)
         pairs = list(combinations("abcde", 2))
         report = audit.likelihood_ratio(liar.sample, pairs, e, 0.5)
         assert report.violated and report.epsilon_lower_bound > 1.0
@@ -150,15 +150,15 @@ class TestLiars:
 
     def test_a_radius_from_exponential(self) -> None:
         e = vocabulary(8, 5, 7)
-        liar = liars.ExponentialRadius(e, 1.0, seed=4)
-        assert audit.likelihood_ratio(liar.sample, pairs_of(e), e, 1.0).violated
+        liar = liars.exponential_radius(e, 1.0, seed=4)
+        assert audit.likelihood_ratio(liar, pairs_of(e), e, 1.0).violated
         honest = as_users_draw(MultivariateLaplace(e, 1.0, seed=4))
         assert not audit.likelihood_ratio(honest.sample, pairs_of(e), e, 1.0).violated
 
     def test_unknown_words_released_raw(self) -> None:
         e = vocabulary(10, 2, 8)
         tem = Tem(e, 1.0, seed=5)
-        liar = liars.RawUnknown(tem)
+        liar = liars.raw_unknown(tem)
 
         def distance(a: str, b: str) -> float:
             if a in e and b in e:
@@ -167,7 +167,7 @@ class TestLiars:
             return 0.0 if a not in e and b not in e else tem.gamma / 2
 
         pairs = [("secret", "w1"), ("secret", "other secret"), ("w1", "w2")]
-        report = audit.likelihood_ratio(liar.sample, pairs, distance, 1.0, 20_000)
+        report = audit.likelihood_ratio(liar, pairs, distance, 1.0, 20_000)
         assert report.violated and report.worst[0].word in ("secret", "other secret")
 
         def honest(word: str, size: int) -> list[str]:

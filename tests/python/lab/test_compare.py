@@ -115,7 +115,6 @@ def test_numbers_behind_a_name_reach_the_law() -> None:
     remapped = made["tem-remap:2"].make(1.0)
     assert isinstance(remapped, Tem) and remapped.remap is not None
     assert "sets" in made["custext:4"].about and "4" in made["custext:4"].about
-    assert families(PLANE, ["madlib"])["madlib"].name == "laplace"
 
 
 def test_word_graphs_and_single_words() -> None:

@@ -27,7 +27,7 @@ from sklearn.metrics import label_ranking_average_precision_score
 
 from fastdx import Embedding, MultivariateLaplace, Tem
 from fastdx.channel import Channel, NgramPrior
-from fastdx.lab.evaluation import audit_users
+from fastdx.lab.evaluation import Attribution, audit_users
 from helpers import ROOT
 from helpers.attacked import WORDS, E, Planted, labelled, leak, uniform, users
 
@@ -76,7 +76,7 @@ def test_steps_are_kept_under_what_they_come_from(tmp_path: Path) -> None:
     first = run("wsdm20", tmp_path)
     assert first.step(step, "a", 1) == first.step(step, "a", 1) == {"found": 1}
     assert first.step(step, "a", 2) == {"found": 2}
-    assert run("icdm19", tmp_path).step(step, "a", 1) == {"found": 3}  # of other code
+    assert run("icdm19", tmp_path).step(step, "a", 1) == {"found": 3}  # of another paper
     assert run("wsdm20").step(step, "a", 1) == {"found": 4}  # nothing kept
     again = run("wsdm20", tmp_path)
     assert again.step(step, "a", 1) == {"found": 1} and again.seconds > 0
@@ -135,10 +135,10 @@ LEAK, UNIFORM = leak(E), uniform(E)
 
 def test_attribution_of_mails_convicts_and_is_at_chance() -> None:
     known, mails = labelled(120, 8, 1), labelled(80, 8, 2)
-    attack = icdm19._Attacker(known, {}, 20, 0.9)
-    (leak,) = icdm19._private_mails(LEAK, attack, mails, 1)
+    attack = Attribution(*known, rounds=20)
+    (leak,) = icdm19._attacked(attack, 0.9, LEAK, mails)
     assert leak["right"] > 70 and leak["sure_right"] > 0.9 * leak["sure"] > 30
-    (noise,) = icdm19._private_mails(UNIFORM, attack, mails, 1)
+    (noise,) = icdm19._attacked(attack, 0.9, UNIFORM, mails)
     # 80 tries at 1/8: 28 hits or more have a probability below 1e-6.
     assert noise["right"] < 28 and noise["sure_right"] <= noise["right"]
 
@@ -193,10 +193,11 @@ def test_few_authors_of_long_texts_are_found_and_lost() -> None:
     assert len(texts.texts) == 80 and len(icdm19._joined(mails, names[:3]).texts) == 30
     first = [t for t, name in zip(*mails, strict=True) if name == names[0]][: icdm19.JOINED]
     assert texts.texts[0] == "\n".join(first) and texts.labels[:10] == [names[0]] * 10
-    attack = icdm19._Attacker(labelled(120, 8, 1), icdm19.PROFILE, 20, 1.0)
-    assert icdm19._named(None, attack, texts) > 70 and icdm19._named(LEAK, attack, texts) > 70
+    attack = Attribution(*labelled(120, 8, 1), rounds=20, **icdm19.PROFILE)
+    plain, leak, noise = (icdm19._attacked(attack, 1.0, m, texts)[0]["right"]
+                          for m in (None, LEAK, UNIFORM))  # fmt: skip
     # 80 tries at 1/8, as above.
-    assert icdm19._named(UNIFORM, attack, texts) < 28
+    assert plain > 70 and leak > 70 and noise < 28
 
 
 def test_pairs_of_sentences_are_told_apart_by_their_words_alone() -> None:
@@ -348,8 +349,9 @@ def test_a_reader_of_histories_is_exact() -> None:
         reader, channel = releases.Reader(model), Channel.of(tem)
         for text, rows, found in zip(shown, given, reader.posteriors(given), strict=True):
             # With room for all texts particles are exact too.
-            attacked = smc.decode(smc.NgramWords(neural), rows, reader.ahead.messages(rows), 5000,
-                                  np.random.default_rng(0)).marginals()  # fmt: skip
+            attacked = smc.decode(smc.ngrams(neural), smc.ngrams(model), rows,
+                                  reader.ahead.messages(rows), count=5000,
+                                  rng=np.random.default_rng(0)).marginals()  # fmt: skip
             for mine, prior in ((found, model), (attacked, neural)):
                 exact = channel.decode(text, prior)
                 for place in range(len(text)):

@@ -190,7 +190,7 @@ def test_noise_in_the_plane_is_compared_by_its_law() -> None:
     values, found = next(compare({"noise": m})).values, audit.certify(m)
     assert isinstance(found, audit.LargestLoss)
     assert (values["per_distance"], values["any_two"]) == (found.epsilon, found.local)
-    line = next(compare(families(e, ["madlib"]), epsilon=2.0))
+    line = next(compare(families(e, ["laplace"]), epsilon=2.0))
     assert line.values["per_distance"] <= 2.0 and "–" not in line.cells()[6:8]
 
 

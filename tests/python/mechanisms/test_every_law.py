@@ -7,11 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import fastdx
-from fastdx import Embedding, FiniteLaw, Mechanism, from_spec
+from fastdx import (
+    Cover,
+    Embedding,
+    FiniteLaw,
+    Mechanism,
+    NeighborResponse,
+    Tem,
+    WordGraph,
+    from_spec,
+)
 from fastdx.lab import audit, laws
 from fastdx.lab.comparison import PUBLISHED, VARIANTS, Family, families, family_names
 from fastdx.lab.laws import Law
@@ -45,7 +54,31 @@ def finite_names() -> list[str]:
 FINITE = finite_names()
 
 
-OWN: dict[str, Callable[[Embedding, float], Law]] = {
+def half(e: Embedding) -> int:
+    return (len(e) + 1) // 2
+
+
+def any_sets(e: Embedding) -> Cover:
+    """Of some outputs, each standing for some words."""
+    rng = np.random.default_rng(abs(int(e.vectors.sum())))
+    sizes = rng.integers(1, len(e) + 1, size=half(e))
+    return Cover.from_sets(e, {e.words[i]: list(rng.choice(e.words, n))
+                               for i, n in enumerate(sizes)})  # fmt: skip
+
+
+OWN: dict[str, Callable[[Embedding, float], Mechanism | Law]] = {
+    "tem, no radius": lambda e, x: Tem(e, x, gamma=math.inf),
+    "cover": lambda e, x: Tem(e, x, cover=half(e)),
+    "cover, no radius": lambda e, x: Tem(e, x, cover=half(e), gamma=math.inf),
+    "cover of any sets": lambda e, x: Tem(e, x, cover=any_sets(e)),
+    "response of any sets": lambda e, x: NeighborResponse(e, x, cover=any_sets(e)),
+    "weights": lambda e, x: Tem(
+        e, x, gamma=math.inf, cover=Cover.identity(e).weighted(np.arange(len(e)) + 1.0)),
+    "language": lambda e, x: Tem(e, x, language=np.arange(len(e)) + 1.0, cover=half(e)),
+    "excluded": lambda e, x: Tem(e, x, exclude=e.words[1:2]),
+    "remap": lambda e, x: Tem(e, x, remap=half(e)),
+    "response, excluded": lambda e, x: NeighborResponse(
+        e, x, cover=half(e), exclude=e.words[half(e):]),
     "santext-plus, half": lambda e, x: laws.santext_plus(e, x, e.words[len(e) // 2 :], replace=0.4),
     "custext, kept": lambda e, x: laws.custext(e, x, min(4, len(e)), keep=e.words[:1]),
     "custext, any outputs": lambda e, x: laws.custext(e, x, len(e), partition=False),
@@ -144,10 +177,63 @@ def test_it_is_a_law_at_its_price(
             assert drawn.epsilon <= found.epsilon + math.log(2) / apart
 
 
+@pytest.mark.parametrize("name", [*FINITE, *OWN])
+@settings(max_examples=4)
+@given(
+    count=st.integers(3, 9),
+    spread=st.sampled_from([0.0, 1.0, 30.0]),
+    epsilon=st.sampled_from([2.0, 150.0]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_its_loss_is_that_of_brute_force_in_any_metric(
+    name: str, count: int, spread: float, epsilon: float, seed: int
+) -> None:
+    assume(spread > 0 or name not in ON_A_LINE)
+    rng = np.random.default_rng(seed)
+    # Rounded, so that some words are at one place.
+    e = numbered((spread * rng.normal(size=(count, 1 if name in ON_A_LINE else 2))).round(1))
+    m = make(name, e, float(np.clip(epsilon, *DOMAIN.get(name, (TINY, HUGE)))))
+    names, matrix = list(e.words), law_of(m)
+    other = numbered(rng.normal(size=(count, 3)), "manhattan")
+    tree = WordGraph([(f"w{int(rng.integers(0, i))}", f"w{i}") for i in range(1, count)])
+    assert list(tree.words) == names
+    table = distances_of(other) + 0.25
+    np.fill_diagonal(table, 0.0)
+    apart = table.copy()
+    apart[0, 1:] = apart[1:, 0] = math.inf
+    steps = np.abs(np.arange(count)[:, None] - np.arange(count)).astype(float)
+    metrics: list[tuple[Any, np.ndarray]] = [
+        *((space, distances_of(space)) for space in (other, e, tree)),
+        (table, table), (apart.tolist(), apart),
+        (lambda a, b: abs(int(a[1:]) - int(b[1:])), steps),
+    ]  # fmt: skip
+    for metric, distances in metrics:
+        found = audit.certify(m, metric=metric)
+        assert isinstance(found, audit.LargestLoss)
+        unit, local = largest_ratio(matrix, distances), largest_ratio(matrix)
+        assert found.local == pytest.approx(local, rel=1e-9, abs=1e-12)
+        if math.isinf(local) and isinstance(metric, Embedding | WordGraph):
+            # A space's distances are finite.
+            assert math.isinf(found.epsilon)
+        else:
+            assert found.epsilon == pytest.approx(unit, rel=1e-9, abs=1e-9)
+        # The words and outputs that it names attain it.
+        for loss, (a, b), y, d in (
+            (found.epsilon, found.pair, found.output, distances),
+            (found.local, found.local_pair, found.local_output, np.ones_like(distances)),
+        ):
+            i, j, k = (names.index(w) for w in (a, b, y))
+            if 0 < loss < math.inf:
+                ratio = np.log(matrix[i, k]) - np.log(matrix[j, k])
+                assert ratio / d[i, j] == pytest.approx(loss, rel=1e-6, abs=1e-9)
+            elif loss == math.inf and d[i, j] > 0:
+                assert matrix[i, k] > 0 and matrix[j, k] == 0
+
+
 @pytest.mark.parametrize("name", FINITE)
 def test_what_is_drawn_is_the_law(name: str) -> None:
     dim = 1 if name in ON_A_LINE else 3
-    e = normal(25, dim, 4)
+    e = normal(15, dim, 4)
     made = make(name, e, 0.45 if name in DOMAIN else 2.0)
     if isinstance(made, Law):
         m: Mechanism = FiniteLaw(law=made, seed=21)
@@ -155,8 +241,8 @@ def test_what_is_drawn_is_the_law(name: str) -> None:
         m = from_spec({**made.spec, "seed": 21}, **made._held())
     law = law_of(made)
     for drawing in (m, as_users_draw(m)):
-        for word in (0, 20):
-            assert_draws(drawing, f"w{word}", law[word], 400_000)
+        for word in (0, 12):
+            assert_draws(drawing, f"w{word}", law[word])
 
 
 SPACE = normal(6, 1, 1)

@@ -2,7 +2,7 @@
 
 import pickle
 import re
-from math import inf, log
+from math import inf
 
 import numpy as np
 import pytest
@@ -13,7 +13,6 @@ from fastdx._shared.rounded import down, up
 from fastdx.lab import audit
 from helpers.bounds import allowed
 from helpers.draws import as_users_draw, assert_draws
-from helpers.laws import distances_of, ratios_of
 from helpers.spaces import line, numbered
 
 RNG = np.random.default_rng(8)
@@ -36,24 +35,21 @@ def test_what_is_given_is_what_is_drawn(kind: str) -> None:
     m = FiniteLaw(E, GIVEN[kind], seed=5)
     rounding = 1e-7 if kind == "float32" else 1e-15
     users = as_users_draw(m)
-    for i, word in enumerate(E.words[:5]):
+    for i, word in enumerate(E.words[:2]):
         np.testing.assert_allclose(m.probabilities(word), LAW[i], rtol=rounding)
-        assert_draws(users, word, m.probabilities(word), 500_000)
+        assert_draws(users, word, m.probabilities(word))
     copy = pickle.loads(pickle.dumps(m))
     assert repr(copy) == repr(m) and copy.epsilon == m.epsilon
     assert (copy.sample("w3", 100) == FiniteLaw(E, GIVEN[kind], seed=5).sample("w3", 100)).all()
 
 
-def test_its_epsilon_is_computed_from_it() -> None:
+# That its ε is the law's: test_every_law.py.
+def test_it_pays_for_an_unknown_word_too() -> None:
     m = FiniteLaw(E, LAW)
-    distances, ratios, logs = distances_of(E), ratios_of(LAW), np.log(LAW)
-    off = ~np.eye(40, dtype=bool)
-    assert m.epsilon == pytest.approx((ratios[off] / distances[off]).max(), rel=1e-9)
-    assert m.local == pytest.approx(ratios.max(), rel=1e-9)
     assert m.guarantee.bound("w0", "w1") == pytest.approx(m.epsilon * E.distance("w0", "w1"))
     assert m.guarantee.void is None
-    # An unknown word is replaced uniformly.
-    assert allowed(m.guarantee, "zzz", "w1") >= np.abs(logs[1] + log(40)).max() * (1 - 1e-9)
+    # It is replaced uniformly.
+    assert allowed(m.guarantee, "zzz", "w1") >= np.abs(np.log(40 * LAW[1])).max() * (1 - 1e-9)
 
 
 def test_nothing_is_claimed_that_was_not_computed() -> None:
@@ -121,17 +117,9 @@ def test_it_has_no_other_epsilon() -> None:
         FiniteLaw(E, LAW).with_epsilon(1.0)
     with pytest.raises(fastdx.InputTypeError, match="space"):
         FiniteLaw(law=LAW)
+    # Of many words nothing is computed unasked.
     many = numbered(np.eye(2001, 2))
-    assert FiniteLaw(many, Flat()).local is None
-    certified = FiniteLaw(many, Flat(), certify=True)
-    assert (certified.epsilon, certified.local) == (0.0, 0.0)
-
-
-class Flat:
-    """The uniform law of 2,001 words."""
-
-    def __call__(self, _: int) -> np.ndarray:
-        return np.ones(2001)
+    assert FiniteLaw(many, lambda _: np.ones(2001)).local is None
 
 
 def test_the_slack_covers_what_a_computed_loss_leaves_out() -> None:

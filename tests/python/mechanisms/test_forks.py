@@ -28,8 +28,8 @@ from fastdx.counts import Estimator
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 
-WORDS = 6000
-DELAYS = (0.001, 0.003, 0.01, 0.03, 0.1)
+WORDS = 3000
+DELAYS = (0.001, 0.005, 0.03)
 RNG = np.random.default_rng(5)
 VECTORS = RNG.normal(size=(WORDS, 20)).astype(np.float32)
 BALL = (VECTORS[:, :3] / (1 + np.abs(VECTORS[:, :3]).sum(1, keepdims=True))).astype(np.float32)
@@ -38,23 +38,15 @@ TEXT = "w1 w2, w3 unknown " * 150
 TEXTS = [TEXT] * 4
 
 
-def space() -> Embedding:
-    return Embedding(NAMES, VECTORS)
-
-
-def fewer() -> Embedding:
-    """Return a space for noise, whose first call measures how many of the words come back."""
-    return Embedding(NAMES[:2000], VECTORS[:2000])
+def space(count: int = WORDS) -> Embedding:
+    return Embedding(NAMES[:count], VECTORS[:count])
 
 
 def ball() -> Embedding:
     return Embedding(NAMES, BALL, metric="poincare")
 
 
-def small() -> Embedding:
-    return Embedding(NAMES[:300], VECTORS[:300])
-
-
+# The first call to noise measures how many of the words come back: few words.
 FIRST: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
     "nearest": (space, lambda e: e.nearest(VECTORS[:1], 5)),
     "nearest of many": (space, lambda e: e.nearest(VECTORS[:200], 5)),
@@ -69,19 +61,19 @@ FIRST: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
     "tem, guarantee": (lambda: Tem(space(), 3.0), lambda m: str(m.guarantee)),
     "tem, hash": (lambda: Tem(space(), 3.0), hash),
     "tem on a cover": (lambda: Tem(space(), 3.0, cover=10), lambda m: m.privatize(TEXTS)),
-    "certified": (small, lambda e: Tem(e, 3.0, certified=True)),
-    "laplace": (lambda: MultivariateLaplace(fewer(), 8.0), lambda m: m.privatize(TEXTS)),
+    "certified": (lambda: space(300), lambda e: Tem(e, 3.0, certified=True)),
+    "laplace": (lambda: MultivariateLaplace(space(800), 8.0), lambda m: m.privatize(TEXTS)),
     "laplace, one word": (lambda: MultivariateLaplace(space(), 8.0), lambda m: m.sample("w1", 5)),
-    "laplace, unchanged": (lambda: MultivariateLaplace(fewer(), 8.0), lambda m: m.unchanged),
-    "vickrey": (lambda: Vickrey(fewer(), 8.0), lambda m: m.privatize(TEXTS)),
-    "mahalanobis": (lambda: Mahalanobis(fewer(), 8.0), lambda m: m.privatize(TEXTS)),
+    "laplace, unchanged": (lambda: MultivariateLaplace(space(800), 8.0), lambda m: m.unchanged),
+    "vickrey": (lambda: Vickrey(space(800), 8.0), lambda m: m.privatize(TEXTS)),
+    "mahalanobis": (lambda: Mahalanobis(space(800), 8.0), lambda m: m.privatize(TEXTS)),
     "hyperbolic": (lambda: HyperbolicLaplace(ball(), 8.0), lambda m: m.privatize(TEXTS)),
     "response": (lambda: NeighborResponse(space(), 6.0), lambda m: m.privatize(TEXTS)),
-    "a law": (lambda: FiniteLaw(small(), np.ones((300, 300))), lambda m: m.privatize(TEXTS)),
+    "a law": (lambda: FiniteLaw(space(300), np.ones((300, 300))), lambda m: m.privatize(TEXTS)),
     "bags": (lambda: BagOfWords(Tem(space(), 3.0)), lambda b: b.privatize_documents(TEXTS)),
-    "bits": (lambda: Channel.of(Tem(small(), 3.0)), lambda c: c.bits()),
+    "bits": (lambda: Channel.of(Tem(space(300), 3.0)), lambda c: c.bits()),
     "counts": (
-        lambda: Channel.of(Tem(small(), 3.0, oov="mask")),
+        lambda: Channel.of(Tem(space(300), 3.0, oov="mask")),
         lambda c: Estimator(c).add(["w1 w2", "w3"] * 9).share("w1"),
     ),
 }  # fmt: skip

@@ -1,7 +1,6 @@
 """Memory, threads, and mechanisms that are pickled as the file they came from."""
 
 import gzip
-import os
 import pickle
 import time
 from pathlib import Path
@@ -37,14 +36,15 @@ def test_no_more_is_kept_than_allowed(limit: int) -> None:
 
 @pytest.mark.parametrize("cover", [None, 20])
 def test_the_law_does_not_depend_on_what_is_kept(cover: int | None) -> None:
-    ids = np.concatenate([np.full(500, 7), np.arange(3000)])
-    seeded = [Tem(SPACE, 3.0, cover=cover, cache_bytes=b, seed=4) for b in (0, 400_000, 10**9)]
+    few = Embedding(WORDS[:800], SPACE.vectors[:800])
+    ids = np.concatenate([np.full(500, 7), np.arange(800)])
+    seeded = [Tem(few, 3.0, cover=cover, cache_bytes=b, seed=4) for b in (0, 100_000, 10**9)]
     drawn = [np.concatenate([m.privatize_ids(ids) for _ in range(2)]) for m in seeded]
     assert (drawn[0] == drawn[1]).all() and (drawn[0] == drawn[2]).all()
-    # And without a seed: 600,000 draws of one word against its law.
+    # And without a seed: draws of one word against its law.
     for limit in (0, 10**9):
-        tem = Tem(SPACE, 3.0, cover=cover, cache_bytes=limit, threads=2)
-        assert_draws(tem, "w7", seeded[0].probabilities("w7"), 600_000)
+        tem = Tem(few, 3.0, cover=cover, cache_bytes=limit, threads=2)
+        assert_draws(tem, "w7", seeded[0].probabilities("w7"), 300_000)
 
 
 def test_the_environment_sets_the_bound() -> None:
@@ -52,24 +52,21 @@ def test_the_environment_sets_the_bound() -> None:
         "import numpy, fastdx; t = fastdx.Tem(epsilon=3.0); "
         "t.privatize_ids(numpy.arange(5000)); print(t.cached_bytes)"
     )
-    for value, most in (("1000000", 1_000_000), ("0", 0)):
-        assert int(python(code, FASTDX_CACHE_BYTES=value).stdout) <= most
+    assert int(python(code, FASTDX_CACHE_BYTES="100000").stdout) <= 100_000
     done = python(code, code=1, FASTDX_CACHE_BYTES="much")
     assert "FASTDX_CACHE_BYTES must be" in done.stderr
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no /proc here")
 def test_threads_are_those_that_were_asked_for() -> None:
     code = (
-        "import sys, threading, numpy, fastdx; from pathlib import Path\n"
-        "m = fastdx.Tem(epsilon=3.0, threads=int(sys.argv[1]))\n"
+        "import numpy, fastdx; from pathlib import Path\n"
+        "m = fastdx.Tem(epsilon=3.0, threads=3)\n"
         "m.privatize_ids(numpy.arange(5000))\n"
         "names = [p.read_text().strip() for p in Path('/proc/self/task').glob('*/comm')]\n"
         "print(sum(n.startswith('fastdx-') for n in names))"
     )
-    if not Path("/proc/self/task").is_dir():
-        pytest.skip("no /proc here")
-    for threads in (1, 3):
-        assert int(python(code, threads).stdout) == threads
+    assert int(python(code).stdout) == 3
 
 
 @pytest.fixture
@@ -78,8 +75,6 @@ def index(tmp_path: Path) -> Path:
     Tem(Embedding(WORDS[:300], SPACE.vectors[:300]), 1.0, gamma=3.0, cover=4, certified=True).save(
         path
     )
-    old = time.time() - 3600
-    os.utime(path, (old, old))
     return path
 
 
@@ -140,12 +135,8 @@ def test_certificates_are_claimed_only_of_what_was_checked(index: Path) -> None:
         pickle.loads(data)
 
 
-def test_what_was_checked_is_not_read_again(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A file of some age is known by its device, number and time of change.
-    first = pickle.dumps(Tem.load(index, 0.7))
-    time.sleep(2.2)
+def test_another_process_opens_the_file_again(index: Path) -> None:
     data = pickle.dumps(Tem.load(index, 0.7))
-    assert len(data) > len(first), "with the stamp, which a file just written has not"
     code = (
         "import pickle, sys; t = pickle.loads(sys.stdin.buffer.read()); "
         "u = pickle.loads(pickle.dumps(t)); print(t.cover == u.cover, len(t.space))"
@@ -160,7 +151,7 @@ def repeated(start: bytes, part: bytes, count: int, end: bytes) -> bytes:
     return gzip.compress(start) + many * (count // each + 1) + gzip.compress(end)
 
 
-MILLIONS = 60_000_000
+MILLIONS = 30_000_000
 ROW = "a row of more than 16777216 characters"
 TEXTS = "a record of more than 524288 texts"
 LINE = "more than 16777216 bytes without a line end"
@@ -168,7 +159,7 @@ BOMBS = {
     "quoted line feeds": ("csv", b't\n"', b"\n", MILLIONS, b'"\n', f"line 2: {ROW}"),
     "quoted fields": ("csv", b't\n"', b'a\n","a\n', 5_000_000, b'"\n', f"line 2: {ROW}"),
     "empty strings": ("jsonl", b'{"t":[', b'"",', MILLIONS // 3, b'""]}\n', f"line 1: {LINE}"),
-    "fewer empty strings": ("jsonl", b'{"t":[', b'"",', 5_000_000, b'""]}\n', f"line 1: {TEXTS}"),
+    "fewer empty strings": ("jsonl", b'{"t":[', b'"",', 4_000_000, b'""]}\n', f"line 1: {TEXTS}"),
     "of an array": ("json", b'[\n{"t":[', b'"",', 5_000_000, b'""]}]', f"line 2: {TEXTS}"),
     "other values": ("json", b'{"t":"a","u":[', b"[],", MILLIONS // 3, b"0]}",
                      "line 1: not JSON, or a record of more than 16777216 bytes"),
@@ -197,13 +188,13 @@ def test_no_file_takes_more_memory_than_a_record_may(tmp_path: Path, case: str) 
 @pytest.mark.parametrize("kind", ["jsonl", "json", "csv"])
 def test_a_larger_record_can_be_allowed(tmp_path: Path, kind: str) -> None:
     path, out = tmp_path / f"in.{kind}", tmp_path / "out"
-    text = ("coffee-tea" + " " * 30) * 440_000
+    text = ("coffee-tea" + " " * 430) * 40_000
     lines = {"csv": f't\n"{text}"\n', "json": f'[{{"t":"{text}"}}]', "jsonl": f'{{"t":"{text}"}}\n'}
     path.write_text(lines[kind])
     args = ("privatize", path, "--column", "t", "--epsilon", "3", "-q", "-o", out)
     assert "more than 16777216 " in peak(MAIN, *args)[1] and not out.exists()
     assert peak(MAIN, *args, "--max-record", "32")[1] == ""
-    assert out.read_text().count("-") == 440_000
+    assert out.read_text().count("-") == 40_000
 
 
 @pytest.mark.parametrize("size", ["0", "1025", "1.5", "-1", "much"])
@@ -213,9 +204,9 @@ def test_wrong_sizes_of_records(size: str) -> None:
 
 
 def test_many_empty_texts_take_no_more_than_they_must() -> None:
-    code = "import fastdx; fastdx.Tem(epsilon=5.0).privatize([''] * 4_000_000)"
+    code = "import fastdx; fastdx.Tem(epsilon=5.0).privatize([''] * 1_000_000)"
     # Two lists and a table of strings.
-    assert peak(code)[0] < 700
+    assert peak(code)[0] < 230
 
 
 @pytest.mark.parametrize("part", [b" 0", b"\0", b"a 1 2\n"])
@@ -245,5 +236,5 @@ def test_words_that_hyphens_join_take_time_in_proportion() -> None:
         return time.process_time() - start
 
     for word in ("é", "éàéàéàéà", "É" * 300, "e", "merry-go"):
-        words = [word] * (200_000 // len(word.encode()))
+        words = [word] * (60_000 // len(word.encode()))
         assert seconds("-".join(words)) < 12 * seconds(" ".join(words)) + 0.05, word

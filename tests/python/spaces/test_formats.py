@@ -82,6 +82,7 @@ def test_numpy_arrays(tmp_path: Path, dtype: str) -> None:
     assert len(Embedding.load(tmp_path / "e.npy", limit=3)) == 3
 
 
+# Damage: tests/it/files.rs.
 def test_our_own_file(tmp_path: Path) -> None:
     e = Embedding(WORDS, VECTORS, metric="chebyshev")
     path = tmp_path / "e"
@@ -92,12 +93,6 @@ def test_our_own_file(tmp_path: Path) -> None:
     same(Embedding.load(path, limit=2), WORDS[:2])
     e.save(path, storage="int16")
     assert np.allclose(Embedding.load(path).vectors, VECTORS, atol=1e-4)
-    assert [p.name for p in tmp_path.iterdir()] == ["e"]
-    data = bytearray(path.read_bytes())
-    data[-70] ^= 1
-    path.write_bytes(data)
-    with pytest.raises(fastdx.CorruptFileError, match="checksum"):
-        Embedding.load(path)
 
 
 def test_words_that_hold_spaces(tmp_path: Path) -> None:
@@ -206,26 +201,20 @@ def test_bad_files_are_refused_with_the_place(tmp_path: Path, case: str) -> None
 
 
 def test_bad_arrays_and_vocabularies(tmp_path: Path) -> None:
-    array, vocabulary = tmp_path / "e.npy", tmp_path / "e.vocab"
-    np.save(array, VECTORS)
-    with pytest.raises(FormatError, match="no vocabulary"):
-        Embedding.load(array)
+    array, vocabulary, whole = tmp_path / "e.npy", tmp_path / "e.vocab", "a\nb\nc\nd\ne\nf\n"
     with pytest.raises(FileNotFoundError):
         Embedding.load(array, vocabulary=tmp_path / "none")
-    for text, message in [
-        ("a\nb\n", "2 words, and the array has 6 rows"),
-        ("a\nb\nc\n\ne\nf\n", "line 4.*empty"),
-    ]:
-        vocabulary.write_text(text)
-        with pytest.raises(FormatError, match=message):
-            Embedding.load(array)
-    vocabulary.write_text("a\nb\nc\nd\ne\nf\n")
-    for bad, message in [
-        (VECTORS.astype("i4"), "dtype"),
-        (VECTORS[0], "1 dimensions"),
-        (np.asfortranarray(VECTORS), "Fortran"),
-    ]:
-        np.save(array, bad)
+    for vectors, text, message in (
+        (VECTORS, None, "no vocabulary"),
+        (VECTORS, "a\nb\n", "2 words, and the array has 6 rows"),
+        (VECTORS, "a\nb\nc\n\ne\nf\n", "line 4.*empty"),
+        (VECTORS.astype("i4"), whole, "dtype"),
+        (VECTORS[0], whole, "1 dimensions"),
+        (np.asfortranarray(VECTORS), whole, "Fortran"),
+    ):
+        np.save(array, vectors)
+        if text is not None:
+            vocabulary.write_text(text)
         with pytest.raises(FormatError, match=message):
             Embedding.load(array)
 
@@ -320,8 +309,6 @@ def test_a_space_from_a_file_is_found_again(tmp_path: Path) -> None:
 def test_a_mechanism_on_built_in_words_is_pickled_by_their_name(
     kind: type[fastdx.Mechanism],
 ) -> None:
-    m = kind(None, 12.0)
-    copy = pickle.loads(pickle.dumps(m))
-    assert copy == m and len(pickle.dumps(m)) < 10_000 and len(pickle.dumps(m.guarantee)) < 10_000
-    tem = fastdx.Tem.recommended()
-    assert len(pickle.dumps(tem)) < 10_000 and pickle.loads(pickle.dumps(tem)) == tem
+    for m in (kind(None, 12.0), fastdx.Tem.recommended()):
+        assert pickle.loads(pickle.dumps(m)) == m
+        assert len(pickle.dumps(m)) < 10_000 and len(pickle.dumps(m.guarantee)) < 10_000

@@ -3,7 +3,7 @@
 import pickle
 from collections.abc import Callable
 from functools import partial
-from itertools import product
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ from fastdx import (
 )
 from fastdx.channel import Channel
 from fastdx.lab import audit
-from helpers.bounds import assert_bound
+from helpers.bounds import assert_bound, assert_exact_bound
+from helpers.copies import assert_copies
 from helpers.draws import assert_draws
 from helpers.errors import refused
 from helpers.laws import Numbers, distances_of, distances_to_sets, law_of, ratios_of, tem_law
@@ -85,15 +86,6 @@ def test_the_law_is_that_of_the_paper(gamma: float) -> None:
             assert_draws(tem, word, law[i], 40_000)
 
 
-def assert_exact_bound(tem: Mechanism, guarantee: Any = None) -> None:
-    """No log-ratio of any two words and any output is above the bound."""
-    guarantee = tem.guarantee if guarantee is None else guarantee
-    ratios = ratios_of(law_of(tem))
-    words = tem.space.words
-    bounds = [[guarantee.bound([a], [b]) for b in words] for a in words]
-    assert (ratios <= np.array(bounds) + guarantee.slack + 1e-12).all(), "REFUTED"
-
-
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32), st.integers(1, 9), st.floats(0.1, 20), st.booleans(),
        st.sampled_from([None, 0.7, np.inf]))  # fmt: skip
@@ -116,8 +108,7 @@ def test_the_bound_holds_on_random_metrics(
     if found is not None:
         loss = audit.certify(tem, metric=table)
         assert found.epsilon <= epsilon * (1 + 1e-9) and loss.epsilon <= found.epsilon * (1 + 1e-6)
-    copy = pickle.loads(pickle.dumps(tem))
-    assert (law_of(copy) == law_of(tem)).all() and str(copy.guarantee) == str(tem.guarantee)
+    assert_copies(tem)
 
 
 def test_draws_keep_the_bound_and_a_liar_does_not() -> None:
@@ -156,9 +147,7 @@ def test_what_is_no_metric_is_refused(i: int, j: int, value: float, message: str
 
 
 def test_one_side_that_is_too_long_is_found_wherever_it_is() -> None:
-    for i, j in product(range(7), repeat=2):
-        if i == j:
-            continue
+    for i, j in permutations(range(7), 2):
         wrong = METRIC.copy()
         # A hair longer than the shortest way round.
         others = [k for k in range(7) if k not in (i, j)]
@@ -173,9 +162,8 @@ def test_one_side_that_is_too_long_is_found_wherever_it_is() -> None:
 
 def test_squares_of_distances_are_refused() -> None:
     line = np.arange(400.0)
-    squares = (line[:, None] - line) ** 2
     with pytest.raises(fastdx.ParameterError, match="by way of"):
-        WordGraph.from_distances([f"w{i}" for i in range(400)], squares)
+        WordGraph.from_distances([f"w{i}" for i in range(400)], (line[:, None] - line) ** 2)
 
 
 def test_wrong_arguments(tmp_path: Path) -> None:
@@ -206,8 +194,9 @@ def test_everything_else_takes_it() -> None:
     for made in (FiniteLaw(GRAPH, law_of(tem)), NeighborResponse(GRAPH, 2.0, cover=2)):
         assert_exact_bound(made)
     assert GRAPH == GRAPH and Tem(GRAPH, 2.0) == Tem(pickle.loads(pickle.dumps(GRAPH)), 2.0)
-    with pytest.raises(fastdx.ParameterError, match="needs no lists"):
-        tem.build_lists()
+    for space in (GRAPH, WordGraph([("tea", "cup")])):
+        with pytest.raises(fastdx.ParameterError, match="needs no lists"):
+            Tem(space, 2.0).build_lists()
 
 
 POINTS = Embedding(WORDS, np.random.default_rng(5).normal(size=(7, 2)))
@@ -245,12 +234,13 @@ def test_a_guarantee_in_its_own_metric_and_in_none() -> None:
     zero = METRIC.copy()
     zero[0, 3] = 0
     others = Embedding(WORDS[::-1], POINTS.vectors)
-    for wrong, message in ((zero, "above 0 between words that can be told apart, got 0 from"),
-                           (np.full((7, 7), np.nan), "at least 0, got NaN from"),
-                           (others, "of the mechanism's words")):  # fmt: skip
-        with pytest.raises(fastdx.ParameterError, match=f"metric must be {message}"):
-            tem.guarantee.in_metric(wrong)
-    with pytest.raises(fastdx.ShapeError, match="metric has shape"):
-        tem.guarantee.in_metric(np.zeros((2, 2)))
-    with pytest.raises(fastdx.ParameterError, match="one of which something is proved"):
-        Tem(POINTS, 3.0, seed=1).guarantee.in_metric(METRIC)
+    refused(
+        *((fastdx.ParameterError, f"metric must be {message}",
+           partial(tem.guarantee.in_metric, wrong)) for wrong, message in (
+            (zero, "above 0 between words that can be told apart, got 0 from"),
+            (np.full((7, 7), np.nan), "at least 0, got NaN from"),
+            (others, "of the mechanism's words"))),
+        (fastdx.ShapeError, "metric has shape", lambda: tem.guarantee.in_metric(np.zeros((2, 2)))),
+        (fastdx.ParameterError, "one of which something is proved",
+         lambda: Tem(POINTS, 3.0, seed=1).guarantee.in_metric(METRIC)),
+    )  # fmt: skip

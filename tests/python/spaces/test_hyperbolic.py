@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import special, stats
+from scipy import integrate, special, stats
 
 import fastdx
 from fastdx import Embedding, HyperbolicLaplace, Tem
@@ -122,10 +122,6 @@ def test_noise() -> None:
         assert np.array_equal(z, hyperbolic_laplace(3, 4.0, 1000, base=base, seed=1))
     with pytest.raises(fastdx.ParameterError, match="Tem on the Poincaré metric"):
         hyperbolic_laplace(5, 4.0, 1)
-    # It has the law of the exact sampler: tests/it/hyperbolic.rs.
-    walk = hyperbolic_metropolis(3, 1.0, 2000, thin=50, seed=2)
-    assert walk.points.shape == (2000, 3) and 0.3 < walk.acceptance < 0.6
-    assert abs(walk.r_hat - 1) < 0.05 and walk.effective_size > 1000 and walk.scale > 0
     for bad in ({"thin": 0}, {"chains": 0}, {"burn_in": 0}):
         with pytest.raises(fastdx.ParameterError):
             hyperbolic_metropolis(3, 1.0, 10, **bad)
@@ -137,7 +133,7 @@ def test_noise() -> None:
 ])  # fmt: skip
 def test_densities_integrate_to_one_and_fit_the_noise(base: str, n: int, epsilon: float) -> None:
     flat = base == "euclidean"
-    at, step = np.linspace(0, 60 * (n + 1) / epsilon if flat else 36, 400_001, retstep=True)
+    at = np.linspace(0, 60 * (n + 1) / epsilon if flat else 36, 100_001)
     r = at if flat else np.tanh(at / 2)
     sphere = np.sinh(at) if base == "volume" else r
     area = 2 * np.pi ** (n / 2) / special.gamma(n / 2) * sphere ** (n - 1)
@@ -145,7 +141,7 @@ def test_densities_integrate_to_one_and_fit_the_noise(base: str, n: int, epsilon
     points = np.zeros((len(r), n))
     points[:, 0] = r
     density = np.exp(noise.log_density(points, epsilon, base=base))
-    mass = np.cumsum(density * area * stretch) * step
+    mass = integrate.cumulative_trapezoid(density * area * stretch, at, initial=0)
     assert mass[-1] == pytest.approx(1, abs=2e-4)
     for factor, wrong in ((1, False), (1.4, True)):  # noise of another ε is convicted
         z = (noise.multivariate_laplace(n, factor * epsilon, 5000, seed=4) if flat
@@ -154,9 +150,28 @@ def test_densities_integrate_to_one_and_fit_the_noise(base: str, n: int, epsilon
         assert (p < ALARM) == wrong
 
 
+@pytest.mark.parametrize(("base", "n", "epsilon"), [
+    ("ball", 2, 0.125), ("ball", 2, 8.0), ("ball", 20, 1.0), ("ball", 100, 20.0),
+    ("volume", 3, 4.0),
+])  # fmt: skip
+def test_the_walk_has_the_law_of_the_density(base: str, n: int, epsilon: float) -> None:
+    at = np.linspace(0, 36, 400_001)[1:]
+    r = np.tanh(at / 2)
+    log = (n - 1) * np.log(np.sinh(at) if base == "volume" else r) - epsilon * at
+    log += np.log((1 - r) * (1 + r)) if base == "ball" else 0.0
+    walk = hyperbolic_metropolis(n, epsilon, 4000, base=base, thin=50, chains=40, seed=4)
+    assert walk.points.shape == (4000, n) and 0.3 < walk.acceptance < 0.6
+    assert abs(walk.r_hat - 1) < 0.05 and walk.effective_size > 3000 and walk.scale > 0
+    found = np.linalg.norm(walk.points, axis=1)
+    for more, wrong in ((0, False), (2, True)):  # the law of another ε is told apart
+        mass = np.cumsum(np.exp(log - more * at - log.max()))
+        p = stats.kstest(found, lambda x, m=mass: np.interp(x, r, m / m[-1])).pvalue
+        assert (p < ALARM) == wrong
+
+
 def test_densities_on_the_plane_and_the_papers_constant() -> None:
     # In Cartesian coordinates, without the surface of a sphere.
-    x, step = np.linspace(-1, 1, 2001, retstep=True)
+    x, step = np.linspace(-1, 1, 1001, retstep=True)
     grid = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
     grid = grid[np.linalg.norm(grid, axis=1) < 1]
     flat, curved = (np.exp(noise.log_density(grid, epsilon, base=base))
@@ -202,9 +217,15 @@ def test_the_mechanism(tree: Embedding) -> None:
     assert m.guarantee.bound("w1", "w2") == np.inf  # seeded
     bound = HyperbolicLaplace(tree, 2.0).guarantee.bound("w1", "w2")
     assert abs(bound - 2.0 * tree.distance("w1", "w2")) < 1e-9
-    for bad, match in (({"epsilon": 1.0}, "Tem"), ({"epsilon": 2.0, "base": "cube"}, "'ball'")):
+    assert HyperbolicLaplace(tree, 2.1, base="ball").epsilon == 2.1
+    for bad, match in (
+        ({"epsilon": 1.0}, "Tem"), ({"epsilon": 2.0, "base": "ball"}, "Tem"),
+        ({"epsilon": np.nan}, "epsilon"), ({"epsilon": 2.0, "base": "cube"}, "'ball'"),
+    ):  # fmt: skip
         with pytest.raises(fastdx.ParameterError, match=match):
             HyperbolicLaplace(tree, **bad)
+    with pytest.raises(fastdx.ParameterError, match="poincare"):
+        HyperbolicLaplace(numbered(tree.vectors), 3.0)
 
 
 def test_tem_takes_every_epsilon_on_the_ball(tree: Embedding) -> None:

@@ -28,17 +28,13 @@ def kinds_of(word: str) -> set[str]:
 
 def test_the_built_in_nouns_are_kinds_of_each_other() -> None:
     cover = Cover.hypernyms()
-    assert isinstance(cover.space, WordGraph) and "state" in cover.outputs("ohio")
-    below: dict[str, set[str]] = {}
-    for word in nouns():
-        for kind in kinds_of(word):
-            below.setdefault(kind, set()).add(word)
     words = cover.space.words
+    assert isinstance(cover.space, WordGraph) and "state" in cover.outputs("ohio")
     assert set(words) == {word for pair in pairs() for word in pair}
-    large = {kind for kind, held in below.items() if len(held) >= 10}
-    assert len(cover) == len(large) and set(words) - set(cover.excluded) == large
-    for kind in sorted(large)[::25]:
-        assert set(cover.sets(kind)) == below[kind]
+    released = set(words) - set(cover.excluded)
+    assert len(cover) == len(released) and all(len(cover.sets(kind)) >= 10 for kind in released)
+    for word in words[::100]:
+        assert set(cover.outputs(word)) == kinds_of(word) & released
     assert cover == pickle.loads(pickle.dumps(cover)) != Cover.hypernyms(least=11)
 
 

@@ -15,17 +15,17 @@ def test_the_claim_of_wsdm20_on_glove(shared: Path) -> None:
     e = Embedding.load(shared / "embeddings" / "glove.6B.50d.12k.txt")
     assert (len(e), e.dim) == (12_691, 50)
     m = MultivariateLaplace(e, 5.0, seed=1)
-    words = np.arange(150) * 84
-    drawn = m.privatize_ids(np.repeat(words, 1000)).reshape(150, 1000)
+    words = np.arange(60) * 211
+    drawn = m.privatize_ids(np.repeat(words, 1000)).reshape(60, 1000)
     unchanged = (drawn == words[:, None]).sum(1)
     distinct = np.array([len(set(row)) for row in drawn])
     # Over all 12,691 words the mean is 151 and the standard deviation 126.
-    assert 110 < unchanged.mean() < 195 and 590 < distinct.mean() < 690
+    assert 90 < unchanged.mean() < 215 and 590 < distinct.mean() < 690
 
     rng = np.random.default_rng(2)
     u = e.vectors.astype(np.float64)
     half = (u**2).sum(1) / 2
-    for w in words[::30]:
+    for w in words[::12]:
         z = rng.normal(size=(1000, 50))
         z *= (rng.gamma(50, 1 / 5.0, size=1000) / np.linalg.norm(z, axis=1))[:, None]
         kept = (np.argmax((u[w] + z) @ u.T - half, axis=1) == w).sum()

@@ -1,18 +1,21 @@
-"""Approximate search and what it does to a mechanism's law."""
+"""Neighbour lists and graphs, built once for many calls."""
 
 import pickle
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fastdx
-from fastdx import Embedding, MultivariateLaplace
+from fastdx import Embedding, MultivariateLaplace, Tem
+from helpers.errors import refused
 from helpers.spaces import normal
 
 
 @pytest.fixture(scope="module")
 def graph() -> Embedding:
-    return normal(2000, 30, 1).build_hnsw(8, ef_construction=50)
+    return normal(200, 8, 1).build_hnsw(8, ef_construction=50)
 
 
 def test_a_graph_is_built_again_after_loading(graph: Embedding, tmp_path: Path) -> None:
@@ -47,3 +50,34 @@ def test_search_is_chosen_and_said(graph: Embedding, small: Embedding) -> None:
             MultivariateLaplace(graph, 1.0, **bad)  # type: ignore[arg-type]
     with pytest.raises(fastdx.ParameterError, match="m must be between 2 and 128"):
         small.build_hnsw(1000)
+
+
+# Their law: tests/it/lists.rs.
+def test_lists_change_nothing_but_speed(small: Embedding, tmp_path: Path) -> None:
+    tem = Tem(small, 2.0, oov="mask", skip=["w9"], seed=4)
+    listed = tem.build_lists(7)
+    assert tem.lists_k is None and listed.lists_k == 7 and listed == tem
+    assert np.array_equal(listed.probabilities("w3"), tem.probabilities("w3"))
+    assert listed.with_epsilon(3.0).lists_k == 7
+    assert pickle.loads(pickle.dumps(listed)).lists_k == 7
+    listed.save(tmp_path / "index")
+    for verify in (True, False):
+        back = Tem.load(tmp_path / "index", 2.0, verify=verify, seed=4, gamma=0.5)
+        assert back.lists_k == 7 and back.gamma == 0.5 and back.epsilon == 2.0
+    assert Tem(Embedding.load(tmp_path / "index"), 1.0).lists_k == 7
+
+
+def test_bad_lists(small: Embedding, tmp_path: Path) -> None:
+    tem, none = Tem(small, 2.0), tmp_path / "none"
+    assert issubclass(fastdx.TooLargeError, MemoryError)
+    assert tem.build_lists(10, memory=4000).lists_k == 10
+    refused(
+        (fastdx.TooLargeError, "need 4000 bytes, and 3999 are allowed",
+         lambda: tem.build_lists(10, memory=3999)),
+        *((ValueError, "k must be between 1 and the 50", partial(tem.build_lists, k))
+          for k in (0, 51)),
+        (ZeroDivisionError, "",
+         lambda: Tem(epsilon=1.0).build_lists(1000, progress=lambda done: 1 // 0)),
+        (TypeError, "", lambda: Tem.load(none)),  # type: ignore[call-arg]
+        (FileNotFoundError, "", lambda: Tem.load(none, 1.0)),
+    )  # fmt: skip

@@ -121,6 +121,9 @@ def test_pandas() -> None:
     # A category that is not written is not released.
     kept = pd.Categorical(["tea"], categories=["tea", "king"])
     assert list(SWAP.privatize(pd.Series(kept)).cat.categories) == ["coffee"]
+    # Nor is what fills a sparse column.
+    sparse = SWAP.privatize(pd.Series(pd.arrays.SparseArray(["tea", "king"], fill_value="tea")))
+    assert sparse.dtype == object and list(sparse) == ["coffee", "queen"]
     frame = pd.DataFrame({"t": TEXTS, "n": range(5)}, index=index)
     new = SWAP.privatize_frame(frame, "t")
     assert list(new.columns) == ["t", "n"] and new["n"].tolist() == [0, 1, 2, 3, 4]

@@ -1,14 +1,15 @@
 """Readers and writers of text, CSV, TSV, JSON and Parquet, one module per format.
 
-They stream files through a function on texts in batches of bounded size, so the memory does not
-depend on the size of a file.
+They read files in batches of bounded size, so the memory does not depend on the size of a file.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from json import loads
 from pathlib import Path
 
+from fastdx.cli.formats.base import Batch as Batch
 from fastdx.cli.formats.base import Choice as Choice
 from fastdx.cli.formats.base import Format as Format
 from fastdx.cli.formats.base import Released as Released
@@ -18,6 +19,7 @@ from fastdx.cli.formats.opening import Opener as Opener
 from fastdx.cli.formats.opening import bare
 from fastdx.cli.formats.parquet import Parquet
 from fastdx.cli.formats.text import Text
+from fastdx.cli.messages import CommandError
 
 FORMATS: dict[str, type[Format]] = {
     cls.name: cls for cls in (Text, Delimited, TabSeparated, JsonLines, Json, Parquet)
@@ -55,3 +57,12 @@ def format_of(name: str, opener: Opener) -> type[Format]:
     if line.startswith("[") and text[1:].lstrip().startswith("{"):
         return Json
     return Text
+
+
+def read(name: str, format: str | None, column: str | None, opener: Opener) -> Iterator[Batch]:
+    """Read a file batch by batch, for commands that only read."""
+    kind = FORMATS[format] if format else format_of(name, opener)
+    if kind.by_column != (column is not None):
+        needs = "needs" if kind.by_column else "takes no"
+        raise CommandError(f"{name}: {kind.name} {needs} --column NAME")
+    return kind(Choice((column,) if column else (), by_line=True)).read(name, opener)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple
 
 from fastdx._shared.replace import PACKED, zstd
 from fastdx.cli.messages import CommandError, Progress
@@ -34,13 +33,25 @@ def bare(name: str) -> str:
     return str(path.with_suffix("")) if path.suffix.lower() in PACKED else name
 
 
-class _Raw(io.RawIOBase):
-    """A raw stream around an object with `read`, which it closes; its errors name the file."""
+class _Counted(io.FileIO):
+    """A file, or standard input ('-'), that says how much of it is read."""
 
-    def __init__(self, source: Any, name: str, progress: Progress | None = None) -> None:
+    def __init__(self, name: str, progress: Progress) -> None:
+        super().__init__(0 if name == "-" else name, closefd=name != "-")
+        self._progress = progress
+
+    def readinto(self, buffer: Any) -> int:
+        count = super().readinto(buffer) or 0
+        self._progress(count)
+        return count
+
+
+class _Unpacked(io.RawIOBase):
+    """A raw stream around a decompressor, whose errors then name the file."""
+
+    def __init__(self, source: Any, name: str) -> None:
         self._source = source
         self._name = name
-        self._progress = progress
 
     def readable(self) -> bool:
         return True
@@ -52,18 +63,12 @@ class _Raw(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             data = self._source.read(len(buffer))
-        except CommandError:
-            raise
-        except IsADirectoryError:
-            raise CommandError(f"{self._name} is a folder: --output-dir takes folders") from None
         except Exception as e:
             if isinstance(e, OSError) and e.errno is not None:
                 raise
             # Decompressors have errors of their own.
             raise CommandError(f"{self._name}: damaged or cut off") from None
         buffer[: len(data)] = data
-        if self._progress is not None:
-            self._progress(len(data))
         return len(data)
 
 
@@ -73,42 +78,34 @@ class Opener:
     def __init__(self, progress: Progress = lambda _: None) -> None:
         self.progress = progress
         # Standard input and pipes, which lose data if they are opened twice.
-        self._kept: dict[str, BinaryIO] = {}
+        self._kept: dict[str, io.BufferedReader] = {}
 
-    def _unpacked(self, name: str) -> BinaryIO:
-        if (kept := self._kept.get(name)) is not None:
-            return kept
-        # A duplicated descriptor: a thread that waits for input then holds no lock that the
-        # interpreter needs to exit.
-        raw = os.fdopen(os.dup(0), "rb", 0) if name == "-" else Path(name).open("rb", 0)  # noqa: SIM115
-        packed = io.BufferedReader(_Raw(raw, name, self.progress), 1 << 20)
+    def open(self, name: str) -> io.BufferedReader:
+        """Open a file for reading."""
+        if name in self._kept:
+            return self._kept.pop(name)
+        try:
+            packed: io.BufferedReader = io.BufferedReader(_Counted(name, self.progress), 1 << 20)
+        except IsADirectoryError:
+            raise CommandError(f"{name} is a folder: --output-dir takes folders") from None
         start = packed.peek(4)[:4]
-        unpacked: BinaryIO = packed
         if start[:2] == ZIPPED:
             import gzip  # most inputs are plain
 
-            unpacked = io.BufferedReader(_Raw(gzip.GzipFile(fileobj=packed), name), 1 << 20)
-        elif start == ZSTANDARD:
-            unpacked = io.BufferedReader(_Raw(zstd(packed, "r", name), name), 1 << 20)
-        if self._once(name):
-            self._kept[name] = unpacked
-        return unpacked
-
-    @staticmethod
-    def _once(name: str) -> bool:
-        return name == "-" or not Path(name).is_file()
+            return io.BufferedReader(_Unpacked(gzip.GzipFile(fileobj=packed), name), 1 << 20)
+        if start == ZSTANDARD:
+            return io.BufferedReader(_Unpacked(zstd(packed, "r", name), name), 1 << 20)
+        return packed
 
     def start_of(self, name: str) -> bytes:
         """Return the start of a file's content; `open` still returns it, also for a pipe."""
-        source = self._unpacked(name)
-        start = cast(io.BufferedReader, source).peek(1 << 16)
-        if not self._once(name):
+        source = self.open(name)
+        start = source.peek(1 << 16)
+        if name == "-" or not Path(name).is_file():
+            self._kept[name] = source
+        else:
             source.close()
         return start
-
-    def open(self, name: str) -> BinaryIO:
-        """Open a file for reading."""
-        return self._unpacked(name)
 
 
 class Lines(NamedTuple):
@@ -159,25 +156,19 @@ def cut(
 
     The last block may end in any way. More than `longest` bytes without an end are refused.
     """
-    parts: list[bytes] = []
-    waiting, offset, line = 0, 0, 1
-    while data := source.read(size):
-        end = end_of(data)
-        if not end:
-            parts.append(data)
-            waiting += len(data)
-            if waiting > longest:
-                what = "a line end" if end_of is line_end else "white space"
-                raise CommandError(
-                    f"{name}, line {line}: more than {longest} bytes without {what}{HINT}"
-                )
-            continue
-        made = [Lines(b"".join([*parts, data[:end]]), line, offset)]
-        offset += len(made[0].data)
-        line += made[0].data.count(b"\n")
-        parts, data = [data[end:]], b""
-        waiting = len(parts[0])
-        # `pop` drops the reference to this large block while other threads work on it.
-        yield made.pop()
-    if block := b"".join(parts):
-        yield Lines(block, line, offset)
+    held, offset, line = b"", 0, 1
+    # A read as long as what is held copies each byte a few times only, however late an end comes.
+    while data := source.read(min(max(size, len(held)), longest + 1 - len(held))):
+        held += data
+        if end := end_of(held):
+            yield Lines(held[:end], line, offset)
+            offset += end
+            line += held.count(b"\n", 0, end)
+            held = held[end:]
+        elif len(held) > longest:
+            what = "a line end" if end_of is line_end else "white space"
+            raise CommandError(
+                f"{name}, line {line}: more than {longest} bytes without {what}{HINT}"
+            )
+    if held:
+        yield Lines(held, line, offset)

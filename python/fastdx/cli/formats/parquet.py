@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fastdx._core import field_steps
+from fastdx._core import Replacements, field_steps
 from fastdx._shared.card import with_card
-from fastdx.cli.formats.base import (
-    Batch,
-    Choice,
-    Draw,
-    Format,
-    column_of,
-    leaves,
-    listed,
-    unknown,
-)
+from fastdx.cli.formats.base import Batch, Choice, Format, column_of
 from fastdx.cli.formats.opening import Opener
 from fastdx.cli.messages import CommandError
-from fastdx.exceptions import InputTypeError, UnknownWordError
+from fastdx.exceptions import FastdxWarning, InputTypeError, UnknownWordError
+from fastdx.mechanisms import Mechanism
 
 BATCH_ROWS = 4096
 """Rows per batch."""
@@ -52,101 +46,92 @@ class _Column:
 
     def __init__(self, name: str, schema: Any, asked: str) -> None:
         # A name with points names a nested field, unless a column has this name.
-        parts = [asked] if asked in schema.names else field_steps(asked)
+        first, *path = [asked] if asked in schema.names else field_steps(asked)
         self.asked = asked
-        self.at = column_of(name, schema.names, parts[0])
-        # The core enters lists by itself; the brackets only require the file to have a list.
-        self.path = [part for part in parts[1:] if part]
-        kind, shown = schema.field(self.at).type, parts[0]
-        for part in parts[1:]:
-            kind = self._within(name, kind, part, shown)
-            shown += f".{part}" if part else "[]"
+        self.at = column_of(name, schema.names, first)
+        # Lists are entered without being asked for, so the brackets say nothing.
+        self.path = [part for part in path if part]
 
-    @staticmethod
-    def _within(name: str, kind: Any, part: str, shown: str) -> Any:
-        types = _arrow().types
-        if not part:
-            if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-                return kind.value_type
-            raise CommandError(f"{name}: {shown!r} holds {_short(kind)}, not lists")
-        if not types.is_struct(kind):
-            more = "; its items: with []" if types.is_list(kind) else ""
-            raise CommandError(f"{name}: {shown!r} holds {_short(kind)}, not structs{more}")
-        if kind.get_field_index(part) < 0:
-            fields = [kind.field(at).name for at in range(kind.num_fields)]
-            raise CommandError(
-                f"{name}: {shown!r} has no field {part!r}; its fields are {listed(fields)}"
-            )
-        return kind.field(part).type
+    def check(self, name: str, schema: Any) -> _Column:
+        """Refuse a column that is no text."""
+        from fastdx._shared.columns import drawn_field  # with numpy
 
+        try:
+            drawn_field(schema.field(self.at), self.path)
+        except InputTypeError as e:
+            raise CommandError(f"{name}: column {self.asked!r}: {e}") from None
+        return self
 
-def _short(kind: Any) -> str:
-    """Return the name of a type without the names of its fields."""
-    return str(kind).split("<", 1)[0]
+    def texts(self, value: Any, path: Sequence[str] | None = None) -> Iterator[str]:
+        """Yield the texts in a Python value that comes from Arrow, in their order."""
+        path = self.path if path is None else path
+        if isinstance(value, list):
+            for item in value:
+                yield from self.texts(item, path)
+        elif isinstance(value, dict) and path:
+            yield from self.texts(value[path[0]], path[1:])
+        elif isinstance(value, str):
+            yield value
 
 
 class _Rows(Batch):
     """Rows of a file."""
 
-    def __init__(self, source: _Source, batch: Any, row: int) -> None:
-        self.source = source
-        self.batch = batch
-        self.row = row
+    def __init__(self, form: Parquet, batch: Any, row: int) -> None:
+        self._form = form
+        self._batch = batch
+        self._row = row
         self.arrays = list(batch.columns)
-        self.texts = []
+
+    def _found(self) -> Iterator[tuple[_Column, int, str]]:
+        """Yield each text with its column and row, in the order in which they are drawn."""
+        for column in self._form.columns:
+            for row, value in enumerate(self._batch.column(column.at)):
+                for text in column.texts(value.as_py()):
+                    yield column, row, text
+
+    @property
+    def texts(self) -> Sequence[str]:
+        return [text for _, _, text in self._found()]
+
+    @property
+    def payers(self) -> Sequence[str] | None:
+        account = self._form.account
+        if account is None:
+            return None
+        names = self._batch.column(account.at).to_pylist()
+        for row, name in enumerate(names):
+            if not isinstance(name, (str, int)) or isinstance(name, bool) or name == "":
+                raise CommandError(
+                    f"{self._form.file}, row {self._row + row}: no account: column "
+                    f"{account.asked!r} is missing or holds no name"
+                )
+        return [str(names[row]) for _, row, _ in self._found()]
 
     def place(self, text: int) -> str:
-        return f"{self.source.name}, from row {self.row}"
+        column, row, _ = list(self._found())[text]
+        return f"{self._form.file}, row {self._row + row}, column {column.asked!r}"
 
-    def _place_in(self, column: _Column, text: int) -> str:
-        """Return the place of the n-th text of a column, with its row."""
-        for row, value in enumerate(self.batch.column(column.at)):
-            text -= sum(1 for _ in leaves(value.as_py(), column.path))
-            if text < 0:
-                return f"{self.source.name}, row {self.row + row}, column {column.asked!r}"
-        return self.place(text)
+    def draw(self, mechanism: Mechanism, kept: Replacements | None = None) -> Mapping[str, int]:
+        from fastdx._shared.columns import privatize_arrow  # with numpy
 
-    def draw(self, draw: Draw) -> None:
-        for column in self.source.columns:
+        counts: Counter[str] = Counter()
+        for column in self._form.columns:
             try:
-                self.arrays[column.at] = draw.column(
-                    self.arrays[column.at], column.path, self._payers(column)
-                )
+                with warnings.catch_warnings():
+                    # The closing lines report the same counts.
+                    warnings.simplefilter("ignore", FastdxWarning)
+                    array, found = privatize_arrow(mechanism, self.arrays[column.at], column.path)
             except UnknownWordError as e:
-                raise unknown(e, self._place_in(column, e.text or 0)) from None
+                columns = [of for of, _, _ in self._found()]
+                e.text = columns.index(column) + (e.text or 0)
+                raise
             except InputTypeError as e:
-                message = str(e).removeprefix("text must be a column of text, not ")
-                raise CommandError(
-                    f"{self.source.name}: column {column.asked!r} holds {message}"
-                ) from None
-
-    def _payers(self, column: _Column) -> list[str] | None:
-        """Return the account of each text of a column."""
-        if self.source.account is None:
-            return None
-        found: list[str] = []
-        payers = self.batch.column(self.source.account.at)
-        for row, (payer, value) in enumerate(
-            zip(payers, self.batch.column(column.at), strict=True)
-        ):
-            who = payer.as_py()
-            if not isinstance(who, (str, int)) or isinstance(who, bool) or who == "":
-                raise CommandError(
-                    f"{self.source.name}, row {self.row + row}: no account: column "
-                    f"{self.source.account.asked!r} is missing or holds no name"
-                )
-            found += [str(who)] * sum(1 for _ in leaves(value.as_py(), column.path))
-        return found
-
-
-class _Source:
-    """An open file with its columns."""
-
-    def __init__(self, name: str, schema: Any, choice: Choice) -> None:
-        self.name = name
-        self.schema = schema
-        self.columns = [_Column(name, schema, c) for c in choice.columns]
-        self.account = None if choice.account is None else _Column(name, schema, choice.account)
+                where = f"{self._form.file}, from row {self._row}: column {column.asked!r}"
+                raise CommandError(f"{where}: {e}") from None
+            self.arrays[column.at] = array
+            counts.update(found)
+        return counts
 
 
 class Parquet(Format):
@@ -159,86 +144,78 @@ class Parquet(Format):
     name = "parquet"
     suffixes = (".parquet", ".pq")
     packs = False
+    file = ""
+    """The name of the file."""
+    columns: Sequence[_Column] = ()
+    """The columns of text."""
+    account: _Column | None = None
 
     def __init__(self, choice: Choice) -> None:
         """Check that pyarrow is installed."""
         super().__init__(choice)
         _arrow()
+        self._schema: Any = None
         self._writer: Any = None
 
-    def read(self, name: str, opener: Opener) -> Generator[Batch, None, None]:
+    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
         """Read the row groups of a file."""
         from fastdx._shared.columns import own_schema  # with numpy, which other formats do not need
 
-        pa = _arrow()
         if name == "-":
             raise CommandError("Parquet cannot be read from standard input: name a file")
+        self.file = name
         with opened(name) as file:
-            schema, keys = own_schema(file.schema_arrow)
-            self.left.dropped.update(dict.fromkeys(keys))
-            source = _Source(name, schema, self.choice)
-            self.left.names.update(dict.fromkeys(_others(schema, source.columns)))
+            self._schema, dropped = own_schema(file.schema_arrow)
+            self.left.dropped |= dict.fromkeys(dropped)
+            columns = [_Column(name, self._schema, c) for c in self.choice.columns]
+            self.columns = [column.check(name, self._schema) for column in columns]
+            if self.choice.account is not None:
+                self.account = _Column(name, self._schema, self.choice.account)
+            asked = {column.replace("[]", "") for column in self.choice.columns}
+            leaves = [leaf for field in self._schema for leaf in _leaves(field.type, field.name)]
+            left = [leaf for leaf in leaves if leaf.replace("[]", "") not in asked]
+            self.left.names |= dict.fromkeys(left)
             size, rows = Path(name).stat().st_size, max(file.metadata.num_rows, 1)
             row = 1
             for batch in file.iter_batches(batch_size=BATCH_ROWS):
-                self._check(source, batch, row)
-                yield _Rows(source, batch, row)
+                yield _Rows(self, batch, row)
                 row += batch.num_rows
                 opener.progress(size * batch.num_rows // rows)
             if row == 1:
-                yield _Rows(source, pa.RecordBatch.from_pylist([], schema=file.schema_arrow), 1)
-
-    def _check(self, source: _Source, batch: Any, row: int) -> None:
-        """Refuse text that is not UTF-8; Arrow itself reads any bytes as text."""
-        for column in source.columns:
-            try:
-                batch.column(column.at).validate(full=True)
-            except _arrow().ArrowException:
-                where = f"{source.name}, from row {row}: column {column.asked!r}"
-                raise CommandError(f"{where} is not UTF-8") from None
+                empty = _arrow().RecordBatch.from_pylist([], schema=file.schema_arrow)
+                yield _Rows(self, empty, 1)
 
     def write(self, batch: _Rows, out: BinaryIO) -> None:
         """Write rows."""
-        from fastdx._shared.columns import own_schema
+        from fastdx._shared.columns import of_type, own_schema
 
         pa = _arrow()
-        schema = batch.source.schema
         if self._writer is None:
+            schema = self._schema
             # New words can make the indices of a dictionary wider.
-            for column in batch.source.columns:
+            for column in self.columns:
                 field = schema.field(column.at).with_type(batch.arrays[column.at].type)
                 schema = schema.set(column.at, own_schema(pa.schema([field]))[0].field(0))
             self._writer = pa.parquet.ParquetWriter(out, with_card(schema, self.card))
-        arrays = [
-            a if a.type.equals(f.type, check_metadata=True) else a.cast(f.type)
-            for a, f in zip(batch.arrays, self._writer.schema, strict=True)
-        ]
-        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._writer.schema))
+        schema = self._writer.schema
+        arrays = [of_type(a, f.type) for a, f in zip(batch.arrays, schema, strict=True)]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
-    def close(self) -> None:
-        """Write the end of the file."""
-        if self._writer is not None:
+    def close(self, *, complete: bool) -> None:
+        """Write the end of the file, or prevent the writer from doing so when it is collected."""
+        if self._writer is not None and complete:
             self._writer.close()
-
-    def abandon(self) -> None:
-        """Prevent the writer from ending the file when it is garbage-collected."""
-        if self._writer is not None:
+        elif self._writer is not None:
             self._writer.is_open = False
 
 
-def _others(schema: Any, columns: Sequence[_Column]) -> Iterator[str]:
-    """Yield the columns and nested fields that are released unchanged."""
+def _leaves(kind: Any, name: str) -> Iterator[str]:
+    """Yield the paths of a column's innermost fields."""
     types = _arrow().types
-
-    def fields(kind: Any, name: str, paths: list[list[str]]) -> Iterator[str]:
-        if not paths:
-            yield name
-        elif [] not in paths and types.is_struct(kind):
-            for field in kind:
-                within = [path[1:] for path in paths if path[0] == field.name]
-                yield from fields(field.type, f"{name}.{field.name}", within)
-        elif hasattr(kind, "value_type") and not types.is_dictionary(kind):
-            yield from fields(kind.value_type, f"{name}[]", paths)
-
-    for at, field in enumerate(schema):
-        yield from fields(field.type, field.name, [c.path for c in columns if c.at == at])
+    if types.is_struct(kind):
+        for field in kind:
+            yield from _leaves(field.type, f"{name}.{field.name}")
+    elif hasattr(kind, "value_type") and not types.is_dictionary(kind):
+        yield from _leaves(kind.value_type, f"{name}[]")
+    else:
+        yield name

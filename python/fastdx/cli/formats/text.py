@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from fastdx.cli.formats.base import BATCH_CHARACTERS, Batch, Format
@@ -14,15 +14,19 @@ class _Part(Batch):
     """A part of a file; all parts together are one text."""
 
     def __init__(self, name: str, text: str, line: int) -> None:
-        self.texts = [text]
         self._name = name
+        self._text = text
         self._line = line
+
+    @property
+    def texts(self) -> list[str]:
+        return [self._text]
 
     def place(self, text: int) -> str:
         return f"{self._name}, from line {self._line}"
 
-    def unknown_place(self, error: UnknownWordError) -> str:
-        before = self.texts[0].encode()[: error.start or 0]
+    def place_of(self, error: UnknownWordError) -> str:
+        before = self._text.encode()[: error.start or 0]
         return f"{self._name}, line {self._line + before.count(10)}"
 
 
@@ -33,7 +37,7 @@ class Text(Format):
     suffixes = (".txt", ".text")
     by_column = False
 
-    def read(self, name: str, opener: Opener) -> Generator[Batch, None, None]:
+    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
         """Read a file as one text; cuts split no word, number or date."""
         end_of = line_end if self.choice.by_line else between_words
         with opener.open(name) as source:

@@ -17,7 +17,7 @@ from fastdx._shared.checks import at_least, inside, one_of, share
 from fastdx.exceptions import ParameterError
 
 Label = TypeVar("Label", bound=Hashable)
-KNOWN = ("together", "mean", "each")
+KNOWN = ("together", "mean")
 """The ways to represent an author."""
 WEIGHTS = ("log", "log-idf", "counts")
 """The ways to weight a gram."""
@@ -37,15 +37,6 @@ def _grams(text: str, length: int, lower: bool) -> Iterator[str]:
     """Yield all character n-grams of the words of a text; shorter words as a whole."""
     for word in (text.lower() if lower else text).split():
         yield from (word[i : i + length] for i in range(max(1, len(word) - length + 1)))
-
-
-def _columns(weights: Any, kept: NDArray[np.bool_]) -> Any:
-    """Return the kept features of each candidate, normalised to length 1."""
-    part = weights * kept[:, None] if isinstance(weights, np.ndarray) else weights[kept]
-    squares = part**2 if isinstance(part, np.ndarray) else part.multiply(part)
-    norms = np.sqrt(np.asarray(squares.sum(axis=0), dtype=np.float32)).ravel()
-    norms[norms == 0] = 1
-    return part / norms if isinstance(part, np.ndarray) else part @ sparse.diags(1 / norms)
 
 
 class Attribution(Generic[Label]):
@@ -71,10 +62,9 @@ class Attribution(Generic[Label]):
         The number of characters in a gram.
     lower : bool, optional
         Whether to convert texts to lower case; words that a mechanism releases are lower-case.
-    known : 'together', 'mean' or 'each', optional
+    known : 'together' or 'mean', optional
         The representation of an author. 'together': all known texts as one text. 'mean': the mean
         of the texts' vectors, each of length 1, so neither long texts nor many texts count more.
-        'each': every text by itself; the author of the nearest text wins.
     weights : 'log', 'log-idf' or 'counts', optional
         The weight of a gram that occurs c times in a text. 'log': ln(1 + c). 'log-idf': this times
         ln((1 + N)/(1 + n)) if n of the N known texts contain the gram. 'counts': c.
@@ -124,17 +114,16 @@ class Attribution(Generic[Label]):
         held = np.asarray((counts > 0).sum(axis=0)).ravel()
         self._rarity = np.log((1 + len(texts)) / (1 + held)).astype(np.float32)
         place = {author: i for i, author in enumerate(self.authors)}
-        of = np.array([place[author] for author in authors])
-        self._of = np.arange(len(place)) if known != "each" else of
-        # Row a adds the texts of author a.
-        sums = sparse.csr_matrix((np.ones(len(of), np.float32), (of, np.arange(len(of)))))
-        if known == "each":
-            self._weights = self._weighed(counts).T.tocsr()
-        elif known == "mean":
-            # The sum instead of the mean, because the cosine does not depend on the length.
-            self._weights = (sums @ normalize(self._weighed(counts))).toarray().T
-        else:
-            self._weights = self._weighed((sums @ counts).tocsr()).toarray().T
+        of = [place[author] for author in authors]
+        # Row a adds the texts of author a. The sum instead of the mean, because the cosine does not
+        # depend on the length.
+        sums = sparse.csr_array((np.ones(len(of), np.float32), (of, range(len(of)))))
+        of_authors = (
+            sums @ normalize(self._weighed(counts))
+            if known == "mean"
+            else self._weighed((sums @ counts).tocsr())
+        )
+        self._weights = of_authors.toarray().T
 
     def _weighed(self, counts: Any) -> Any:
         if self._weighing == "counts":
@@ -151,12 +140,9 @@ class Attribution(Generic[Label]):
         rng = np.random.default_rng(self.seed)
         won = np.zeros((asked.shape[0], len(self.authors)))
         for _ in range(self.rounds):
-            kept = rng.random(self._weights.shape[0]) < self.fraction
-            columns = _columns(self._weights, kept)
+            kept = rng.random(len(self._weights)) < self.fraction
             # The text's norm is left out, because it is the same for all candidates.
-            found = asked @ columns if isinstance(columns, np.ndarray) else (
-                (asked[:, kept] @ columns).toarray())  # fmt: skip
-            best = self._of[found.argmax(axis=1)]
+            best = (asked @ normalize(self._weights * kept[:, None], axis=0)).argmax(axis=1)
             won[np.arange(len(best)), best] += 1
         shares = won.max(axis=1) / self.rounds
         names = [

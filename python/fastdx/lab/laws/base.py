@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._core import LEAST_EXPONENT, Embedding, WordGraph
+from fastdx._core import Embedding, WordGraph
 from fastdx._shared.rounded import up
 from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
 
@@ -20,7 +20,7 @@ Row: TypeAlias = Callable[[int], NDArray[np.float64]]
 
 LIMIT = 8 << 30
 """The most bytes of a matrix of all pairs of words."""
-LOWEST = LEAST_EXPONENT
+LOWEST = -650.0
 """The least log-weight, relative to the largest one of a word: see `softmax`."""
 
 
@@ -110,6 +110,25 @@ def distance_rows(space: Space) -> Row:
     check_space(space)
     words = space.words
     return lambda word: np.asarray(space.distances(words[word]), np.float64)
+
+
+def nearest_words(distances: NDArray[np.float64], word: int, k: int) -> NDArray[np.intp]:
+    """Return the ids of the k nearest words, the word itself first, ties by id."""
+    others = distances.copy()
+    others[word] = -1
+    return np.argsort(others, kind="stable")[:k]
+
+
+def ranked(space: Space, weights: NDArray[np.float64]) -> Row:
+    """Return the rows in which the output of rank r has the probability ``weights[r]``."""
+    distances = distance_rows(space)
+
+    def row(word: int) -> NDArray[np.float64]:
+        law = np.empty(len(weights))
+        law[nearest_words(distances(word), word, len(weights))] = weights
+        return law
+
+    return row
 
 
 def distance_matrix(space: Space) -> NDArray[np.float64]:

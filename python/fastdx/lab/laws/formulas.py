@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import Embedding, LawRows, nearest_words, partition_words
+from fastdx._core import Embedding
 from fastdx._shared.checks import between, counted, one_of, positive
 from fastdx.channel.receiver import by_rank
 from fastdx.exceptions import ParameterError
@@ -19,6 +19,8 @@ from fastdx.lab.laws.base import (
     check_space,
     distance_matrix,
     distance_rows,
+    nearest_words,
+    ranked,
     softmax,
     stacked,
 )
@@ -163,7 +165,12 @@ def randomized_response(space: Space, epsilon: float) -> Law:
     # Computed from e^-ε: a large ε then neither overflows nor makes an output impossible.
     odds = np.exp(-min(epsilon, MAX_EPSILON))
     other = odds / (1 + (count - 1) * odds)
-    row = LawRows.alike(count, 1 - (count - 1) * other, other)
+
+    def row(word: int) -> NDArray[np.float64]:
+        law = np.full(count, other)
+        law[word] = 1 - (count - 1) * other
+        return law
+
     price = Price(epsilon, "Every output has one of two probabilities, and their ratio is e^ε.")
     return Law("randomised response", space, row, price, price)
 
@@ -201,11 +208,18 @@ def custext(
     k = counted("k", k, 1, count)
     kept = space.ids(keep)
     sets = partition_words(space, k) if partition else None
-    row = (
-        LawRows.in_nearest(space, epsilon, k, kept)
-        if sets is None
-        else LawRows.in_sets(space, epsilon, sets, kept)
-    )
+    distances, unchanged = distance_rows(space), set(np.asarray(kept).tolist())
+
+    def row(word: int) -> NDArray[np.float64]:
+        law, far = np.zeros(count), distances(word)
+        if word in unchanged:
+            law[word] = 1
+            return law
+        near = nearest_words(far, word, k) if sets is None else np.flatnonzero(sets == sets[word])
+        scores = far[near].min() - far[near]
+        law[near] = softmax(epsilon / 2 * scores / (-scores.min() or 1.0))
+        return law
+
     claimed = Price(
         epsilon, "Called ε-differential privacy; the definition compares only words that share "
         "their set of outputs.",
@@ -215,11 +229,26 @@ def custext(
             np.inf, "An output of one word's set and not of another's tells them apart for sure.",
         )  # fmt: skip
     else:
-        groups = np.zeros(count, np.intp) if sets is None else sets.astype(np.intp)
+        groups = np.zeros(count, np.intp) if sets is None else sets.copy()
         groups[kept] = -1
         why = f"Within a set the scores lie in [-1, 0]: {HALVES.lower()}e^(ε/2)."
         proved = Price(epsilon, why, groups=groups)
     return Law("CusText+" if len(kept) else "CusText", space, row, claimed, proved)
+
+
+def partition_words(space: Space, k: int) -> NDArray[np.intp]:
+    """Return the number of every word's set, in a partition into sets of k near words.
+
+    The first word without a set makes one with the k - 1 nearest words that have none, and so on.
+    """
+    sets, distances, number = np.full(len(space), -1), distance_rows(space), 0
+    for word in range(len(space)):
+        if sets[word] < 0:
+            free = np.where(sets < 0, distances(word), np.inf)
+            near = nearest_words(free, word, k)
+            sets[near[sets[near] < 0]] = number
+            number += 1
+    return sets
 
 
 def rank_based(space: Space, epsilon: float) -> Law:
@@ -232,7 +261,7 @@ def rank_based(space: Space, epsilon: float) -> Law:
     """
     check_space(space)
     epsilon, count = positive("epsilon", epsilon), len(space)
-    row = LawRows.by_rank(space, softmax(-epsilon * np.arange(count) / max(count - 1, 1)))
+    row = ranked(space, softmax(-epsilon * np.arange(count) / max(count - 1, 1)))
     claimed = Price(2 * epsilon, "The exponential mechanism with a score of sensitivity 1.")
     proved = Price(epsilon, "The normaliser is the same for every word, so only weights change.")
     return Law("rank-based", space, row, claimed, proved)
@@ -258,8 +287,9 @@ def words_blending_boxes(
     candidates = min(counted("candidates", candidates, 1, max(count, candidates)), count - safe)
 
     def row(word: int) -> NDArray[np.float64]:
-        chosen = nearest_words(space, word, safe + candidates)[safe:]
-        d = distances(word)[chosen]
+        far = distances(word)
+        chosen = nearest_words(far, word, safe + candidates)[safe:]
+        d = far[chosen]
         z = (d - d.mean()) / (d.std() or 1.0)
         law = np.zeros(count)
         law[chosen] = softmax(epsilon / 2 / (1 + np.exp(z)))
@@ -282,7 +312,7 @@ def with_neighbors(law: Law, rate: float) -> Law:
     """
     count = len(law.space)
     weights = softmax(-positive("rate", rate) * np.arange(count))
-    kernel = stacked(LawRows.by_rank(law.space, weights), count)
+    kernel = stacked(ranked(law.space, weights), count)
 
     def row(word: int) -> NDArray[np.float64]:
         return np.asarray(law.row(word) @ kernel)
@@ -365,7 +395,13 @@ def one_diffractor(
     exponents = -epsilon / 2 * np.minimum(far, gamma) if method == "tem" else -epsilon * far
     # Two-sided geometric: (1 - a)/(1 + a)·a^|i - j| inside, a^|i - j|/(1 + a) at an end.
     end = 1.0 if method == "tem" else 1 / (1 - np.exp(-epsilon))
-    row = LawRows.by_place(lines, np.exp(np.maximum(exponents, LOWEST)), end)
+    weights = np.exp(np.maximum(exponents, LOWEST))
+
+    def row(word: int) -> NDArray[np.float64]:
+        each = weights[np.abs(places - places[:, word, None])]
+        if count > 1:
+            each[(places == 0) | (places == count - 1)] *= end
+        return np.asarray((each / each.sum(axis=1, keepdims=True)).mean(axis=0))
 
     def apart(word: int) -> NDArray[np.float64]:
         return np.asarray(np.abs(places - places[:, word, None]).max(axis=0), np.float64)

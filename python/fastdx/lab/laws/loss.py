@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,9 +12,6 @@ from fastdx.exceptions import ParameterError
 
 ROUNDING = 1e-9
 """The largest log-ratio that rounding can cause between two words at distance 0."""
-NEAR = 8
-"""The number of nearest words of each word that are compared first; the largest loss is usually
-there."""
 BLOCK = 1 << 22
 """The number of log-ratios in memory at a time."""
 
@@ -58,10 +54,10 @@ class Logs:
         with np.errstate(divide="ignore"):
             return cls(np.log(law), numbers, np.broadcast_to(errors, law.shape))
 
-    def local(self) -> tuple[Worst, NDArray[np.float64]]:
-        """Return the largest loss, and bounds on those of each word with its group: shape (V,)."""
+    def local(self) -> Worst:
+        """Return the largest loss of any two words of one group."""
         low, high = self.values - self.errors, self.values + self.errors
-        worst, each = Worst(0.0, (0, 0), 0), np.zeros(len(low))
+        worst = Worst(0.0, (0, 0), 0)
         for number in np.unique(self.groups[self.groups >= 0]):
             words = np.flatnonzero(self.groups == number)
             bottom, top = low[words].min(axis=0), high[words].max(axis=0)
@@ -69,60 +65,43 @@ class Logs:
             possible = top > -np.inf
             with np.errstate(invalid="ignore"):
                 spread = np.where(possible, top - bottom, 0.0)
-                # -inf minus -inf is no loss.
-                of_word = np.fmax(top - low[words], high[words] - bottom)
-            each[words] = np.where(possible, of_word, 0.0).max(axis=1)
             output = int(spread.argmax())
             if spread[output] > worst.loss:
                 pair = (int(words[high[words, output].argmax()]),
                         int(words[low[words, output].argmin()]))  # fmt: skip
                 worst = Worst(float(spread[output]), pair, output)
-        return worst, each
+        return worst
 
-    def pairs(
-        self, word: int, others: NDArray[np.intp], d: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Compute the losses between a word and m others for every output, shape (m, V)."""
-        with np.errstate(invalid="ignore"):
-            losses = np.abs(self.values[word] - self.values[others])
-            # Words at distance 0 have one law, whatever its errors.
-            errors = self.errors[word] + self.errors[others]
-            losses += np.where(d[others, None] == 0, 0.0, errors)
-        # -inf minus -inf is no loss.
-        losses[np.isnan(losses)] = 0.0
-        return np.asarray(losses)
+    def per_distance(self, distances: NDArray[np.float64]) -> Worst:
+        """Return the largest loss per unit of distance; of all pairs, shape (V, V).
 
-    def per_distance(self, distances: Callable[[int], NDArray[np.float64]]) -> Worst:
-        """Return the largest loss per unit of distance; `distances` takes a word's id."""
-        count = len(self.values)
-        _, most = self.local()
-        worst = Worst(0.0, (0, 0), 0)
-        words, step = np.arange(count), max(1, BLOCK // count)
-        for nearest_only in (True, False):
-            for word in words[self.groups >= 0]:
-                d = distances(word)
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    bound = np.minimum(most, most[word]) / d
-                # 0/0 means no loss at distance 0: NaN compares as not open.
-                open_ = (bound > worst.loss) & (self.groups == self.groups[word])
-                others = words[open_ & (words != word if nearest_only else words > word)]
-                if nearest_only and len(others) > NEAR:
-                    others = others[np.argpartition(d[others], NEAR)[:NEAR]]
-                for some in (others[at : at + step] for at in range(0, len(others), step)):
-                    losses = self.pairs(word, some, d)
-                    largest = losses.max(axis=1)
-                    with np.errstate(divide="ignore", invalid="ignore"):
-                        unit = largest / d[some]
-                    # Rounding is no loss between words at distance 0; infinite distances do not
-                    # count.
-                    unit[(d[some] == 0) & (largest <= ROUNDING)] = 0.0
-                    unit[np.isinf(d[some])] = 0.0
-                    best = int(unit.argmax())
-                    if unit[best] > worst.loss:
-                        output, other = int(losses[best].argmax()), int(some[best])
-                        likelier = self.values[word, output] >= self.values[other, output]
-                        pair = (int(word), other) if likelier else (other, int(word))
-                        worst = Worst(float(unit[best]), pair, output)
+        Goes through the pairs by distance, until no loss of any two words could be larger.
+        """
+        most, worst = self.local().loss, Worst(0.0, (0, 0), 0)
+        alike = (self.groups[:, None] == self.groups) & (self.groups >= 0)
+        # Infinite distances do not count.
+        first, second = np.nonzero(np.triu(alike & np.isfinite(distances), 1))
+        order = np.argsort(distances[first, second], kind="stable")
+        step = max(1, BLOCK // len(self.values))
+        for some in (order[at : at + step] for at in range(0, len(order), step)):
+            one, other = first[some], second[some]
+            d = distances[one, other]
+            if d[0] > 0 and most / d[0] <= worst.loss:
+                break
+            with np.errstate(divide="ignore", invalid="ignore"):
+                losses = np.abs(self.values[one] - self.values[other])
+                # Words at distance 0 have one law, whatever its errors.
+                losses += np.where(d[:, None] == 0, 0.0, self.errors[one] + self.errors[other])
+                # -inf minus -inf is no loss.
+                losses[np.isnan(losses)] = 0.0
+                largest = losses.max(axis=1)
+                # Rounding is no loss between words at distance 0.
+                unit = np.where((d == 0) & (largest <= ROUNDING), 0.0, largest / d)
+            best = int(unit.argmax())
+            if unit[best] > worst.loss:
+                pair, output = (int(one[best]), int(other[best])), int(losses[best].argmax())
+                likelier = self.values[pair[0], output] >= self.values[pair[1], output]
+                worst = Worst(float(unit[best]), pair if likelier else pair[::-1], output)
         return worst
 
 
@@ -158,7 +137,7 @@ def largest_loss(
     """
     logs = Logs.of(matrix, groups)
     if distances is None:
-        return logs.local()[0].loss
+        return logs.local().loss
     units = np.asarray(distances, float)
     if units.shape != logs.values.shape:
         raise ParameterError(
@@ -166,4 +145,4 @@ def largest_loss(
         )
     if not (units >= 0).all():
         raise ParameterError("distances must be at least 0 and not NaN")
-    return logs.per_distance(lambda word: units[word]).loss
+    return logs.per_distance(units).loss

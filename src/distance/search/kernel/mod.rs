@@ -1,6 +1,6 @@
 //! The innermost loops of the exact search: bounds for a tile of queries against a panel of words.
 //!
-//! On a processor with matrix instructions (AMX), [`tiles`] takes sixteen queries at a time.
+//! On a processor with matrix instructions (AMX), `tiles` takes sixteen queries at a time.
 //!
 //! A panel holds [`WIDTH`] words, coordinate by coordinate, so one vector load serves sixteen
 //! words. Results stay in registers. They are stored only for a query that has a result at or above
@@ -29,7 +29,7 @@ unsafe impl bytemuck::Zeroable for Line {}
 // SAFETY: as above.
 unsafe impl bytemuck::Pod for Line {}
 
-/// Lines that may be read beyond the last 8-bit panel: [`tiles`] reads 64 coordinates at a time.
+/// Lines that may be read beyond the last 8-bit panel: `tiles` reads 64 coordinates at a time.
 pub(crate) const AFTER: usize = 64;
 
 /// The machine's vector instructions, detected once per search structure. Each variant holds the
@@ -46,19 +46,12 @@ pub(crate) enum Isa {
     Avx512(Avx512Foundation),
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2Fma),
-    /// NEON with 8-bit products (dotprod); other code is the same as `Portable`.
-    #[cfg(target_arch = "aarch64")]
-    NeonDotprod(NeonDotprod),
     /// Plain Rust for the compiler to vectorise; on aarch64 it uses NEON, which is always present.
     Portable,
 }
 
 /// The byte that stands for 0 in an 8-bit panel: VNNI takes the words as unsigned integers.
-pub(crate) const INT8_ZERO: u8 = if cfg!(target_arch = "x86_64") {
-    0x80
-} else {
-    0
-};
+pub(crate) const INT8_ZERO: u8 = 0x80;
 
 impl Isa {
     pub(crate) fn detect() -> Self {
@@ -75,26 +68,13 @@ impl Isa {
             all.extend(Avx512Foundation::detect().map(Isa::Avx512));
             all.extend(Avx2Fma::detect().map(Isa::Avx2));
         }
-        #[cfg(target_arch = "aarch64")]
-        all.extend(NeonDotprod::detect().map(Isa::NeonDotprod));
         all.push(Isa::Portable);
         all
     }
 
-    /// Whether [`bounds_int8`] can run.
     pub(crate) fn has_int8(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         return matches!(self, Isa::Amx(_) | Isa::Avx512Vnni(_));
-        #[cfg(target_arch = "aarch64")]
-        return matches!(self, Isa::NeonDotprod(_));
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        false
-    }
-
-    /// Whether [`bounds_int8`] rules panels out sooner if the queries of a tile share a unit.
-    pub(crate) fn shares_units(self) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        return matches!(self, Isa::Avx512Vnni(_));
         #[cfg(not(target_arch = "x86_64"))]
         false
     }
@@ -122,6 +102,8 @@ pub(crate) enum Combine {
 /// The data of a panel's words besides coordinates.
 #[derive(Clone, Copy)]
 pub(crate) struct Sides<'a> {
+    /// The units of integers.
+    pub(crate) unit: &'a [f32; WIDTH],
     pub(crate) half: &'a [f32; WIDTH],
     pub(crate) error_share: &'a [f32; WIDTH],
 }
@@ -177,23 +159,11 @@ pub(crate) fn bounds<const Q: usize>(
     }
 }
 
-#[cfg(target_arch = "aarch64")]
-mod neon;
 #[cfg(target_arch = "x86_64")]
-mod tiles;
-#[cfg(not(target_arch = "x86_64"))]
-#[path = "no_tiles.rs"]
-mod tiles;
+pub(crate) mod tiles;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) use tiles::TileSide;
-pub(crate) use tiles::Tiles;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use vnni::TileSide;
 
-#[cfg(target_arch = "aarch64")]
-use crate::support::simd::NeonDotprod;
 #[cfg(target_arch = "x86_64")]
 use crate::support::simd::{Amx, Avx2Fma, Avx512Foundation, Avx512Vnni};
 #[cfg(target_arch = "x86_64")]
@@ -280,28 +250,6 @@ unsafe fn products_avx512<const Q: usize>(
     hits
 }
 
-/// The units of a panel's 8-bit words.
-#[derive(Clone, Debug)]
-pub(crate) struct Units {
-    pub(crate) unit: [f32; WIDTH],
-    /// Their reciprocals, and the largest of these, for AVX-512.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-    per_unit: [f32; WIDTH],
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-    most_per_unit: f32,
-}
-
-impl Units {
-    pub(crate) fn new(unit: [f32; WIDTH]) -> Self {
-        let per_unit = unit.map(f32::recip);
-        Units {
-            unit,
-            per_unit,
-            most_per_unit: per_unit.into_iter().fold(0.0, f32::max),
-        }
-    }
-}
-
 /// Computes [`bounds`] with 8-bit integers. `panel` holds the words' integers, with 0 stored as
 /// [`INT8_ZERO`], four coordinates of sixteen words together. `queries` holds 4·`groups` integers
 /// per query. A score is integer product · word's unit · query's unit.
@@ -309,14 +257,13 @@ impl Units {
 pub(crate) fn bounds_int8<const Q: usize>(
     isa: Isa,
     panel: &[Line],
-    units: &Units,
     sides: Sides,
     queries: &[i8],
-    (tile, query_sides): (&TileSide, &[QuerySide]),
+    query_sides: &[QuerySide],
     scores: &mut Scores,
 ) -> Hits {
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = tile;
+    let _ = (sides, scores);
     let panel: &[u8] = bytemuck::cast_slice(panel);
     let n = panel.len() / WIDTH;
     assert!(n.is_multiple_of(4) && queries.len() == n * Q && query_sides.len() == Q && Q <= TILE);
@@ -324,12 +271,7 @@ pub(crate) fn bounds_int8<const Q: usize>(
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the variants hold the proof of their features; lengths were checked.
         Isa::Amx(_) | Isa::Avx512Vnni(_) => unsafe {
-            vnni::int8::<Q>(panel, units, sides, queries, (tile, query_sides), scores)
-        },
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: as above.
-        Isa::NeonDotprod(_) => unsafe {
-            neon::int8::<Q>(panel, &units.unit, sides, queries, query_sides, scores)
+            vnni::int8::<Q>(panel, sides, queries, query_sides, scores)
         },
         // Not called if `has_int8` is false.
         _ => [0; TILE],
@@ -352,14 +294,13 @@ pub(crate) fn int16_place(n: usize, w: usize, d: usize) -> usize {
 pub(crate) fn bounds_int16<const Q: usize>(
     isa: Isa,
     panel: &[i16],
-    units: &[f32; WIDTH],
     sides: Sides,
     queries: &[i16],
     query_sides: &[QuerySide],
     scores: &mut Scores,
 ) -> Hits {
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (units, sides, scores);
+    let _ = (sides, scores);
     let n = panel.len() / WIDTH;
     assert!(n.is_multiple_of(2) && queries.len() == n * Q && query_sides.len() == Q && Q <= TILE);
     match isa {
@@ -368,9 +309,9 @@ pub(crate) fn bounds_int16<const Q: usize>(
         Isa::Avx2(_) => unsafe {
             // Registers for sums: 8, 8, 12, 8, 10, 12 of the sixteen.
             match Q {
-                1 => int16_avx2::<Q, 8>(panel, units, sides, queries, query_sides, scores),
-                2 | 3 => int16_avx2::<Q, 4>(panel, units, sides, queries, query_sides, scores),
-                _ => int16_avx2::<Q, 2>(panel, units, sides, queries, query_sides, scores),
+                1 => int16_avx2::<Q, 8>(panel, sides, queries, query_sides, scores),
+                2 | 3 => int16_avx2::<Q, 4>(panel, sides, queries, query_sides, scores),
+                _ => int16_avx2::<Q, 2>(panel, sides, queries, query_sides, scores),
             }
         },
         // Not called if `has_int16` is false.
@@ -386,7 +327,6 @@ pub(crate) fn bounds_int16<const Q: usize>(
 #[target_feature(enable = "avx2,fma")]
 unsafe fn int16_avx2<const Q: usize, const V: usize>(
     panel: &[i16],
-    units: &[f32; WIDTH],
     sides: Sides,
     queries: &[i16],
     query_sides: &[QuerySide],
@@ -423,7 +363,7 @@ unsafe fn int16_avx2<const Q: usize, const V: usize>(
                 // SAFETY: each holds 64 numbers.
                 let (unit, half, error_share) = unsafe {
                     (
-                        _mm256_loadu_ps(units.as_ptr().add(at)),
+                        _mm256_loadu_ps(sides.unit.as_ptr().add(at)),
                         _mm256_loadu_ps(sides.half.as_ptr().add(at)),
                         _mm256_loadu_ps(sides.error_share.as_ptr().add(at)),
                     )
@@ -537,15 +477,107 @@ fn rows<const Q: usize, const L: usize>(
 
 #[cfg(test)]
 mod tests {
+    use rand::RngExt;
     use rand::rngs::ChaCha12Rng;
-    use rand::{RngExt, SeedableRng};
 
     use super::*;
+
+    /// Words and queries of integers up to a largest one, and what plain arithmetic makes of them.
+    struct Case {
+        n: usize,
+        words: Vec<i16>,
+        queries: Vec<i16>,
+        /// Units, halves and error shares.
+        numbers: [[f32; WIDTH]; 3],
+        sides: Vec<QuerySide>,
+    }
+
+    impl Case {
+        fn new(n: usize, count: usize, largest: i16, zero: u8, rng: &mut ChaCha12Rng) -> Self {
+            let mut integers = |count: usize| -> Vec<i16> {
+                let some = (0..count).map(|_| rng.random_range(-largest..=largest));
+                some.collect()
+            };
+            let (mut words, queries) = (integers(n * WIDTH), integers(n * count));
+            // The largest product there is.
+            for (x, &y) in words.iter_mut().zip(&queries[..n]) {
+                *x = y.signum() * largest;
+            }
+            let mut numbers = [(); 3].map(|()| std::array::from_fn(|_| rng.random()));
+            numbers[1][WIDTH - 1] = f32::INFINITY;
+            let spread = f32::from(largest).powi(2) * (n as f32).sqrt();
+            let sides = queries.chunks_exact(n).map(|query| QuerySide {
+                factor: 1.0,
+                threshold: rng.random_range(-spread..spread),
+                error_scale: spread * rng.random::<f32>(),
+                scale: rng.random(),
+                start: -i32::from(zero) * query.iter().map(|&x| i32::from(x)).sum::<i32>(),
+            });
+            let mut case = Case {
+                n,
+                sides: sides.collect(),
+                words,
+                queries,
+                numbers,
+            };
+            // The largest bound just reaches the threshold, or just fails.
+            for q in (0..count).filter(|q| q % 3 > 0) {
+                let each = (0..WIDTH).map(|w| case.expected(q, w, false));
+                let most = each.fold(f32::NEG_INFINITY, f32::max);
+                case.sides[q].threshold = if q % 3 == 1 { most } else { most.next_up() };
+            }
+            case
+        }
+
+        fn of_words(&self) -> Sides<'_> {
+            let [unit, half, error_share] = &self.numbers;
+            Sides {
+                unit,
+                half,
+                error_share,
+            }
+        }
+
+        /// A bound, bit for bit; tiles add its parts in another order.
+        fn expected(&self, q: usize, w: usize, tiles: bool) -> f32 {
+            let side = &self.sides[q];
+            let [unit, half, error_share] = self.numbers.each_ref().map(|of| of[w]);
+            let pairs = self.words[w * self.n..][..self.n].iter();
+            let pairs = pairs.zip(&self.queries[q * self.n..]);
+            let sum: i32 = pairs.map(|(&x, &y)| i32::from(x) * i32::from(y)).sum();
+            let start = match tiles {
+                true => error_share.mul_add(side.error_scale, -half),
+                false => half.mul_add(-side.factor, error_share * side.error_scale),
+            };
+            (sum as f32 * unit).mul_add(side.scale, start)
+        }
+
+        fn check(&self, q: usize, tiles: bool, hits: u64, scores: &[f32; WIDTH]) {
+            for (w, got) in scores.iter().enumerate() {
+                let expected = self.expected(q, w, tiles);
+                let hit = hits >> w & 1 == 1;
+                assert_eq!(hit, expected >= self.sides[q].threshold, "n = {}", self.n);
+                if hit {
+                    assert_eq!(got.to_bits(), expected.to_bits());
+                }
+            }
+        }
+    }
+
+    fn int8<const Q: usize>(isa: Isa, panel: &[Line], case: &Case, queries: &[i8]) {
+        let mut scores = [[0.0; WIDTH]; TILE];
+        let each = queries.chunks_exact(Q * case.n).zip(case.sides.chunks(Q));
+        for (tile, (queries, sides)) in each.enumerate() {
+            let of_words = case.of_words();
+            let hits = bounds_int8::<Q>(isa, panel, of_words, queries, sides, &mut scores);
+            (0..Q).for_each(|q| case.check(Q * tile + q, false, hits[q], &scores[q]));
+        }
+    }
 
     /// The 8-bit bounds of every machine equal those of plain arithmetic, bit for bit.
     #[test]
     fn int8_bounds() {
-        let mut rng = ChaCha12Rng::seed_from_u64(20);
+        let mut rng = crate::testing::rng(20);
         let shapes = [
             (4, 6),
             (8, 16),
@@ -555,179 +587,64 @@ mod tests {
             (300, 37),
             (9000, 6),
         ];
-        for ((n, queries_in_all), alike) in shapes.into_iter().flat_map(|s| [(s, true), (s, false)])
-        {
-            let words: Vec<i8> = (0..n * WIDTH).map(|_| rng.random()).collect();
-            let queries: Vec<i8> = (0..n * queries_in_all).map(|_| rng.random()).collect();
-            let units = Units::new(std::array::from_fn(|_| rng.random()));
-            let mut half: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
-            half[WIDTH - 1] = f32::INFINITY;
-            let error_share: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
-            let sides = Sides {
-                half: &half,
-                error_share: &error_share,
-            };
+        for (n, count) in shapes {
+            let case = Case::new(n, count, 127, INT8_ZERO, &mut rng);
             // Bytes behind the panel belong to no word.
             let mut panel = vec![Line([77; 64]); n + AFTER];
             let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut panel);
-            for (at, &x) in words.iter().enumerate() {
+            for (at, &x) in case.words.iter().enumerate() {
                 let (w, d) = (at / n, at % n);
-                bytes[d / 4 * 4 * WIDTH + 4 * w + d % 4] = x.cast_unsigned() ^ INT8_ZERO;
+                bytes[d / 4 * 4 * WIDTH + 4 * w + d % 4] = (x as i8).cast_unsigned() ^ INT8_ZERO;
             }
-            let of = |q: usize| &queries[q * n..][..n];
-            let (spread, common, error) = (2000.0 * n as f32, rng.random(), rng.random::<f32>());
-            let mut query_sides: Vec<QuerySide> = (0..queries_in_all)
-                .map(|q| QuerySide {
-                    factor: 1.0,
-                    threshold: rng.random_range(-spread..2.0 * spread),
-                    error_scale: spread * if alike { error } else { rng.random() },
-                    scale: if alike { common } else { rng.random() },
-                    start: -i32::from(INT8_ZERO) * of(q).iter().map(|&x| i32::from(x)).sum::<i32>(),
-                })
-                .collect();
-            let expected = |side: &QuerySide, q: usize, w: usize, tiles: bool| {
-                let pairs = words[w * n..][..n].iter().zip(of(q));
-                let sum: i32 = pairs.map(|(&x, &y)| i32::from(x) * i32::from(y)).sum();
-                let start = match tiles {
-                    true => error_share[w].mul_add(side.error_scale, -half[w]),
-                    false => half[w].mul_add(-side.factor, error_share[w] * side.error_scale),
-                };
-                (sum as f32 * units.unit[w]).mul_add(side.scale, start)
-            };
-            // The largest bound just reaches the threshold, or just fails.
-            for (q, side) in query_sides
-                .iter_mut()
-                .enumerate()
-                .filter(|(q, _)| q % 3 > 0)
-            {
-                let each = (0..WIDTH).map(|w| expected(side, q, w, false));
-                let most = each.fold(f32::NEG_INFINITY, f32::max);
-                side.threshold = if q % 3 == 1 { most } else { most.next_up() };
-            }
-            let check = |isa: Isa, q: usize, tiles: bool, hits: u64, scores: &[f32; WIDTH]| {
-                let mut reached = 0;
-                for (w, got) in scores.iter().enumerate() {
-                    let score = expected(&query_sides[q], q, w, tiles);
-                    reached |= u64::from(score >= query_sides[q].threshold) << w;
-                    if hits != 0 {
-                        assert_eq!(got.to_bits(), score.to_bits(), "{isa:?}");
+            let queries: Vec<i8> = case.queries.iter().map(|&x| x as i8).collect();
+            for isa in Isa::available().into_iter().filter(|isa| isa.has_int8()) {
+                int8::<1>(isa, &panel[..n], &case, &queries);
+                int8::<TILE>(isa, &panel[..n], &case, &queries);
+                #[cfg(target_arch = "x86_64")]
+                {
+                    let mut tiles = tiles::Tiles::default();
+                    tiles.pack(isa, &queries, n, &case.sides);
+                    let Some(matrices) = tiles.begin(isa) else {
+                        continue;
+                    };
+                    let mut seen = vec![false; count];
+                    let mut sides = case.sides.clone();
+                    matrices.panel(&panel, case.of_words(), &mut sides, |q, hits, scores| {
+                        case.check(q, true, hits, scores);
+                        seen[q] = true;
+                        case.sides[q].threshold
+                    });
+                    for q in (0..count).filter(|&q| !seen[q]) {
+                        case.check(q, true, 0, &[0.0; WIDTH]);
                     }
-                }
-                assert_eq!(hits, reached, "{isa:?}, n = {n}");
-            };
-            for isa in Isa::available() {
-                if !isa.has_int8() {
-                    continue;
-                }
-                let mut scores = [[0.0; WIDTH]; TILE];
-                for first in (0..queries_in_all.saturating_sub(TILE - 1)).step_by(TILE) {
-                    let (at, some) = (first * n..(first + TILE) * n, first..first + TILE);
-                    let (queries, sides_of) = (&queries[at], &query_sides[some]);
-                    let panel = &panel[..n];
-                    let hits = bounds_int8::<TILE>(
-                        isa,
-                        panel,
-                        &units,
-                        sides,
-                        queries,
-                        (&TileSide::new(sides_of, 1.0, n), sides_of),
-                        &mut scores,
-                    );
-                    for q in 0..TILE {
-                        check(isa, first + q, false, hits[q], &scores[q]);
-                    }
-                }
-                let mut tiles = Tiles::default();
-                tiles.pack(isa, &queries, n, &query_sides);
-                let Some(matrices) = tiles.begin(isa) else {
-                    continue;
-                };
-                let mut found = vec![(0, [0.0; WIDTH]); queries_in_all];
-                let mut sides_of = query_sides.clone();
-                matrices.panel(
-                    &panel,
-                    &units.unit,
-                    sides,
-                    &mut sides_of,
-                    |q, hits, scores| {
-                        found[q] = (hits, *scores);
-                        query_sides[q].threshold
-                    },
-                );
-                for (q, (hits, scores)) in found.iter().enumerate() {
-                    check(isa, q, true, *hits, scores);
-                }
-            }
-        }
-    }
-    /// The 16-bit bounds of every machine equal those of plain arithmetic, bit for bit.
-    #[test]
-    fn int16_bounds() {
-        let mut rng = ChaCha12Rng::seed_from_u64(21);
-        for isa in Isa::available() {
-            if isa.has_int16() {
-                for (n, largest) in [(2, i16::MAX), (60, 5982), (300, 2675)] {
-                    check_int16::<1>(isa, n, largest, &mut rng);
-                    check_int16::<2>(isa, n, largest, &mut rng);
-                    check_int16::<3>(isa, n, largest, &mut rng);
-                    check_int16::<5>(isa, n, largest, &mut rng);
-                    check_int16::<TILE>(isa, n, largest, &mut rng);
                 }
             }
         }
     }
 
-    fn check_int16<const Q: usize>(isa: Isa, n: usize, largest: i16, rng: &mut ChaCha12Rng) {
-        let mut integers = |count: usize| -> Vec<i16> {
-            let some = (0..count).map(|_| rng.random_range(-largest..=largest));
-            some.collect()
-        };
-        let (mut words, queries) = (integers(n * WIDTH), integers(n * Q));
-        // The largest product there is.
-        for (x, &y) in words.iter_mut().zip(&queries[..n]) {
-            *x = y.signum() * largest;
-        }
+    fn int16<const Q: usize>(isa: Isa, n: usize, largest: i16, rng: &mut ChaCha12Rng) {
+        let case = Case::new(n, Q, largest, 0, rng);
         let mut panel = vec![0; n * WIDTH];
-        for (at, &x) in words.iter().enumerate() {
+        for (at, &x) in case.words.iter().enumerate() {
             panel[int16_place(n, at / n, at % n)] = x;
         }
-        let units: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
-        let mut half: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
-        half[WIDTH - 1] = f32::INFINITY;
-        let error_share: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
-        let spread = f32::from(largest).powi(2) * (n as f32).sqrt();
-        let query_sides: [QuerySide; Q] = std::array::from_fn(|_| QuerySide {
-            factor: 1.0,
-            threshold: rng.random_range(-spread..spread),
-            error_scale: spread * rng.random::<f32>(),
-            scale: rng.random(),
-            start: 0,
-        });
         let mut scores = [[f32::NAN; WIDTH]; TILE];
-        let sides = Sides {
-            half: &half,
-            error_share: &error_share,
-        };
-        let hits = bounds_int16::<Q>(
-            isa,
-            &panel,
-            &units,
-            sides,
-            &queries,
-            &query_sides,
-            &mut scores,
-        );
-        for (q, side) in query_sides.iter().enumerate() {
-            for w in 0..WIDTH {
-                let pairs = words[w * n..][..n].iter().zip(&queries[q * n..][..n]);
-                let sum: i32 = pairs.map(|(&x, &y)| i32::from(x) * i32::from(y)).sum();
-                let start = half[w].mul_add(-side.factor, error_share[w] * side.error_scale);
-                let expected = (sum as f32 * units[w]).mul_add(side.scale, start);
-                let hit = hits[q] >> w & 1 == 1;
-                assert_eq!(hit, expected >= side.threshold, "{isa:?}, n = {n}, Q = {Q}");
-                if hit {
-                    assert_eq!(scores[q][w].to_bits(), expected.to_bits());
-                }
+        let (of_words, queries) = (case.of_words(), &case.queries);
+        let hits = bounds_int16::<Q>(isa, &panel, of_words, queries, &case.sides, &mut scores);
+        (0..Q).for_each(|q| case.check(q, false, hits[q], &scores[q]));
+    }
+
+    /// The 16-bit bounds of every machine equal those of plain arithmetic, bit for bit.
+    #[test]
+    fn int16_bounds() {
+        let mut rng = crate::testing::rng(21);
+        for isa in Isa::available().into_iter().filter(|isa| isa.has_int16()) {
+            for (n, largest) in [(2, i16::MAX), (60, 5982), (300, 2675)] {
+                int16::<1>(isa, n, largest, &mut rng);
+                int16::<2>(isa, n, largest, &mut rng);
+                int16::<3>(isa, n, largest, &mut rng);
+                int16::<5>(isa, n, largest, &mut rng);
+                int16::<TILE>(isa, n, largest, &mut rng);
             }
         }
     }

@@ -101,7 +101,6 @@ impl Matrices<'_> {
     pub(crate) fn panel(
         &self,
         panel: &[Line],
-        units: &[f32; WIDTH],
         sides: Sides,
         query_sides: &mut [QuerySide],
         found: impl FnMut(usize, u64, &[f32; WIDTH]) -> f32,
@@ -120,7 +119,7 @@ impl Matrices<'_> {
         );
         // SAFETY: `self` shows that the registers are enabled, which implies AVX-512 (`Amx`); the
         // lengths are asserted.
-        unsafe { self.panel_within(panel, units, sides, query_sides, found) }
+        unsafe { self.panel_within(panel, sides, query_sides, found) }
     }
 
     /// # Safety
@@ -129,13 +128,12 @@ impl Matrices<'_> {
     unsafe fn panel_within(
         &self,
         panel: &[Line],
-        units: &[f32; WIDTH],
         sides: Sides,
         query_sides: &mut [QuerySide],
         mut found: impl FnMut(usize, u64, &[f32; WIDTH]) -> f32,
     ) {
         let steps = self.tiles.steps;
-        let words = Words::new(units, sides);
+        let words = Words::new(sides);
         let mut sums = [const { Sums([[0; WIDTH]; QUERIES_PER_TILE]) }; 2];
         let mut scores = [0.0; WIDTH];
         // Queries whose sums are computed but not yet compared.
@@ -268,13 +266,13 @@ struct Words {
 impl Words {
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn new(units: &[f32; WIDTH], sides: Sides) -> Self {
+    fn new(sides: Sides) -> Self {
         let load = |of: &[f32; WIDTH]| -> [__m512; 4] {
             // SAFETY: there are 64 numbers.
             std::array::from_fn(|v| unsafe { _mm512_loadu_ps(of.as_ptr().add(16 * v)) })
         };
         Words {
-            unit: load(units),
+            unit: load(sides.unit),
             half: load(sides.half),
             error_share: load(sides.error_share),
         }

@@ -3,7 +3,7 @@
 //! A bound per unit of distance does not show it: on the built-in words, a Tem at ε = 6 releases
 //! most names unchanged. So every display of a mechanism shows this number beside the bound.
 
-use super::each_law;
+use super::each_word;
 pub use crate::guarantee::Unchanged;
 use crate::mechanism::Mechanism;
 use crate::support::error::Result;
@@ -115,7 +115,10 @@ pub fn nearly_always_unchanged(
 /// Computes Pr\[M(w) = w\] of some words: from the law, or by many draws.
 fn probabilities(mechanism: &dyn Mechanism, ids: &[u32], control: &Control) -> Result<Vec<f64>> {
     if mechanism.has_law() {
-        return each_law(mechanism, ids, control, |id, law, _, _| law[id as usize]);
+        return each_word(mechanism, ids, control, |id, scores, _, law, _| {
+            mechanism.law_of_scores(id, scores, law);
+            law[id as usize]
+        });
     }
     let cost = mechanism.vocabulary().len() * ids.len().max(1);
     let draws = (NOISE_DISTANCES / cost).clamp(DRAWS, 1000);
@@ -153,7 +156,8 @@ mod tests {
     use crate::{Embedding, Metric, MultivariateLaplace, Vocabulary};
 
     fn tem(epsilon: f64) -> Tem {
-        let space = Arc::new(Embedding::default_english().unwrap());
+        let space = Embedding::default_english().unwrap().first(2000);
+        let space = Arc::new(space.unwrap());
         Tem::new(
             space,
             epsilon,

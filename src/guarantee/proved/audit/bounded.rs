@@ -22,24 +22,9 @@ use crate::words::space::rows_together;
 const COLUMNS: usize = 256;
 const ROWS: usize = 128;
 /// Numbers that are compared together.
-const LANES: usize = 16;
+pub(super) const LANES: usize = 16;
 /// Maximum rounding error of ln Z: far more than 2²⁷ words can add.
 const ROUNDING: f64 = 1e-7;
-/// Maximum number of remaining pairs; with more, exact distances of all pairs are as fast.
-const MAX_PAIRS: usize = 1 << 18;
-
-/// The results of one pass over all bounded distances.
-pub(super) struct BoundedPass<'a> {
-    tem: &'a Tem,
-    /// The relative error ρ, and ζ, that of each ln Z.
-    error: f64,
-    change: f64,
-    /// ln Z by word.
-    ln_z: Vec<f64>,
-    /// The [`NEAR`] nearest words of each word at a distance above 0, ascending, padded with +∞.
-    near: Vec<(f32, u32)>,
-}
-
 /// Sums of one thread.
 struct Sums {
     error: f64,
@@ -150,232 +135,131 @@ fn any_below(distances: &[f32], limit: f32, limits: Option<&[f32]>) -> bool {
 /// The exact distance of a pair, and the pair.
 type Exact = (f64, (u32, u32));
 
-/// A lower and an upper bound on a pair's loss.
-#[derive(Clone, Copy)]
-struct PairBounds {
-    low: f64,
-    high: f64,
-    pair: (u32, u32),
+/// Computes a certificate of a Tem without a cover; `None` if the space has no bounded distances, or
+/// too many pairs could be the worst.
+pub(super) fn certificate(tem: &Tem, control: &Control) -> Result<Option<Certificate>> {
+    let Some(losses) = losses(tem, control)? else {
+        return Ok(None);
+    };
+    let near = losses.near_pairs();
+    let further = losses.further_pairs(near.least, control)?;
+    let all = near.merged(further);
+    if all.left_out >= all.least {
+        return Ok(None);
+    }
+    let pairs = all.largest_first.into_iter();
+    let pairs = pairs.filter(|pair| pair.0 >= all.least);
+    let mut pairs: Vec<_> = pairs.map(|(_, (a, b))| (a.min(b), a.max(b))).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    worst(losses, &pairs, control)
 }
 
-impl<'a> BoundedPass<'a> {
-    /// Makes the pass for a Tem without a cover; `None` if the space has no bounded distances.
-    /// `control` counts the words.
-    pub(super) fn new(tem: &'a Tem, control: &Control) -> Result<Option<Self>> {
-        let space = tem.space();
-        let count = space.vocabulary().len();
-        let ids: Vec<u32> = (0..count as u32).collect();
-        let blocks: Vec<&[u32]> = ids.chunks(COLUMNS).collect();
-        let (next, refused) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let work = |_: usize| -> Result<Option<Sums>> {
-            let mut sums = Sums::new(count);
-            // The longest rows of blocks come first.
-            while let Some((block, others)) = blocks
-                .get(next.fetch_add(1, Ordering::Relaxed)..)
-                .and_then(<[_]>::split_first)
-            {
-                for rows in block.chunks(ROWS) {
-                    control.check()?;
-                    let bounded = sums.add(tem, rows, block, false)
-                        && others.iter().all(|other| sums.add(tem, rows, other, true));
-                    if !bounded || refused.load(Ordering::Relaxed) {
-                        refused.store(true, Ordering::Relaxed);
-                        return Ok(None);
-                    }
-                }
-                control.advance(block.len());
-            }
-            Ok(Some(sums))
-        };
-        let found: Vec<Option<Sums>> = install(count * count, 0, || {
-            map_all(0..rayon::current_num_threads(), work)
-        })??;
-        let found: Option<Vec<Sums>> = found.into_iter().collect();
-        let Some(sums) = found.and_then(|all| all.into_iter().reduce(Sums::merged)) else {
-            return Ok(None);
-        };
-        // No two words are farther apart; slightly larger, for its own rounding.
-        let farthest = 2.0 * space.farthest() * (1.0 + 1e-6);
-        let largest = tem.nominal() / 2.0 * farthest.min(tem.gamma());
-        Ok(Some(BoundedPass {
-            tem,
-            error: sums.error,
-            change: sums.error * largest.min(FLOOR_EXPONENT) + ROUNDING,
-            ln_z: sums.z.into_iter().map(f64::ln).collect(),
-            near: sums.near,
-        }))
-    }
-
-    /// Returns the certificate; `None` if too many pairs could be the worst.
-    pub(super) fn certificate(&self, control: &Control) -> Result<Option<Certificate>> {
-        let Some(pairs) = self.candidates(control)? else {
-            return Ok(None);
-        };
-        self.worst(&pairs, control)
-    }
-
-    /// Bounds the loss of a pair from its bounded distance.
-    fn bounds(&self, d: f64, a: u32, b: u32) -> PairBounds {
-        let eta = self.tem.nominal() / 2.0;
-        let apart = (self.ln_z[a as usize] - self.ln_z[b as usize]).abs();
-        let loss = |d: f64, apart: f64| {
-            let score = (eta * d.min(self.tem.gamma())).min(FLOOR_EXPONENT);
-            (score + apart) / d
-        };
-        let (near, far) = (d / (1.0 + self.error), d / (1.0 - self.error));
-        let twice = 2.0 * self.change;
-        // Slightly wider, for the rounding of these lines.
-        PairBounds {
-            low: loss(far, (apart - twice).max(0.0)) * (1.0 - 1e-12),
-            high: loss(near, apart + twice) * (1.0 + 1e-12),
-            pair: (a.min(b), a.max(b)),
-        }
-    }
-
-    /// Returns the pairs that could have the largest loss, ascending; `None` if there are too many.
-    fn candidates(&self, control: &Control) -> Result<Option<Vec<(u32, u32)>>> {
-        let lists = || (0u32..).zip(self.near.chunks_exact(NEAR));
-        let near = || {
-            lists().flat_map(|(word, list)| {
-                let list = list.iter().filter(|near| near.0.is_finite());
-                list.map(move |&(d, other)| self.bounds(f64::from(d), word, other))
-            })
-        };
-        let best = near().fold(0.0, |best, pair| f64::max(best, pair.low));
-        let Some(further) = self.further(best, control)? else {
-            return Ok(None);
-        };
-        let best = further.iter().fold(best, |best, pair| best.max(pair.low));
-        let all = near().chain(further.iter().copied());
-        let mut pairs = Vec::new();
-        for pair in all.filter(|pair| pair.high >= best) {
-            if pairs.len() == MAX_PAIRS {
-                return Ok(None);
-            }
-            pairs.push(pair.pair);
-        }
-        pairs.sort_unstable();
-        pairs.dedup();
-        Ok(Some(pairs))
-    }
-
-    /// Returns the pairs that are not near and could lose more than `best`: both normalisers must
-    /// differ enough from some other. `None` if there are too many.
-    fn further(&self, best: f64, control: &Control) -> Result<Option<Vec<PairBounds>>> {
-        let eta = self.tem.nominal() / 2.0;
-        let low = self.ln_z.iter().fold(f64::INFINITY, |a, &z| a.min(z));
-        let high = self.ln_z.iter().fold(f64::NEG_INFINITY, |a, &z| a.max(z));
-        let lists = self.near.chunks_exact(NEAR);
-        let open = |(word, list): (u32, &[(f32, u32)])| {
-            let ln_z = self.ln_z[word as usize];
-            let change = (high - ln_z).max(ln_z - low) + 2.0 * self.change;
-            let from = f64::from(list[NEAR - 1].0) / (1.0 + self.error);
-            let open = from.is_finite() && (eta + change / from) * (1.0 + 1e-12) > best;
-            open.then_some(word)
-        };
-        let open: Vec<u32> = (0u32..).zip(lists).filter_map(open).collect();
-        let blocks: Vec<&[u32]> = open.chunks(COLUMNS).collect();
-        let of_block = |at: usize| -> Result<Option<Vec<PairBounds>>> {
-            let mut distances = vec![0.0; ROWS * COLUMNS];
-            let (mut found, mut best) = (Vec::new(), best);
-            for rows in blocks[at].chunks(ROWS) {
-                for others in &blocks[at..] {
-                    control.check()?;
-                    // The first pass had bounded distances of all pairs.
-                    let error =
-                        self.tem
-                            .space()
-                            .bounded_distances(rows, others, &mut distances, COLUMNS);
-                    debug_assert!(error.is_some());
-                    for (&a, row) in rows.iter().zip(distances.chunks_exact(COLUMNS)) {
-                        for (&d, &b) in row.iter().zip(*others) {
-                            // Pairs within the block itself occur twice, which does no harm.
-                            if d > 0.0 {
-                                let pair = self.bounds(f64::from(d), a, b);
-                                if pair.high >= best {
-                                    best = best.max(pair.low);
-                                    found.push(pair);
-                                }
-                            }
-                        }
-                    }
-                    // Memory for the remaining pairs only.
-                    if found.len() > MAX_PAIRS {
-                        found.retain(|pair| pair.high >= best);
-                        if found.len() > MAX_PAIRS {
-                            return Ok(None);
-                        }
-                    }
+/// Makes the pass over all pairs; `None` if the space has no bounded distances. `control` counts the
+/// words.
+fn losses<'a>(tem: &'a Tem, control: &Control) -> Result<Option<Losses<'a>>> {
+    let space = tem.space();
+    let count = space.vocabulary().len();
+    let ids: Vec<u32> = (0..count as u32).collect();
+    let blocks: Vec<&[u32]> = ids.chunks(COLUMNS).collect();
+    let (next, refused) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let work = |_: usize| -> Result<Option<Sums>> {
+        let mut sums = Sums::new(count);
+        // The longest rows of blocks come first.
+        while let Some((block, others)) = blocks
+            .get(next.fetch_add(1, Ordering::Relaxed)..)
+            .and_then(<[_]>::split_first)
+        {
+            for rows in block.chunks(ROWS) {
+                control.check()?;
+                let bounded = sums.add(tem, rows, block, false)
+                    && others.iter().all(|other| sums.add(tem, rows, other, true));
+                if !bounded || refused.load(Ordering::Relaxed) {
+                    refused.store(true, Ordering::Relaxed);
+                    return Ok(None);
                 }
             }
-            Ok(Some(found))
-        };
-        let found: Vec<Option<Vec<PairBounds>>> = install(open.len() * open.len(), 0, || {
-            map_all(0..blocks.len(), of_block)
-        })??;
-        let found: Option<Vec<Vec<PairBounds>>> = found.into_iter().collect();
-        Ok(found.map(|found| found.concat()))
-    }
+            control.advance(block.len());
+        }
+        Ok(Some(sums))
+    };
+    let found: Vec<Option<Sums>> = install(count * count, 0, || {
+        map_all(0..rayon::current_num_threads(), work)
+    })??;
+    let found: Option<Vec<Sums>> = found.into_iter().collect();
+    let Some(sums) = found.and_then(|all| all.into_iter().reduce(Sums::merged)) else {
+        return Ok(None);
+    };
+    // No two words are farther apart; slightly larger, for its own rounding.
+    let farthest = 2.0 * space.farthest() * (1.0 + 1e-6);
+    let largest = tem.nominal() / 2.0 * farthest.min(tem.gamma());
+    let near = |list: &[(f32, u32)]| -> Near {
+        let list = list.iter().filter(|near| near.0.is_finite());
+        list.map(|&(d, other)| (d.into(), other)).collect()
+    };
+    Ok(Some(Losses {
+        tem,
+        error: sums.error,
+        change: sums.error * largest.min(FLOOR_EXPONENT) + ROUNDING,
+        ln_z: sums.z.into_iter().map(f64::ln).collect(),
+        near: sums.near.chunks_exact(NEAR).map(near).collect(),
+    }))
+}
 
-    /// Computes the certificate from exact distances of the words of `pairs`; `None` if they are
-    /// too many.
-    fn worst(&self, pairs: &[(u32, u32)], control: &Control) -> Result<Option<Certificate>> {
-        let count = self.ln_z.len();
-        let mut words: Vec<u32> = pairs.iter().flat_map(|&(a, b)| [a, b]).collect();
-        words.sort_unstable();
-        words.dedup();
-        if words.len() > count / 8 + 64 {
-            return Ok(None);
-        }
-        let of_words = |ids: &[u32]| -> Result<Vec<(f64, Vec<Exact>)>> {
-            control.check()?;
-            let mut rows = vec![0.0; ids.len() * count];
-            self.tem.space().rows(ids, &mut rows);
-            let each = ids.iter().zip(rows.chunks_exact(count));
-            let each = each.map(|(&id, row)| {
-                let first = pairs.partition_point(|pair| pair.0 < id);
-                let own = pairs[first..].iter().take_while(|pair| pair.0 == id);
-                let own = own.map(|&(a, b)| (row[b as usize], (a, b)));
-                let z = normaliser(row, self.tem, &mut Vec::new());
-                (z.ln(), own.collect())
-            });
-            Ok(each.collect())
-        };
-        let found: Vec<Vec<_>> = install(words.len() * count, 0, || {
-            map_all(words.chunks(rows_together(count).min(8)), of_words)
-        })??;
-        let mut ln_z = self.ln_z.to_vec();
-        let mut exact = Vec::with_capacity(pairs.len());
-        for (&word, (z, pairs)) in words.iter().zip(found.into_iter().flatten()) {
-            ln_z[word as usize] = z;
-            exact.extend(pairs);
-        }
-        let none: &[Near] = &[];
-        let losses = Losses {
-            tem: self.tem,
-            ln_z,
-            near: none,
-        };
-        let mut worst = Worst::default();
-        for (d, (a, b)) in exact {
-            let loss = losses.bound(d, a, b);
-            if loss > worst.loss {
-                worst = Worst {
-                    loss,
-                    pair: (a, b),
-                    output: 0,
-                };
-            }
-        }
-        Ok(Some(losses.certified(worst)))
+/// Computes the certificate from exact distances of the words of `pairs`; `None` if they are too many.
+fn worst(bounded: Losses, pairs: &[(u32, u32)], control: &Control) -> Result<Option<Certificate>> {
+    let (tem, count) = (bounded.tem, bounded.ln_z.len());
+    let mut words: Vec<u32> = pairs.iter().flat_map(|&(a, b)| [a, b]).collect();
+    words.sort_unstable();
+    words.dedup();
+    if words.len() > count / 8 + 64 {
+        return Ok(None);
     }
+    let of_words = |ids: &[u32]| -> Result<Vec<(f64, Vec<Exact>)>> {
+        control.check()?;
+        let mut rows = vec![0.0; ids.len() * count];
+        tem.space().rows(ids, &mut rows);
+        let each = ids.iter().zip(rows.chunks_exact(count));
+        let each = each.map(|(&id, row)| {
+            let first = pairs.partition_point(|pair| pair.0 < id);
+            let own = pairs[first..].iter().take_while(|pair| pair.0 == id);
+            let own = own.map(|&(a, b)| (row[b as usize], (a, b)));
+            let z = normaliser(row, tem, &mut Vec::new());
+            (z.ln(), own.collect())
+        });
+        Ok(each.collect())
+    };
+    let found: Vec<Vec<_>> = install(words.len() * count, 0, || {
+        map_all(words.chunks(rows_together(count).min(8)), of_words)
+    })??;
+    let mut losses = Losses {
+        error: 0.0,
+        change: 0.0,
+        ..bounded
+    };
+    let mut exact = Vec::with_capacity(pairs.len());
+    for (&word, (z, pairs)) in words.iter().zip(found.into_iter().flatten()) {
+        losses.ln_z[word as usize] = z;
+        exact.extend(pairs);
+    }
+    let mut worst = Worst::default();
+    for (d, (a, b)) in exact {
+        let (loss, _) = losses.bounds(d, a, b);
+        if loss > worst.loss {
+            worst = Worst {
+                loss,
+                pair: (a, b),
+                output: 0,
+            };
+        }
+    }
+    Ok(Some(losses.certified(worst)))
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use super::super::{by_all_distances, by_bounded_distances};
     use super::*;
     use crate::mechanism::tem::Truncation;
     use crate::{Embedding, Metric, MetricSpace, Randomness, Vocabulary, WordMetric};
@@ -416,9 +300,10 @@ mod tests {
             let space: Arc<Embedding> = Arc::new(e);
             let gamma = Truncation::Gamma(gamma);
             let tem = Tem::new(space.clone(), epsilon, gamma, Randomness::new(None)).unwrap();
-            let tems = [tem];
-            let exact = by_all_distances(&tems, &Control::new()).unwrap()[0];
-            if let Some(bounded) = by_bounded_distances(&tems[0], &Control::new()).unwrap() {
+            let control = Control::new();
+            let exact = Losses::of_all_distances(&tem, &control).unwrap();
+            let exact = exact.certificate(&control).unwrap();
+            if let Some(bounded) = certificate(&tem, &control).unwrap() {
                 found += 1;
                 assert_eq!(bounded.epsilon, exact.epsilon, "{case} {metric} {count}");
                 let d = |(a, b): (u32, u32)| crate::WordMetric::distance(&*space, a, b);
@@ -541,7 +426,6 @@ mod tests {
         let mut rng = crate::testing::rng(13);
         // How closely losses approach their bounds, relative to the width between a pair's bounds.
         let mut closest = [f64::INFINITY; 2];
-        let none: &[Near] = &[];
         for case in 0..60 {
             let error = [0.02, 0.004][case % 2];
             let gamma = [f64::INFINITY, 1.1, 1.1][case % 3];
@@ -549,38 +433,21 @@ mod tests {
             let space = Arc::new(Off::new(&mut rng, error, [0.0, 0.06][case / 2 % 2]));
             let gamma = Truncation::Gamma(gamma);
             let tem = Tem::new(space.clone(), epsilon, gamma, Randomness::new(None)).unwrap();
-            let losses = BoundedPass::new(&tem, &Control::new()).unwrap().unwrap();
-            let exact = Losses {
-                tem: &tem,
-                ln_z: exact_ln_z(&tem),
-                near: none,
-            };
+            let bounded = losses(&tem, &Control::new()).unwrap().unwrap();
+            let exact = Losses::of_all_distances(&tem, &Control::new()).unwrap();
             for a in 0..OF_TWO_KINDS as u32 {
                 for b in 0..a {
-                    let bounds = losses.bounds(space.bounded(a, b), a, b);
-                    let loss = exact.bound(space.distance(a, b), a, b);
+                    let (low, high) = bounded.bounds(space.bounded(a, b), a, b);
+                    let (loss, _) = exact.bounds(space.distance(a, b), a, b);
                     assert!(
-                        bounds.low <= loss && loss <= bounds.high,
-                        "{} {loss} {} in case {case}",
-                        bounds.low,
-                        bounds.high
+                        low <= loss && loss <= high,
+                        "{low} {loss} {high} in case {case}"
                     );
-                    let width = bounds.high - bounds.low;
-                    closest[0] = f64::min(closest[0], (loss - bounds.low) / width);
-                    closest[1] = f64::min(closest[1], (bounds.high - loss) / width);
+                    closest[0] = f64::min(closest[0], (loss - low) / (high - low));
+                    closest[1] = f64::min(closest[1], (high - loss) / (high - low));
                 }
             }
         }
         assert!(closest[0] < 0.12 && closest[1] < 0.12, "{closest:?}");
-    }
-
-    fn exact_ln_z(tem: &Tem) -> Vec<f64> {
-        let count = tem.space().vocabulary().len();
-        let mut row = vec![0.0; count];
-        let each = (0..count as u32).map(|word| {
-            tem.space().distances(word, &mut row);
-            normaliser(&row, tem, &mut Vec::new()).ln()
-        });
-        each.collect()
     }
 }

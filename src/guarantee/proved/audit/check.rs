@@ -5,9 +5,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use rand::Rng;
 
 use super::certify;
 use crate::cover::Cover;
@@ -15,8 +12,8 @@ use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::distance::search::BATCH;
 use crate::mechanism::tem::{Tem, Truncation};
 use crate::support::error::{Error, Result};
-use crate::support::parallel::{Control, for_all, install};
-use crate::support::random::{Randomness, uniform_below};
+use crate::support::parallel::{Control, install, map_all};
+use crate::support::random::Randomness;
 use crate::words::space::MetricSpace;
 
 /// The contents that were computed again and found correct.
@@ -64,7 +61,8 @@ pub fn check(
             true => (0..words as u32).collect(),
             false => {
                 let mut rng = Randomness::new(None).next_key()?.stream(0);
-                sample(words as u32, lists, &mut rng)
+                let ids = rand::seq::index::sample(&mut rng, words, lists).into_iter();
+                ids.map(|id| id as u32).collect()
             }
         };
         if let Some(id) = first_false(&**space, stored, &ids, control)? {
@@ -104,15 +102,6 @@ pub fn check(
     Ok(checked)
 }
 
-/// Draws `count` distinct numbers below `words`, ascending.
-fn sample(words: u32, count: usize, rng: &mut impl Rng) -> Vec<u32> {
-    let mut ids = std::collections::BTreeSet::new();
-    while ids.len() < count {
-        ids.insert(uniform_below(rng, words));
-    }
-    ids.into_iter().collect()
-}
-
 /// Returns the first word whose stored list differs from the computed one.
 fn first_false(
     space: &dyn MetricSpace,
@@ -120,22 +109,18 @@ fn first_false(
     ids: &[u32],
     control: &Control,
 ) -> Result<Option<u32>> {
-    let worst = AtomicUsize::new(usize::MAX);
-    install(ids.len(), 1, || {
-        let (grid, k) = (lists.grid(), lists.k());
-        for_all(ids.chunks(BATCH), |ids| {
+    let (grid, k) = (lists.grid(), lists.k());
+    let found = install(ids.len(), 1, || {
+        map_all(ids.chunks(BATCH), |ids| {
             control.check()?;
             let mut computed = vec![0; ids.len() * k];
             space.neighbors(ids, grid, k, &mut computed);
-            for (&id, list) in ids.iter().zip(computed.chunks_exact(k)) {
-                if lists.list(id) != list {
-                    worst.fetch_min(id as usize, Ordering::Relaxed);
-                }
-            }
             control.advance(ids.len());
-            Ok(())
+            let mut each = ids.iter().zip(computed.chunks_exact(k));
+            Ok(each
+                .find(|(id, list)| lists.list(**id) != *list)
+                .map(|(id, _)| *id))
         })
     })??;
-    let worst = worst.into_inner();
-    Ok((worst != usize::MAX).then_some(worst as u32))
+    Ok(found.into_iter().flatten().min())
 }

@@ -23,7 +23,6 @@ use crate::support::error::Result;
 use crate::support::parallel::{Control, install, map_all, map_all_with};
 use crate::words::space::rows_together;
 
-use bounded::BoundedPass;
 pub use check::{Checked, check};
 pub use law::{LargestLoss, Witness, largest_loss};
 
@@ -52,78 +51,19 @@ const ACCURACY: f64 = 1e-4;
 /// # Errors
 /// [`Error::Interrupted`](crate::Error::Interrupted).
 pub fn certify(tem: &Tem, control: &Control) -> Result<Certificate> {
-    let mut found = certify_at(std::slice::from_ref(tem), control)?;
-    Ok(found.swap_remove(0))
+    // The sets of a cover and a base measure need whole rows.
+    let plain = tem.cover().is_none() && tem.base().is_none();
+    if plain
+        && tem.space().vocabulary().len() >= MIN_BOUNDED_WORDS
+        && let Some(found) = bounded::certificate(tem, control)?
+    {
+        return Ok(found);
+    }
+    Losses::of_all_distances(tem, control)?.certificate(control)
 }
 
 /// With fewer words, exact distances are as fast.
 const MIN_BOUNDED_WORDS: usize = 2048;
-
-/// Computes the certificates of Tems that differ only in ε, in one pass over all distances.
-fn certify_at(tems: &[Tem], control: &Control) -> Result<Vec<Certificate>> {
-    if let [tem] = tems
-        && tem.space().vocabulary().len() >= MIN_BOUNDED_WORDS
-        && let Some(found) = by_bounded_distances(tem, control)?
-    {
-        return Ok(vec![found]);
-    }
-    by_all_distances(tems, control)
-}
-
-/// Computes the same certificate from bounded distances, if these leave few pairs to compare.
-fn by_bounded_distances(tem: &Tem, control: &Control) -> Result<Option<Certificate>> {
-    // The sets of a cover and a base measure need whole rows.
-    if tem.cover().is_some() || tem.base().is_some() {
-        return Ok(None);
-    }
-    match BoundedPass::new(tem, control)? {
-        Some(bounded) => bounded.certificate(control),
-        None => Ok(None),
-    }
-}
-
-fn by_all_distances(tems: &[Tem], control: &Control) -> Result<Vec<Certificate>> {
-    let (space, cover) = (tems[0].space(), tems[0].cover().map(|cover| &**cover));
-    let count = space.vocabulary().len();
-    let ids: Vec<u32> = (0..count as u32).collect();
-    let chunk = rows_together(count);
-    let memory = || (Vec::new(), Vec::new(), Vec::new());
-    let parts: Vec<Vec<(Vec<f64>, Near)>> = install(count * count, 0, || {
-        map_all_with(ids.chunks(chunk), memory, |memory, ids| {
-            let (distances, scores, values) = memory;
-            control.check()?;
-            distances.resize(ids.len() * count, 0.0);
-            space.rows(ids, distances);
-            let scores: &[f64] = match cover {
-                None => distances,
-                Some(cover) => {
-                    cover.scores_of_rows(distances, scores);
-                    scores
-                }
-            };
-            let scores = scores.chunks_exact(scores.len() / ids.len());
-            let rows = distances.chunks_exact(count).zip(scores);
-            let each = rows.map(|(row, scores)| {
-                let each = tems.iter();
-                let ln_z = each.map(|tem| normaliser(scores, tem, values).ln());
-                (ln_z.collect(), nearest(row))
-            });
-            let each = each.collect();
-            control.advance(ids.len());
-            Ok(each)
-        })
-    })??;
-    let (ln_z, near): (Vec<Vec<f64>>, Vec<_>) = parts.into_iter().flatten().unzip();
-    let each = tems.iter().enumerate().map(|(i, tem)| {
-        let losses = Losses {
-            tem,
-            ln_z: ln_z.iter().map(|z| z[i]).collect(),
-            near: &near,
-        };
-        losses.certificate(control)
-    });
-    each.collect()
-}
 
 /// A word's nearest words and their distances, ascending.
 type Near = Vec<(f64, u32)>;
@@ -133,7 +73,10 @@ struct Losses<'a> {
     tem: &'a Tem,
     /// The logarithm of every word's normaliser, and its nearest words.
     ln_z: Vec<f64>,
-    near: &'a [Near],
+    near: Vec<Near>,
+    /// The relative error of distances, and the error of each ln Z; 0 if they are exact.
+    error: f64,
+    change: f64,
 }
 
 /// A pair of words, and its loss at the output that favours the first most, or an upper bound on
@@ -145,22 +88,56 @@ struct Worst {
     output: u32,
 }
 
-impl Losses<'_> {
+impl<'a> Losses<'a> {
+    /// Makes the first pass with exact distances.
+    fn of_all_distances(tem: &'a Tem, control: &Control) -> Result<Self> {
+        let (space, cover) = (tem.space(), tem.cover());
+        let count = space.vocabulary().len();
+        let ids: Vec<u32> = (0..count as u32).collect();
+        let parts: Vec<Vec<(f64, Near)>> = install(count * count, 0, || {
+            let memory = || (Vec::new(), Vec::new(), Vec::new());
+            map_all_with(ids.chunks(rows_together(count)), memory, |memory, ids| {
+                let (distances, scores, values) = memory;
+                control.check()?;
+                distances.resize(ids.len() * count, 0.0);
+                space.rows(ids, distances);
+                let scores: &[f64] = match cover {
+                    None => distances,
+                    Some(cover) => {
+                        cover.scores_of_rows(distances, scores);
+                        scores
+                    }
+                };
+                let scores = scores.chunks_exact(scores.len() / ids.len());
+                let rows = distances.chunks_exact(count).zip(scores);
+                let each = rows.map(|(row, scores)| {
+                    let ln_z = normaliser(scores, tem, values).ln();
+                    (ln_z, nearest(row))
+                });
+                let each = each.collect();
+                control.advance(ids.len());
+                Ok(each)
+            })
+        })??;
+        let (ln_z, near) = parts.into_iter().flatten().unzip();
+        Ok(Losses {
+            tem,
+            ln_z,
+            near,
+            error: 0.0,
+            change: 0.0,
+        })
+    }
+
     fn certificate(&self, control: &Control) -> Result<Certificate> {
-        let tem = self.tem;
-        let mut bounds = Bounds::default();
-        for (id, near) in self.near.iter().enumerate() {
-            for &(d, other) in near {
-                bounds.add(self.bound(d, id as u32, other), (id as u32, other));
-            }
-        }
-        let looked = match tem.cover() {
+        let mut bounds = self.near_pairs();
+        let looked = match self.tem.cover() {
             // Without a cover the bound is the loss: the largest is the certificate.
             None => bounds.largest(),
             Some(cover) => self.look(&mut bounds, Worst::default(), cover, control)?,
         };
-        let mut further = self.further(looked.loss, control)?;
-        let worst = match tem.cover() {
+        let mut further = self.further_pairs(looked.loss, control)?;
+        let worst = match self.tem.cover() {
             None => looked.worse(further.largest()),
             Some(cover) => self.look(&mut further, looked, cover, control)?,
         };
@@ -190,53 +167,102 @@ impl Losses<'_> {
         }
     }
 
-    /// The largest loss per unit of distance that a pair at distance `d` can have. Without a cover
-    /// it is the pair's loss.
-    fn bound(&self, d: f64, a: u32, b: u32) -> f64 {
+    /// A lower and an upper bound on the loss per unit of distance of a pair at distance `d`: its loss
+    /// if nothing has an error. With a cover, only the upper one is a bound.
+    fn bounds(&self, d: f64, a: u32, b: u32) -> (f64, f64) {
         let (eta, gamma) = (self.tem.nominal() / 2.0, self.tem.gamma());
-        let score = (eta * d.min(gamma)).min(self.tem.floor_exponent());
-        (score + (self.ln_z[a as usize] - self.ln_z[b as usize]).abs()) / d
+        let apart = (self.ln_z[a as usize] - self.ln_z[b as usize]).abs();
+        let loss = |d: f64, apart: f64| {
+            let score = (eta * d.min(gamma)).min(self.tem.floor_exponent());
+            (score + apart) / d
+        };
+        if self.change == 0.0 {
+            return (loss(d, apart), loss(d, apart));
+        }
+        let twice = 2.0 * self.change;
+        let low = loss(d / (1.0 - self.error), (apart - twice).max(0.0));
+        let high = loss(d / (1.0 + self.error), apart + twice);
+        // Slightly wider, for the rounding of these lines.
+        (low * (1.0 - 1e-12), high * (1.0 + 1e-12))
+    }
+
+    /// The bounds of all near pairs.
+    fn near_pairs(&self) -> Bounds {
+        let mut bounds = Bounds::default();
+        for (near, id) in self.near.iter().zip(0u32..) {
+            for &(d, other) in near {
+                bounds.add(self.bounds(d, id, other), (id, other));
+            }
+        }
+        bounds
     }
 
     /// Returns the bounds above `loss` of pairs that are not near. It compares only words whose
-    /// normalisers differ enough.
-    fn further(&self, loss: f64, control: &Control) -> Result<Bounds> {
-        let space = self.tem.space();
-        let count = space.vocabulary().len();
+    /// normalisers differ enough from some other.
+    fn further_pairs(&self, loss: f64, control: &Control) -> Result<Bounds> {
+        let count = self.ln_z.len();
         let eta = self.tem.nominal() / 2.0;
         let low = self.ln_z.iter().fold(f64::INFINITY, |a, &z| a.min(z));
         let high = self.ln_z.iter().fold(f64::NEG_INFINITY, |a, &z| a.max(z));
         let open = |id: &u32| {
             let (ln_z, near) = (self.ln_z[*id as usize], &self.near[*id as usize]);
-            let change = (high - ln_z).max(ln_z - low);
-            let from = near.last().map_or(f64::INFINITY, |n| n.0);
-            near.len() == NEAR && eta + change / from > loss
+            let change = (high - ln_z).max(ln_z - low) + 2.0 * self.change;
+            let from = near.last().map_or(f64::INFINITY, |n| n.0) / (1.0 + self.error);
+            near.len() == NEAR && (eta + change / from) * (1.0 + 1e-12) > loss
         };
         let open: Vec<u32> = (0..count as u32).filter(open).collect();
-        let of_part = |distances: &mut Vec<f64>, part: &[u32]| {
+        let of_part = |rows: &mut Rows, part: &[u32]| {
             let mut bounds = Bounds::default();
             for ids in part.chunks(rows_together(count)) {
                 control.check()?;
-                distances.resize(ids.len() * count, 0.0);
-                space.rows(ids, distances);
-                for (&id, row) in ids.iter().zip(distances.chunks_exact(count)) {
-                    for (&d, other) in row.iter().zip(0u32..) {
-                        if d > 0.0 {
-                            let bound = self.bound(d, id, other);
-                            if bound > loss {
-                                bounds.add(bound, (id, other));
-                            }
-                        }
+                self.each_distance(ids, &open, rows, |d, id, other| {
+                    let both = self.bounds(d, id, other);
+                    if both.1 > loss {
+                        bounds.add(both, (id, other));
                     }
-                }
+                });
             }
             Ok(bounds)
         };
         let all = install(open.len() * count, 0, || {
             let parts = open.chunks(open.len().div_ceil(PARTS).max(1));
-            map_all_with(parts, Vec::new, of_part)
+            map_all_with(parts, Rows::default, of_part)
         })??;
         Ok(all.into_iter().fold(Bounds::default(), Bounds::merged))
+    }
+
+    /// Calls a function with each distance above 0 from some words to others, bounded or exact.
+    fn each_distance(
+        &self,
+        ids: &[u32],
+        others: &[u32],
+        (exact, bounded): &mut Rows,
+        mut one: impl FnMut(f64, u32, u32),
+    ) {
+        let (space, count) = (self.tem.space(), self.ln_z.len());
+        let mut pair = |d: f64, id: u32, other: u32| {
+            if d > 0.0 {
+                one(d, id, other);
+            }
+        };
+        if self.change > 0.0 {
+            let stride = others.len().next_multiple_of(bounded::LANES);
+            bounded.resize(ids.len() * stride, 0.0);
+            // The first pass had bounded distances of all pairs.
+            let error = space.bounded_distances(ids, others, bounded, stride);
+            debug_assert!(error.is_some());
+            for (&id, row) in ids.iter().zip(bounded.chunks_exact(stride)) {
+                let each = others.iter().zip(row);
+                each.for_each(|(&other, &d)| pair(d.into(), id, other));
+            }
+            return;
+        }
+        exact.resize(ids.len() * count, 0.0);
+        space.rows(ids, exact);
+        for (&id, row) in ids.iter().zip(exact.chunks_exact(count)) {
+            let each = others.iter();
+            each.for_each(|&other| pair(row[other as usize], id, other));
+        }
     }
 
     /// Compares pairs over all outputs in the order of their bounds; returns the largest loss, at
@@ -304,16 +330,22 @@ impl Losses<'_> {
 /// Parts of the words whose bounds are merged, of which each may hold twice the largest.
 const PARTS: usize = 64;
 
+/// Memory for rows of distances, exact and bounded.
+type Rows = (Vec<f64>, Vec<f32>);
+
 /// Pairs with bounds on their losses: the largest [`MAX_COMPARED_PAIRS`].
 #[derive(Default)]
 struct Bounds {
     largest_first: Vec<(f64, (u32, u32))>,
     /// No omitted bound is larger than this.
     left_out: f64,
+    /// The largest lower bound.
+    least: f64,
 }
 
 impl Bounds {
-    fn add(&mut self, bound: f64, pair: (u32, u32)) {
+    fn add(&mut self, (low, bound): (f64, f64), pair: (u32, u32)) {
+        self.least = self.least.max(low);
         if bound <= self.left_out {
             return;
         }
@@ -333,6 +365,7 @@ impl Bounds {
 
     fn merged(mut self, other: Self) -> Self {
         self.left_out = self.left_out.max(other.left_out);
+        self.least = self.least.max(other.least);
         self.largest_first.extend(other.largest_first);
         self.sort();
         self
@@ -366,15 +399,10 @@ impl Worst {
 /// [`Error::Interrupted`](crate::Error::Interrupted).
 pub fn certified(first: &Tem, control: &Control) -> Result<(Tem, Certificate)> {
     let epsilon = first.nominal();
-    let at = |nominals: &[f64]| -> Result<Vec<Certificate>> {
-        let tems = nominals.iter().map(|&x| first.with_epsilon(x));
-        certify_at(&tems.collect::<Result<Vec<Tem>>>()?, control)
-    };
-    // With a cover, a pass over the distances costs so much that each pass tries several ε.
-    let together = first.cover().is_some();
+    let at = |nominal: f64| certify(&first.with_epsilon(nominal)?, control);
     // The nominal ε is at least the certified one. It is at most its double, unless γ limits the
     // loss: then a larger ε may cost no more.
-    let mut low = (epsilon, at(&[epsilon])?.swap_remove(0));
+    let mut low = (epsilon, at(epsilon)?);
     let mut high = (epsilon, 0.0);
     for _ in 0..DOUBLINGS {
         if high.0 > f64::MAX / 2.0 {
@@ -382,7 +410,7 @@ pub fn certified(first: &Tem, control: &Control) -> Result<(Tem, Certificate)> {
             break;
         }
         high.0 *= 2.0;
-        let certificate = at(&[high.0])?.swap_remove(0);
+        let certificate = at(high.0)?;
         high.1 = certificate.epsilon;
         if certificate.epsilon > epsilon {
             break;
@@ -404,20 +432,10 @@ pub fn certified(first: &Tem, control: &Control) -> Result<(Tem, Certificate)> {
             // No number lies between these two.
             break;
         }
-        let mut tried = vec![x];
-        if together {
-            // Around that point, within the error of the line, and closer.
-            for share in [0.3, 0.05, 0.004] {
-                let apart = share * (x1 - x0);
-                tried.extend([x - apart, x + apart].iter().filter(|&&x| x > x0 && x < x1));
-            }
-        }
-        for (x, certificate) in tried.iter().zip(at(&tried)?) {
-            match certificate.epsilon <= epsilon {
-                true if *x > low.0 => low = (*x, certificate),
-                false if *x < high.0 => high = (*x, certificate.epsilon),
-                _ => {}
-            }
+        let certificate = at(x)?;
+        match certificate.epsilon <= epsilon {
+            true => low = (x, certificate),
+            false => high = (x, certificate.epsilon),
         }
         halve = high.0 - low.0 > 0.5 * (x1 - x0) && !halve;
     }
@@ -506,7 +524,8 @@ mod tests {
     fn bounds_that_are_left_out_count() {
         let mut bounds = Bounds::default();
         let count = 3 * MAX_COMPARED_PAIRS as u32;
-        (0..count).for_each(|i| bounds.add(f64::from(i), (i, i)));
+        let bound = |i: u32| (0.0, f64::from(i));
+        (0..count).for_each(|i| bounds.add(bound(i), (i, i)));
         bounds.sort();
         let kept = bounds.largest_first.len() as u32;
         assert_eq!(kept as usize, MAX_COMPARED_PAIRS);
@@ -524,7 +543,9 @@ mod tests {
         let losses = Losses {
             tem: &tem.expect("its words"),
             ln_z: vec![0.0; 2],
-            near: &[],
+            near: Vec::new(),
+            error: 0.0,
+            change: 0.0,
         };
         bounds.largest_first = vec![(9e9, (0, 1))];
         let found = losses.look(&mut bounds, Worst::default(), &cover, &Control::new());

@@ -124,7 +124,7 @@ pub fn load(path: &Path, options: &Options, control: &Control) -> Result<(Embedd
     let limit = options.limit.unwrap_or(usize::MAX);
     let mut table = match format {
         Format::Fastdx => {
-            let embedding = native::read(&backing, path, options.verify.into())?;
+            let embedding = native::read(&backing, path, options.verify)?;
             let embedding = match options.limit {
                 Some(limit) if limit < embedding.len() => embedding.first(limit)?,
                 _ => embedding,
@@ -141,7 +141,6 @@ pub fn load(path: &Path, options: &Options, control: &Control) -> Result<(Embedd
     Ok((table.into_embedding(path, metric)?, repeated))
 }
 
-/// The bytes of a text without its byte order mark.
 pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
@@ -270,7 +269,6 @@ fn unreadable(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The name of the first file in a zip archive.
 fn first_in_archive(bytes: &[u8]) -> &[u8] {
     let length = bytes
         .get(26..28)

@@ -42,7 +42,7 @@ use crate::distance::metric::Metric;
 use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::support::buffer::{Backing, Buffer};
 use crate::support::error::{Error, Result};
-use crate::support::file::{Checks, Kind, Sections, map, write_atomically, write_sections};
+use crate::support::file::{Kind, Sections, map, write_atomically, write_sections};
 use crate::words::embedding::Embedding;
 use crate::words::space::MetricSpace;
 use crate::words::stored_certificates::{certificate_words, certificates, cover};
@@ -93,7 +93,7 @@ pub fn to_bytes(embedding: &Embedding) -> Vec<u8> {
 /// # Errors
 /// [`Error::Corrupt`].
 pub fn from_bytes(bytes: &[u8]) -> Result<Embedding> {
-    read(&Backing::copy(bytes), Path::new("<bytes>"), Checks::Every)
+    read(&Backing::copy(bytes), Path::new("<bytes>"), true)
 }
 
 fn write(embedding: &Embedding, storage: Storage, out: &mut impl Write) -> std::io::Result<()> {
@@ -161,19 +161,15 @@ fn quantise(embedding: &Embedding) -> (Vec<f32>, Vec<i16>) {
 /// [`Error::Io`]; [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
 pub fn open(path: &Path, verify: bool) -> Result<Embedding> {
     let file = File::open(path).map_err(Error::io(path))?;
-    read(&map(path, &file)?, path, verify.into())
+    read(&map(path, &file)?, path, verify)
 }
 
 /// Parses the file's bytes; `path` is for messages.
-pub(crate) fn read(backing: &Backing, path: &Path, checks: Checks) -> Result<Embedding> {
-    parse(backing, checks).map_err(|reason| Error::Corrupt {
-        path: path.to_owned(),
-        reason,
-    })
+pub(crate) fn read(backing: &Backing, path: &Path, verify: bool) -> Result<Embedding> {
+    parse(backing, verify).map_err(Error::corrupt(path))
 }
 
-fn parse(backing: &Backing, checks: Checks) -> std::result::Result<Embedding, String> {
-    let verify = checks.every();
+fn parse(backing: &Backing, verify: bool) -> std::result::Result<Embedding, String> {
     let sections = Sections::parse(backing, verify)?;
     let meta: Buffer<u64> =
         sections
@@ -217,7 +213,7 @@ fn parse(backing: &Backing, checks: Checks) -> std::result::Result<Embedding, St
     if verify {
         embedding.check_vectors().map_err(|e| e.to_string())?;
     }
-    let claimed = certificates(&sections, &embedding, checks)?;
+    let claimed = certificates(&sections, &embedding, verify)?;
     let cover = cover(&sections, &embedding)?;
     Ok(embedding.claiming(claimed, cover))
 }
@@ -254,7 +250,6 @@ fn lists(
     Ok(Some(lists))
 }
 
-/// Whether a list is ascending, and of known words.
 fn sound(lists: &NeighborLists, id: u32, words: usize) -> bool {
     let (grid, list) = (lists.grid(), lists.list(id));
     list.windows(2).all(|w| w[0] < w[1]) && list.iter().all(|&e| (grid.id(e) as usize) < words)

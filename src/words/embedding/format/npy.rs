@@ -63,7 +63,10 @@ pub(super) fn matrix(
     if !bytes.starts_with(b"\x93NUMPY") {
         return Err("this is no .npy file".into());
     }
-    let (descr, rows, columns, data) = header(bytes)?;
+    let (Header { descr, shape, .. }, data) = header(bytes)?;
+    let &[rows, columns] = shape.as_slice() else {
+        return Err(format!("the array has {} dimensions, not 2", shape.len()));
+    };
     let width = match descr.as_str() {
         "<f2" => 2,
         "<f4" => 4,
@@ -106,53 +109,43 @@ fn half(bits: u16) -> f32 {
     }
 }
 
-type Header<'a> = (String, usize, usize, &'a [u8]);
+#[derive(serde::Deserialize)]
+struct Header {
+    descr: String,
+    fortran_order: bool,
+    shape: Vec<usize>,
+}
 
-fn header(bytes: &[u8]) -> std::result::Result<Header<'_>, String> {
+/// Reads the header; returns the bytes behind it too.
+fn header(bytes: &[u8]) -> std::result::Result<(Header, &[u8]), String> {
     let truncated = || "truncated in the array's header".to_owned();
-    let major = *bytes.get(6).ok_or_else(truncated)?;
-    let (start, len) = match major {
-        1 => {
-            let b = bytes.get(8..10).ok_or_else(truncated)?;
-            (10, usize::from(u16::from_le_bytes([b[0], b[1]])))
+    let (start, len) = match bytes.get(6..12).ok_or_else(truncated)? {
+        &[1, _, a, b, ..] => (10, usize::from(u16::from_le_bytes([a, b]))),
+        &[2 | 3, _, a, b, c, d] => (12, u32::from_le_bytes([a, b, c, d]) as usize),
+        other => {
+            let version = other[0];
+            return Err(format!("version {version} of the array format is unknown"));
         }
-        2 | 3 => {
-            let b = bytes.get(8..12).ok_or_else(truncated)?;
-            (12, u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize)
-        }
-        other => return Err(format!("version {other} of the array format is unknown")),
     };
     let text = bytes.get(start..start + len).ok_or_else(truncated)?;
     let text = std::str::from_utf8(text).map_err(|_| "the array's header is not text")?;
-    let value = |key: &str| {
-        let at = text.find(&format!("'{key}':"))? + key.len() + 3;
-        Some(text[at..].trim_start())
-    };
-    let descr = value("descr")
-        .and_then(|v| v.strip_prefix('\'')?.split('\'').next())
-        .ok_or("the array's header names no dtype")?;
-    if value("fortran_order").is_none_or(|v| !v.starts_with("False")) {
+    // Such a dictionary is JSON but for these.
+    let mut json = text.replace([' ', '\n'], "");
+    for (python, same) in [
+        ("'", "\""),
+        ("False", "false"),
+        ("True", "true"),
+        ("(", "["),
+        (")", "]"),
+        (",]", "]"),
+        (",}", "}"),
+    ] {
+        json = json.replace(python, same);
+    }
+    let header: Header = serde_json::from_str(&json)
+        .map_err(|_| "the array's header names no dtype, order or shape that numbers have")?;
+    if header.fortran_order {
         return Err("the array is in Fortran order; save it in C order".into());
     }
-    let shape = value("shape")
-        .and_then(|v| v.strip_prefix('(')?.split(')').next())
-        .ok_or("the array's header names no shape")?;
-    let shape: Vec<&str> = shape
-        .split(',')
-        .map(str::trim)
-        .filter(|s| !s.is_empty())
-        .collect();
-    let &[rows, dim] = shape.as_slice() else {
-        return Err(format!("the array has {} dimensions, not 2", shape.len()));
-    };
-    let number = |s: &str| {
-        s.parse::<usize>()
-            .map_err(|_| "a shape that is no number".to_owned())
-    };
-    Ok((
-        descr.to_owned(),
-        number(rows)?,
-        number(dim)?,
-        &bytes[start + len..],
-    ))
+    Ok((header, &bytes[start + len..]))
 }

@@ -12,7 +12,6 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// Number of lines used to find the dimension if there is no header.
 const SAMPLE: usize = 100;
 
-/// Number of lines that are not empty.
 pub(super) fn count_lines(bytes: &[u8]) -> usize {
     bytes
         .split(|&b| b == b'\n')

@@ -233,7 +233,6 @@ impl Training {
         Ok(loss / self.edges.len() as f64)
     }
 
-    /// Number of lines of a vector.
     fn lines(&self) -> usize {
         self.parameters.dim.div_ceil(LANES)
     }
@@ -244,7 +243,6 @@ impl Training {
         &self.table[id as usize * lines..][..lines]
     }
 
-    /// Draws an edge's negatives.
     fn draw(&self, (u, v): (u32, u32), rng: &mut impl Rng, edge: &mut Edge) {
         let linked = &self.targets[self.starts[u as usize]..self.starts[u as usize + 1]];
         let is_linked = |other: u32| match linked.len() {

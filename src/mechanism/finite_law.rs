@@ -9,19 +9,17 @@
 //! ([`largest_loss`](crate::guarantee::proved::audit::largest_loss)) and passed to [`FiniteLaw::with_loss`]. A paper's
 //! claim about a mechanism is not accepted as a proof.
 
-mod integers;
-mod tables;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 use rand::Rng;
 use rand::rngs::ChaCha12Rng;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::guarantee::Guarantee;
 use crate::law::Law;
-use crate::law::word_cache::CacheBudget;
+use crate::law::alias::AliasTable;
+use crate::law::word_cache::{CacheBudget, Spent, WordCache};
 use crate::mechanism::Mechanism;
 use crate::mechanism::grouped::{Chunk, Grouped};
 use crate::support::error::{Error, Result};
@@ -29,23 +27,12 @@ use crate::support::parallel::{Control, install, map_all};
 use crate::support::random::{Key, Randomness, uniform_below};
 use crate::words::space::MetricSpace;
 
-use integers::{Scale, Seen, Sums, see};
-use tables::{DrawTable, MIN_TABLE_DRAWS, Tables};
+/// The rows of a law: writes the relative probability of every output for a word, over zeros. It may
+/// return the errors of a function that the caller has passed.
+pub type Rows = dyn Fn(u32, &mut [f64]) -> Result<()> + Send + Sync;
 
-/// The rows of a law. Every function of a word's id and a row is one.
-pub trait Rows: Send + Sync {
-    /// Writes the relative probability of every output for a word, over zeros.
-    ///
-    /// # Errors
-    /// Those of a function that the caller has passed.
-    fn write(&self, word: u32, row: &mut [f64]) -> Result<()>;
-}
-
-impl<F: Fn(u32, &mut [f64]) -> Result<()> + Send + Sync> Rows for F {
-    fn write(&self, word: u32, row: &mut [f64]) -> Result<()> {
-        self(word, row)
-    }
-}
+/// From this many draws of a word in a call on, its table is made at its first draw.
+const MIN_TABLE_DRAWS: usize = 64;
 
 /// Slack of a computed loss. Two words at distance 0 may differ by log-ratios of up to half of it,
 /// and the logarithms behind the loss are rounded.
@@ -66,14 +53,15 @@ pub struct Loss {
 #[derive(Clone)]
 pub struct FiniteLaw {
     space: Arc<dyn MetricSpace>,
-    rows: Arc<dyn Rows>,
+    rows: Arc<Rows>,
     /// A hash of every row read so far, 0 if unread. A row must not change when it is read again:
     /// the computed loss would then belong to another law.
     row_hashes: Arc<[AtomicU64]>,
     /// Ids of excluded words, ascending.
     excluded: Arc<[u32]>,
     loss: Option<Loss>,
-    tables: Arc<Tables>,
+    /// Tables of words that were drawn before, and how often the others were.
+    tables: Arc<(WordCache<DrawTable>, Spent)>,
     cache_bytes: Option<usize>,
     randomness: Randomness,
 }
@@ -95,13 +83,14 @@ impl FiniteLaw {
     /// [`Error::Parameter`] for a wrong `FASTDX_CACHE_BYTES`. Rows are checked when they are used.
     pub fn new(
         space: Arc<dyn MetricSpace>,
-        rows: Arc<dyn Rows>,
+        rows: Arc<Rows>,
         cache_bytes: Option<usize>,
         randomness: Randomness,
     ) -> Result<Self> {
         let budget = cache_bytes.map_or_else(CacheBudget::standard, |b| Ok(CacheBudget::new(b)))?;
         let words = space.vocabulary().len();
-        let tables = Arc::new(Tables::new(words, budget));
+        let share = budget.limit();
+        let tables = Arc::new((WordCache::new(words, budget, share), Spent::new(words)));
         let row_hashes = (0..words).map(|_| AtomicU64::new(0)).collect();
         Ok(FiniteLaw {
             space,
@@ -132,19 +121,16 @@ impl FiniteLaw {
     /// [`Error::Parameter`] for a value that is no probability, a row without a positive value, or
     /// a row that changed. Errors of the `rows` function are passed on.
     pub fn integers(&self, id: u32) -> Result<Law> {
-        let mut row = Vec::new();
-        let scale = self.read(id, &mut row)?;
-        Ok(scale.law(&row))
+        self.read(id, &mut Vec::new())
     }
 
-    /// Reads a word's row, with excluded outputs at 0; returns the scale of its integers.
-    fn read(&self, id: u32, row: &mut Vec<f64>) -> Result<Scale> {
+    /// Reads a word's row and returns its integers: the largest from 2⁹⁹ to 2¹⁰⁰, excluded outputs 0.
+    fn read(&self, id: u32, row: &mut Vec<f64>) -> Result<Law> {
         row.clear();
         row.resize(self.space.vocabulary().len(), 0.0);
-        self.rows.write(id, row)?;
-        let Seen { hash, mut most } = see(row);
+        (self.rows)(id, row)?;
         // 0 stands for a row that was never read.
-        let hash = hash | 1;
+        let hash = xxh3_64(bytemuck::cast_slice(row)) | 1;
         let known = &self.row_hashes[id as usize];
         let known = known.compare_exchange(0, hash, Ordering::Relaxed, Ordering::Relaxed);
         if known.is_err_and(|known| known != hash) {
@@ -152,24 +138,22 @@ impl FiniteLaw {
             let got = format!("another row for word {id}");
             return Err(Error::parameter("law", expected, got));
         }
-        if !self.excluded.is_empty() {
-            for &excluded in &*self.excluded {
-                row[excluded as usize] = 0.0;
-            }
-            most = see(row).most;
+        for &excluded in &*self.excluded {
+            row[excluded as usize] = 0.0;
         }
         let wrong = |got: String| {
             let expected = "probabilities: numbers of at least 0, one of every row above 0";
             Error::parameter("law", expected, format!("{got} in the row of word {id}"))
         };
-        if most >= f64::INFINITY.to_bits() {
-            let bad = row.iter().find(|p| !(**p >= 0.0 && p.is_finite()));
-            return Err(wrong(bad.map_or_else(String::new, f64::to_string)));
+        if let Some(bad) = row.iter().find(|p| !(**p >= 0.0 && p.is_finite())) {
+            return Err(wrong(bad.to_string()));
         }
-        if most == 0 {
+        let most = row.iter().fold(0.0, |a: f64, &b| a.max(b));
+        if most == 0.0 {
             return Err(wrong("zeros alone".into()));
         }
-        Ok(Scale::of(f64::from_bits(most)))
+        let shift = shift_of(most);
+        Ok(Law::of_weights(row.iter().map(|&p| integer(p, shift))))
     }
 
     /// Checks every row; returns the largest log-ratio between a row and the uniform law on all
@@ -194,39 +178,99 @@ impl FiniteLaw {
         Ok(most.into_iter().fold(0.0, f64::max) * ROUNDED_UP)
     }
 
+    /// Draws a word's outputs: by its law the first time, and from then on by a table that is kept if
+    /// there is room.
     fn draw_word(
         &self,
-        Scratch { row, sums }: &mut Scratch,
+        row: &mut Vec<f64>,
         id: u32,
         count: usize,
         rng: &mut impl Rng,
         mut drawn: impl FnMut(u32),
     ) -> Result<()> {
-        if self.randomness.takes_the_simple_draw() {
-            let scale = self.read(id, row)?;
-            sums.fill(row, scale);
-            (0..count).for_each(|_| drawn(sums.sample(row, scale, rng)));
-            return Ok(());
-        }
+        let (kept, times) = &*self.tables;
+        let simply = self.randomness.takes_the_simple_draw();
         // A row that was read once without error is read again without error.
-        let again = || self.integers(id).unwrap_or_default();
-        if let Some(table) = self.tables.get(id) {
+        let again = || possible(&self.integers(id).unwrap_or_default()).1;
+        if let (Some(table), false) = (kept.get(id), simply) {
             table.sample_many(count, rng, again, drawn);
             return Ok(());
         }
-        let start = Instant::now();
-        let scale = self.read(id, row)?;
-        sums.fill(row, scale);
-        if !self.tables.pays(id, count, sums.positive, start.elapsed()) {
-            (0..count).for_each(|_| drawn(sums.sample(row, scale, rng)));
-            return Ok(());
+        let law = self.read(id, row)?;
+        if !simply && (times.add(id, 1) > 1 || count >= MIN_TABLE_DRAWS) {
+            let (outputs, law) = possible(&law);
+            let bytes = DrawTable::bytes(outputs.len());
+            if kept.room(bytes) > 0 {
+                let table = AliasTable::new(&law);
+                if let Ok(table) = kept.keep(id, DrawTable { table, outputs }, bytes) {
+                    table.sample_many(count, rng, again, drawn);
+                    return Ok(());
+                }
+            }
         }
-        let made = DrawTable::of(row, scale, sums.positive);
-        match self.tables.keep(id, made) {
-            Ok(table) => table.sample_many(count, rng, again, drawn),
-            Err(table) => table.sample_many(count, rng, again, drawn),
-        }
+        (0..count).for_each(|_| drawn(law.sample(rng)));
         Ok(())
+    }
+}
+
+/// A word's law as an alias table of its possible outputs.
+struct DrawTable {
+    table: AliasTable,
+    outputs: Box<[u32]>,
+}
+
+impl DrawTable {
+    fn bytes(outputs: usize) -> usize {
+        size_of::<Self>() + AliasTable::bytes(outputs) + outputs * size_of::<u32>()
+    }
+
+    fn sample_many(
+        &self,
+        count: usize,
+        rng: &mut impl Rng,
+        law: impl Fn() -> Law,
+        mut drawn: impl FnMut(u32),
+    ) {
+        let drawn = |at: u32| drawn(self.outputs[at as usize]);
+        self.table.sample_many(count, rng, law, drawn);
+    }
+}
+
+/// The outputs that are possible, ascending, and the law of these alone.
+fn possible(law: &Law) -> (Box<[u32]>, Law) {
+    let outputs = (0u32..)
+        .zip(law.weights())
+        .filter(|(_, weight)| *weight > 0);
+    let outputs = outputs.map(|(y, _)| y).collect();
+    let weights = law.weights().filter(|weight| *weight > 0);
+    (outputs, Law::of_weights(weights))
+}
+
+/// A number that is not negative as a mantissa of 53 bits and a power of two.
+fn parts(p: f64) -> (u128, i32) {
+    let bits = p.abs().to_bits();
+    let (exponent, fraction) = ((bits >> 52) as i32, u128::from(bits & ((1 << 52) - 1)));
+    match exponent {
+        0 => (fraction, -1074),
+        _ => (fraction | 1 << 52, exponent - 1075),
+    }
+}
+
+/// The s for which 2^s times a row's largest probability is between 2⁹⁹ and 2¹⁰⁰.
+fn shift_of(most: f64) -> i32 {
+    let (mantissa, exponent) = parts(most);
+    mantissa.leading_zeros() as i32 - 28 - exponent
+}
+
+/// ⌊p·2^s⌋, at least 1 if p is positive.
+fn integer(p: f64, shift: i32) -> u128 {
+    let (mantissa, exponent) = parts(p);
+    match exponent + shift {
+        left @ 0.. => mantissa << left,
+        right => {
+            let whole = mantissa.checked_shr(right.unsigned_abs()).unwrap_or(0);
+            whole.max(mantissa.min(1))
+        }
     }
 }
 
@@ -301,13 +345,19 @@ impl Mechanism for FiniteLaw {
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
         install(ids.len(), MIN_TABLE_DRAWS, || {
             let grouped = Grouped::new(ids, self.vocabulary().len());
-            grouped.draw(0, key, out, control, |scratch, chunks, rng, out| {
-                let mut rest = out.iter_mut();
-                chunks.iter().try_for_each(|&Chunk { word, count }| {
-                    let drawn = |y| rest.next().into_iter().for_each(|slot| *slot = y);
-                    self.draw_word(scratch, word, count, rng, drawn)
-                })
-            })
+            grouped.draw(
+                0,
+                key,
+                out,
+                control,
+                |row: &mut Vec<f64>, chunks, rng, out| {
+                    let mut rest = out.iter_mut();
+                    chunks.iter().try_for_each(|&Chunk { word, count }| {
+                        let drawn = |y| rest.next().into_iter().for_each(|slot| *slot = y);
+                        self.draw_word(row, word, count, rng, drawn)
+                    })
+                },
+            )
         })?
     }
     fn has_law(&self) -> bool {
@@ -336,13 +386,6 @@ impl Mechanism for FiniteLaw {
     }
 }
 
-/// A row of one word, and its sums.
-#[derive(Default)]
-struct Scratch {
-    row: Vec<f64>,
-    sums: Sums,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -362,10 +405,9 @@ mod tests {
         FiniteLaw::new(space, Arc::new(rows), Some(1 << 20), randomness).unwrap()
     }
 
-    /// Without a seed and without room for tables, a few draws of a word go through the sums of
-    /// blocks. Every other output has probability 0, and some are excluded.
+    /// Without a seed, and without room for tables or with it. Every other output has probability 0, and some are excluded.
     #[test]
-    fn a_few_draws_without_a_table_follow_the_law() {
+    fn draws_with_a_table_and_without_follow_the_law() {
         const WORDS: usize = 200;
         let rows = |id: u32, out: &mut [f64]| {
             for (y, p) in out.iter_mut().enumerate() {
@@ -373,20 +415,44 @@ mod tests {
             }
             Ok(())
         };
-        let os = Randomness::new(None);
-        let law = FiniteLaw::new(space(WORDS), Arc::new(rows), Some(0), os).unwrap();
-        let law = law.excluding(&[3, 8, 64, 191]).unwrap();
-        let mut counts = vec![vec![0u64; WORDS]; 2];
-        for _ in 0..20_000 {
-            let ids: Vec<u32> = (0..20).map(|i| i % 2).collect();
-            for (id, y) in ids.iter().zip(law.privatize_ids(&ids).unwrap()) {
-                counts[*id as usize][y as usize] += 1;
+        for bytes in [0, 1 << 20] {
+            let os = Randomness::new(None);
+            let law = FiniteLaw::new(space(WORDS), Arc::new(rows), Some(bytes), os).unwrap();
+            let law = law.excluding(&[3, 8, 64, 191]).unwrap();
+            let mut counts = vec![vec![0u64; WORDS]; 2];
+            for _ in 0..20_000 {
+                let ids: Vec<u32> = (0..20).map(|i| i % 2).collect();
+                for (id, y) in ids.iter().zip(law.privatize_ids(&ids).unwrap()) {
+                    counts[*id as usize][y as usize] += 1;
+                }
+            }
+            for (id, counts) in (0u32..).zip(counts) {
+                let mut p = [0.0; WORDS];
+                assert!(law.law(id, &mut p));
+                assert_law(&counts, &p, &format!("{id} {bytes}"));
             }
         }
-        for (id, counts) in (0u32..).zip(counts) {
-            let mut p = [0.0; WORDS];
-            assert!(law.law(id, &mut p));
-            assert_law(&counts, &p, &format!("{id}"));
+    }
+
+    #[test]
+    fn integers_are_the_probabilities() {
+        for most in [5e-324, 3e-310, 1e-200, 0.25, 0.3, 1.0, 7e250, f64::MAX] {
+            let shift = shift_of(most);
+            let whole = integer(most, shift);
+            assert_eq!(whole.ilog2(), 99, "{most}");
+            assert_eq!((integer(0.0, shift), integer(-0.0, shift)), (0, 0));
+            for halved in [1, 2, 40, 60, 99, 100, 300] {
+                let p = most * 2f64.powi(-halved);
+                // What is below the least float has been rounded.
+                let exact = p * 2f64.powi(halved) == most;
+                let expected = whole.checked_shr(halved as u32).unwrap_or(0).max(1);
+                assert!(!exact || integer(p, shift) == expected, "{most} {halved}");
+                assert_eq!(integer(p, shift) > 0, p > 0.0);
+            }
+            for part in [0.9, 0.6, 1e-3] {
+                let found = integer(part * most, shift) as f64 / whole as f64;
+                assert!((found / (part * most / most) - 1.0).abs() < 1e-12 || part * most == 0.0);
+            }
         }
     }
 

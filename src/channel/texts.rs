@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::WIDTH;
-use crate::channel::{Channel, TextOrTokens};
+use super::sampled::WIDTH;
+use super::{Channel, TextOrTokens};
 use crate::guarantee::Bits;
 use crate::language::NgramPrior;
 use crate::support::error::{Error, Result};
@@ -64,13 +64,17 @@ impl Channel {
     /// The words of a text that have a place in its release, and their tokens.
     fn written<'a>(&self, text: &'a str) -> Vec<(&'a str, u32)> {
         let (policy, unknown) = (self.text.policy(), self.words() as u32);
-        let units = self.text.units(text).filter_map(|(range, figure)| {
-            let word = &text[range];
-            let id = id_of(self.vocabulary(), word).filter(|_| figure.is_none());
-            let stays = figure.is_some() || id.is_some() || policy.oov != Oov::Drop;
-            let token = (word, id.unwrap_or(unknown));
-            (stays || policy.skip.contains(&*normalize(word))).then_some(token)
-        });
+        let units = self
+            .text
+            .units(text)
+            .into_iter()
+            .filter_map(|(range, figure)| {
+                let word = &text[range];
+                let id = id_of(self.vocabulary(), word).filter(|_| figure.is_none());
+                let stays = figure.is_some() || id.is_some() || policy.oov != Oov::Drop;
+                let token = (word, id.unwrap_or(unknown));
+                (stays || policy.skip.contains(&*normalize(word))).then_some(token)
+            });
         units.collect()
     }
 }

@@ -2,27 +2,18 @@
 
 use rand::rngs::ChaCha12Rng;
 
-use super::WIDTH;
-use crate::channel::source::Source;
+use super::source::Source;
 use crate::guarantee::Bits;
 use crate::support::error::Result;
 use crate::support::parallel::{Control, install, map_all};
 use crate::support::random::uniform_below_u128;
 
+/// Standard errors that an interval goes beyond its bounds: 99.7%.
+pub(super) const WIDTH: f64 = 3.0;
 /// Groups that the drawn words are dealt out to.
 const GROUPS: usize = 32;
 /// Parts of the words that are not drawn, whatever the number of threads: sums of floats do not depend on it.
 const PARTS: usize = 16;
-
-/// The words whose laws are computed.
-struct Sample {
-    /// Common words, each with its probability.
-    heads: Vec<u32>,
-    /// Words drawn from the others by the prior, group by group.
-    groups: Vec<Vec<u32>>,
-    /// The probability of the others.
-    rest: f64,
-}
 
 /// Laws added up.
 struct Sum {
@@ -54,19 +45,28 @@ impl Sum {
 /// in expectation. For an upper bound, each group is measured against the mixture of the heads and the
 /// *other* groups, which does not depend on it and whose mean is p(y): E\[-ln mixture\] ≥ -ln p(y), as -ln
 /// is convex. The interval reaches from one to the other, each with three standard errors among groups.
-pub(in crate::channel) fn sampled_bits(
+pub(super) fn sampled_bits(
     source: &Source,
     prior: &[f64],
     sample: usize,
     rng: &mut ChaCha12Rng,
     control: &Control,
 ) -> Result<Bits> {
-    let Sample {
-        heads,
-        groups,
-        rest,
-    } = Sample::draw(prior, sample, rng);
     let words = prior.len();
+    let common = |&id: &u32| prior[id as usize] * sample as f64 >= 2.0;
+    let (heads, others): (Vec<u32>, Vec<u32>) = (0..words as u32).partition(common);
+    let sums = running(others.iter().map(|&id| prior[id as usize]));
+    let rest = sums.last().copied().unwrap_or(0.0);
+    // Two of the draws for each head: half of them at least are left.
+    let drawn: Vec<u32> = match rest > 0.0 {
+        true => (heads.len()..sample)
+            .map(|_| others[pick(&sums, rng)])
+            .collect(),
+        false => Vec::new(),
+    };
+    let count = GROUPS.min(drawn.len());
+    let start = |group: usize| group * drawn.len() / count;
+    let groups = (0..count).map(|group| &drawn[start(group)..start(group + 1)]);
     let mut head = Sum::of_none(words);
     let parts: Vec<Sum> = install(heads.len() * words, 0, || {
         let each = heads.chunks(heads.len().div_ceil(PARTS).max(1));
@@ -75,9 +75,8 @@ pub(in crate::channel) fn sampled_bits(
         })
     })??;
     parts.into_iter().for_each(|part| head.add(&part));
-    let laws = groups.iter().map(Vec::len).sum::<usize>() * words;
-    let groups: Vec<Sum> = install(laws, 0, || {
-        map_all(&groups, |ids| {
+    let groups: Vec<Sum> = install(drawn.len() * words, 0, || {
+        map_all(groups, |ids| {
             let share = 1.0 / ids.len() as f64;
             sum_of(source, words, ids, |_| share, control)
         })
@@ -101,36 +100,22 @@ pub(in crate::channel) fn sampled_bits(
     })
 }
 
-impl Sample {
-    fn draw(prior: &[f64], sample: usize, rng: &mut ChaCha12Rng) -> Self {
-        let common = |&id: &u32| prior[id as usize] * sample as f64 >= 2.0;
-        let (heads, others): (Vec<u32>, Vec<u32>) = (0..prior.len() as u32).partition(common);
-        let mut rest = 0.0;
-        let sums: Vec<f64> = others
-            .iter()
-            .map(|&id| {
-                rest += prior[id as usize];
-                rest
-            })
-            .collect();
-        let one = |rng: &mut ChaCha12Rng| {
-            let u = uniform_below_u128(rng, 1 << 53) as f64 / (1u64 << 53) as f64 * rest;
-            others[sums.partition_point(|&s| s <= u).min(others.len() - 1)]
-        };
-        // Two of the draws for each head: half of them at least are left.
-        let drawn: Vec<u32> = match rest > 0.0 {
-            true => (heads.len()..sample).map(|_| one(rng)).collect(),
-            false => Vec::new(),
-        };
-        let count = GROUPS.min(drawn.len());
-        let start = |group: usize| group * drawn.len() / count;
-        let groups = (0..count).map(|group| drawn[start(group)..start(group + 1)].to_vec());
-        Sample {
-            groups: groups.collect(),
-            heads,
-            rest,
-        }
-    }
+/// The running sums of weights.
+pub(super) fn running(weights: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut sum = 0.0;
+    let sums = weights.map(|weight| {
+        sum += weight;
+        sum
+    });
+    sums.collect()
+}
+
+/// A place drawn by running sums of weights.
+pub(super) fn pick(sums: &[f64], rng: &mut ChaCha12Rng) -> usize {
+    let total = sums.last().copied().unwrap_or(0.0);
+    let u = uniform_below_u128(rng, 1 << 53) as f64 / (1u64 << 53) as f64 * total;
+    sums.partition_point(|&s| s <= u)
+        .min(sums.len().saturating_sub(1))
 }
 
 fn sum_of(
@@ -143,7 +128,7 @@ fn sum_of(
     let mut sum = Sum::of_none(words);
     for ids in ids.chunks(64) {
         control.check()?;
-        source.each_law(ids, words, |w, law, _, p_ln_p| {
+        source.each_law(ids, words, &mut |w, law, _, p_ln_p| {
             let weight = weight(w);
             sum.spread += weight * p_ln_p;
             sum.outputs

@@ -1,0 +1,103 @@
+"""Frequencies of words from many outputs: the maximum likelihood, stopped in time.
+
+Let o be the shares of the outputs. Expectation maximisation (Agrawal and Aggarwal 2001, "On the
+design and quantification of privacy preserving data mining algorithms") maps frequencies x to
+x∘K(o/Kᵀx). Each round is at least as likely as the one before. The likeliest frequencies also fit
+the noise. So one half of the documents is fitted, and the fit to all stops after the round at which
+the other half is likeliest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx._core import ChannelCore
+
+_Numbers = NDArray[np.float64]
+
+ROUNDS = 100
+"""The most rounds."""
+PATIENCE = 3
+"""Rounds without a gain on the other half after which the search for their number stops."""
+WORDS = 256
+"""Words whose laws are worked on together."""
+
+
+class Update:
+    """The update of the frequencies of all words, and of unknown ones behind them."""
+
+    def __init__(
+        self,
+        core: ChannelCore,
+        outputs: NDArray[np.int64],
+        start: _Numbers,
+        unknown: float,
+        memory: int,
+    ) -> None:
+        """Take the outputs that were seen, and the frequencies at the start.
+
+        Parameters
+        ----------
+        core : ChannelCore
+            The law.
+        outputs : numpy.ndarray of int, shape (m,)
+            The outputs that are counted.
+        start, unknown : numpy.ndarray of float64, shape (V,), and float
+            Frequencies of words, where one at 0 stays; and of unknown ones, 0 if outputs hide none.
+        memory : int
+            Bytes of the law that are kept between rounds; the rest is computed in each.
+        """
+        self._core, self._outputs, self._words = core, outputs, len(start)
+        self._start = np.append(start * (1 - unknown), [unknown] * (unknown > 0))
+        self._free, self._kept = memory, dict[int, NDArray[np.float32]]()
+        self._hidden = core.unknown_law()[None, outputs].astype(np.float32)
+
+    def _laws(self) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+        for first in range(0, self._words, WORDS):
+            part = slice(first, min(first + WORDS, self._words))
+            rows = self._kept.get(first)
+            if rows is None:
+                laws = self._core.laws(np.arange(part.start, part.stop))
+                rows = laws[:, self._outputs].astype(np.float32)
+                if rows.nbytes <= self._free:
+                    self._kept[first], self._free = rows, self._free - rows.nbytes
+            yield part, rows
+        if len(self._start) > self._words:
+            yield slice(self._words, None), self._hidden
+
+    def _likelihood(self, x: _Numbers, ratios: NDArray[np.float32] | None = None) -> _Numbers:
+        """Return Kᵀx; with ratios o/Kᵀx of a former x, advance x first."""
+        sums = np.zeros(len(self._outputs))
+        for part, rows in self._laws():
+            if ratios is not None:
+                x[part] *= rows @ ratios
+            sums += x[part].astype(np.float32) @ rows
+        return sums
+
+    def rounds(self, counts: _Numbers) -> Iterator[tuple[_Numbers, _Numbers]]:
+        """Yield x and Kᵀx after 0, 1, 2, … rounds for these counts of the outputs."""
+        x, shares = self._start.copy(), counts / counts.sum()
+        p = self._likelihood(x)
+        while True:
+            yield x, p
+            with np.errstate(divide="ignore"):
+                ratios = np.divide(shares, p, out=np.zeros_like(p), where=shares > 0)
+            p = self._likelihood(x, ratios.astype(np.float32))
+
+    def fitted(self, halves: NDArray[np.float64]) -> tuple[_Numbers, int]:
+        """Return the frequencies from the counts of two halves, shape (2, m), and the rounds."""
+        seen = halves[1] > 0
+        best, found = -np.inf, 0
+        for done, (_, p) in zip(range(ROUNDS + 1), self.rounds(halves[0]), strict=False):
+            with np.errstate(divide="ignore"):
+                value = float(halves[1, seen] @ np.log(p[seen]))
+            if value > best:
+                best, found = value, done
+            elif done >= found + PATIENCE:
+                break
+        fits = self.rounds(halves.sum(axis=0))
+        *_, (x, _) = (fit for _, fit in zip(range(found + 1), fits, strict=False))
+        return x, found
