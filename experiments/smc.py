@@ -30,7 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_array, vstack
-from scipy.special import logsumexp
 
 from fastdx.channel import NgramPrior
 from fastdx.exceptions import ParameterError
@@ -241,11 +240,12 @@ def choice(parts: Sequence[Numbers], truths: Sequence[int], ridge: float = 2.0) 
     ridge : float, optional
         Of the squared distance of the weights from that assumption.
     """
-    first = np.eye(len(parts[0]))[0]
+    first, rivals = np.eye(len(parts[0]))[0], np.hstack(parts)
+    begin = np.cumsum([0, *(part.shape[1] for part in parts[:-1])])
 
     def surprise(weights: Numbers) -> float:
-        scores = [weights @ part for part in parts]
-        said = sum(s[t] - logsumexp(s) for s, t in zip(scores, truths, strict=True))
-        return float(ridge * ((weights - first) ** 2).sum() - said)
+        scores = weights @ rivals
+        said = scores[begin + truths] - np.logaddexp.reduceat(scores, begin)
+        return float(ridge * ((weights - first) ** 2).sum() - said.sum())
 
     return np.asarray(minimize(surprise, first).x)

@@ -118,9 +118,8 @@ fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResul
         let what = "a bag is a mapping or a list of words";
         wrong_type(format!("{name}: {what}{not}"))
     };
-    let made = |words: Vec<(u32, u64)>| {
-        Bag::new(words).map_err(|e| parameter_error(format!("{name}: {e}")))
-    };
+    let wrong_bag = |e| parameter_error(format!("{name}: {e}"));
+    let made = |words: Vec<(u32, u64)>| Bag::new(words).map_err(wrong_bag);
     if given.is_instance_of::<PyString>() {
         return Err(wrong(", not str"));
     }
@@ -135,9 +134,12 @@ fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResul
         });
         return made(words.collect::<PyResult<_>>()?);
     }
-    let tokens = given.try_iter().map_err(|_| wrong(""))?.enumerate();
-    let words = tokens.map(|(i, token)| Ok((word(name, i, &token?, vocabulary)?, 1)));
-    made(words.collect::<PyResult<_>>()?)
+    // With its capacity, which a collected `Result` would not reserve.
+    let mut ids = Vec::with_capacity(given.len().unwrap_or(0));
+    for (i, token) in given.try_iter().map_err(|_| wrong(""))?.enumerate() {
+        ids.push(word(name, i, &token?, vocabulary)?);
+    }
+    Bag::of_words(ids).map_err(wrong_bag)
 }
 
 /// The id of a word of a bag.

@@ -12,7 +12,7 @@
 //! passes.
 
 use super::cost::Costs;
-use super::kernel::{Number, add_row, least, lower, relax, two_least};
+use super::kernel::Number;
 use crate::support::error::Result;
 use crate::support::parallel::Control;
 
@@ -95,20 +95,20 @@ impl<T: Number> ShortestPaths<T> {
         self.u.resize(n, zero);
         if start == Start::Means {
             for i in 0..n {
-                add_row(cost.row(i), &mut self.v);
+                T::add_row(cost.row(i), &mut self.v);
             }
             let rows = T::of(n as f64);
             self.v[..n].iter_mut().for_each(|v| *v = *v / rows);
             self.v[n..].fill(zero);
             for (i, u) in self.u.iter_mut().enumerate() {
-                *u = least(cost.row(i), &self.v);
+                *u = T::least(cost.row(i), &self.v);
             }
         }
         self.v.fill(T::INFINITY);
         self.cheapest.clear();
         self.cheapest.resize(stride, 0);
         for (i, &u) in self.u.iter().enumerate() {
-            lower(cost.row(i), u, i as u32, &mut self.v, &mut self.cheapest);
+            T::lower(cost.row(i), u, i as u32, &mut self.v, &mut self.cheapest);
         }
         self.v[n..].fill(zero);
         self.column_of.clear();
@@ -138,7 +138,7 @@ impl<T: Number> ShortestPaths<T> {
                 self.column_of[i] = column & !CONTESTED;
             } else if cost.rows() > 1 {
                 let j = column as usize;
-                let two = two_least(cost.row(i), &self.v);
+                let two = T::two_least(cost.row(i), &self.v);
                 // The column's own reduced cost is the smallest.
                 let other = if two.at == j { two.second } else { two.least };
                 let own = cost.row(i)[j] - self.v[j];
@@ -164,7 +164,7 @@ impl<T: Number> ShortestPaths<T> {
                         break;
                     }
                     bids -= 1;
-                    let two = two_least(cost.row(row as usize), &self.v);
+                    let two = T::two_least(cost.row(row as usize), &self.v);
                     let mut j = two.at;
                     let raised = two.least < two.second;
                     if raised {
@@ -201,7 +201,7 @@ impl<T: Number> ShortestPaths<T> {
         let mut last = T::NEG_INFINITY;
         let (end, reach) = loop {
             self.passed.push((row, base));
-            let (computed, mut j) = relax(cost.row(row), &self.open_v, base, &mut self.distance);
+            let (computed, mut j) = T::relax(cost.row(row), &self.open_v, base, &mut self.distance);
             // Rounding could put it slightly below the column before.
             let nearest = if computed > last { computed } else { last };
             if nearest == last && self.row_of[j] != FREE {

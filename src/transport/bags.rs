@@ -7,6 +7,8 @@
 //! Words that both bags share stay where they are: by the triangle inequality, some optimal plan
 //! moves none of the common mass.
 
+use std::cell::Cell;
+
 use statrs::function::gamma::gamma_lr;
 
 use super::{Costs, Workspace};
@@ -47,6 +49,22 @@ impl Bag {
         Ok(Bag { ids, counts, size })
     }
 
+    /// Creates a bag of word ids, each counted as often as it occurs.
+    ///
+    /// # Errors
+    /// The errors of [`new`](Self::new).
+    pub fn of_words(mut ids: Vec<u32>) -> Result<Self> {
+        ids.sort_unstable();
+        if ids.is_empty() || ids.len() > 1 << 31 || ids.windows(2).any(|w| w[0] == w[1]) {
+            return Bag::new(ids.into_iter().map(|id| (id, 1)));
+        }
+        Ok(Bag {
+            size: ids.len() as u64,
+            counts: vec![1; ids.len()],
+            ids,
+        })
+    }
+
     /// The words, ascending, each once.
     pub fn ids(&self) -> &[u32] {
         &self.ids
@@ -73,14 +91,19 @@ pub(super) struct Remainder {
 }
 
 impl Remainder {
+    /// Empties the lists: words of private texts are kept no longer than needed.
+    fn clear(&mut self) {
+        self.words.iter_mut().for_each(Vec::clear);
+        self.masses.iter_mut().for_each(Vec::clear);
+    }
+
     pub(super) fn fill(&mut self, a: &Bag, b: &Bag) {
         let common = gcd(a.size, b.size);
         // An occurrence in a bag of size N has mass 1/N; express masses in units of a common
         // divisor.
         let (mass_a, mass_b) = (b.size / common, a.size / common);
         self.whole = a.size * mass_a;
-        self.words.iter_mut().for_each(Vec::clear);
-        self.masses.iter_mut().for_each(Vec::clear);
+        self.clear();
         let (mut i, mut j) = (0, 0);
         let mut keep = |side: usize, word: u32, mass: u64| {
             if mass > 0 {
@@ -153,7 +176,24 @@ impl Remainder {
 /// [`Error::Interrupted`]; [`Error::Parameter`] for distances of such different magnitude that
 /// 64-bit arithmetic cannot decide which plan is best.
 pub fn distance(space: &dyn MetricSpace, a: &Bag, b: &Bag, control: &Control) -> Result<f64> {
-    BagSolver::default().between(space, a, b, control)
+    IDLE_SOLVER.with(|kept| {
+        // The solver is taken out, so that a space that calls this function itself finds none, and
+        // a panic loses it.
+        let mut solver = kept.take().unwrap_or_default();
+        let found = solver.between(space, a, b, control);
+        if a.ids.len().max(b.ids.len()) <= MAX_KEPT_WORDS {
+            solver.remainder.clear();
+            kept.set(Some(solver));
+        }
+        found
+    })
+}
+
+/// A thread keeps its solver's memory for the next distance, up to this many words: about 0.3 MB.
+const MAX_KEPT_WORDS: usize = 128;
+
+thread_local! {
+    static IDLE_SOLVER: Cell<Option<Box<BagSolver>>> = const { Cell::new(None) };
 }
 
 /// Computes the distances of many bags, one after the other.
@@ -172,20 +212,21 @@ impl BagSolver {
         b: &Bag,
         control: &Control,
     ) -> Result<f64> {
+        if !self.begin(a, b) {
+            return Ok(0.0);
+        }
         let BagSolver {
             workspace,
             remainder,
         } = self;
-        remainder.fill(a, b);
-        remainder.expand();
-        let [rows, columns] = &remainder.words;
-        if !rows.is_empty()
-            && remainder.masses.iter().flatten().all(|&mass| mass == 1)
-            && let Some((cost, _)) = workspace.bounded.solve(space, rows, columns, control)?
+        let [a, b] = &remainder.words;
+        if remainder.masses.iter().flatten().all(|&mass| mass == 1)
+            && let Some((cost, _)) = workspace.bounded.solve(space, a, b, control)?
         {
             return Ok(cost * remainder.unit());
         }
-        self.distance(a, b, control, |cost, [a, b]| cost.fill(space, a, b))
+        workspace.cost.fill(space, a, b);
+        self.solve(control)
     }
 
     /// Computes the distance, with costs that `fill` writes for the remaining words.
@@ -196,16 +237,29 @@ impl BagSolver {
         control: &Control,
         fill: impl FnOnce(&mut Costs<f64>, &[Vec<u32>; 2]),
     ) -> Result<f64> {
+        if !self.begin(a, b) {
+            return Ok(0.0);
+        }
+        fill(&mut self.workspace.cost, &self.remainder.words);
+        self.solve(control)
+    }
+
+    /// Computes the remainder of two bags; returns whether there is any.
+    fn begin(&mut self, a: &Bag, b: &Bag) -> bool {
+        self.remainder.fill(a, b);
+        let any = !self.remainder.is_empty();
+        if any {
+            self.remainder.expand();
+        }
+        any
+    }
+
+    /// Solves for the costs that were filled in.
+    fn solve(&mut self, control: &Control) -> Result<f64> {
         let BagSolver {
             workspace,
             remainder,
         } = self;
-        remainder.fill(a, b);
-        if remainder.is_empty() {
-            return Ok(0.0);
-        }
-        remainder.expand();
-        fill(&mut workspace.cost, &remainder.words);
         let [supply, demand] = &remainder.masses;
         Ok(workspace.solve(supply, demand, control)?.cost * remainder.unit())
     }

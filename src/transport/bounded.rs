@@ -22,7 +22,7 @@
 
 use super::assignment::{ShortestPaths, Start};
 use super::cost::Costs;
-use super::kernel::{at_most, least_scaled};
+use super::kernel::{each_at_most, least_scaled};
 use crate::support::error::Result;
 use crate::support::parallel::Control;
 use crate::words::space::MetricSpace;
@@ -51,7 +51,6 @@ pub(super) struct BoundedMatching {
     v: Vec<f64>,
     row_of: Vec<u32>,
     near: Vec<Pair>,
-    found: Vec<(usize, f64)>,
     /// For each row: floor - v exceeds this for all pairs that are not near.
     limits: Vec<f64>,
 }
@@ -134,14 +133,14 @@ impl BoundedMatching {
         self.limits.clear();
         self.limits.extend(self.u.iter().map(|u| u + width));
         for (i, &limit) in self.limits.iter().enumerate() {
-            self.found.clear();
-            at_most(self.cost.row(i), &self.v, below, limit, &mut self.found);
-            let pair = |&(j, floor): &(usize, f64)| Pair {
-                row: i as u32,
-                column: j as u32,
-                floor,
-            };
-            self.near.extend(self.found.iter().map(pair));
+            let near = &mut self.near;
+            each_at_most(self.cost.row(i), &self.v, below, limit, |j, floor| {
+                near.push(Pair {
+                    row: i as u32,
+                    column: j as u32,
+                    floor,
+                });
+            });
         }
     }
 
@@ -192,6 +191,7 @@ mod tests {
     use super::*;
     use crate::testing::{from_vectors, rng};
     use crate::transport::bags::{Bag, BagSolver};
+    use crate::transport::kernel::has_avx512;
     use crate::{Embedding, Metric};
     use rand::RngExt;
 
@@ -281,10 +281,9 @@ mod tests {
                 );
             }
         }
-        let line = from_vectors(vec![0.0, 1.0], 1, Metric::Euclidean);
-        match line.bounded_distances(&[0], &[1], &mut [0.0; 16], 16) {
-            Some(_) => assert!(enough * 100 >= cases * 97, "{enough} of {cases}"),
-            None => assert_eq!(enough, 0),
+        match has_avx512() {
+            true => assert!(enough * 100 >= cases * 97, "{enough} of {cases}"),
+            false => assert_eq!(enough, 0),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The matrix of costs: given, or computed as distances between words.
 
-use super::kernel::{LANES, Number};
+use super::kernel::Number;
 use crate::support::error::{Error, Result};
 use crate::words::space::MetricSpace;
 
@@ -71,14 +71,18 @@ impl<T: Number> Costs<T> {
         }
     }
 
-    /// Resizes the memory; all but the padding is arbitrary.
     fn shape(&mut self, rows: usize, columns: usize) {
-        (self.rows, self.columns) = (rows, columns);
-        self.stride = columns.next_multiple_of(LANES);
-        self.values.resize(rows * self.stride, T::default());
+        self.sized(rows, columns);
         for row in self.values.chunks_exact_mut(self.stride) {
             row[self.columns..].fill(T::INFINITY);
         }
+    }
+
+    /// Resizes the memory; its contents are arbitrary.
+    fn sized(&mut self, rows: usize, columns: usize) {
+        (self.rows, self.columns) = (rows, columns);
+        self.stride = columns.next_multiple_of(T::LANES);
+        self.values.resize(rows * self.stride, T::default());
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -129,7 +133,8 @@ impl Costs<f32> {
         a: &[u32],
         b: &[u32],
     ) -> Option<f64> {
-        self.shape(a.len(), b.len());
+        self.sized(a.len(), b.len());
+        // The space writes the padding here.
         space.bounded_distances(a, b, &mut self.values, self.stride)
     }
 

@@ -7,7 +7,7 @@
 //! newspaper texts, the bound is 97% of the distance; the relaxed matching has 81%.
 
 use super::cost::Costs;
-use super::kernel::{least, lower};
+use super::kernel::Number;
 
 /// Working memory.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ fn worth(masses: &[u64], potentials: &[f64]) -> f64 {
 /// The largest row potentials that the column potentials allow.
 fn rows(cost: &Costs<f64>, v: &[f64], u: &mut Vec<f64>) {
     u.clear();
-    u.extend((0..cost.rows()).map(|i| least(cost.row(i), v)));
+    u.extend((0..cost.rows()).map(|i| f64::least(cost.row(i), v)));
 }
 
 /// The largest column potentials that the row potentials allow.
@@ -62,7 +62,7 @@ fn columns(cost: &Costs<f64>, u: &[f64], v: &mut Vec<f64>, via: &mut [u32]) {
     v.clear();
     v.resize(cost.stride(), f64::INFINITY);
     for (i, &u) in u.iter().enumerate() {
-        lower(cost.row(i), u, 0, v, via);
+        f64::lower(cost.row(i), u, 0, v, via);
     }
     v[cost.columns()..].fill(0.0);
 }

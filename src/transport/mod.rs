@@ -20,7 +20,7 @@ use crate::support::parallel::Control;
 use assignment::Start;
 pub use cost::CostMatrix;
 use cost::Costs;
-use kernel::least;
+use kernel::Number;
 
 /// Weights become this many integer units in total: 2⁵⁰ keeps every weight to a relative 2⁻⁵⁰ of
 /// the sum.
@@ -101,18 +101,14 @@ impl Workspace {
         Ok(self.proved(paid.sum(), supply, demand, true))
     }
 
-    /// The column potentials of the solver that was used.
-    fn potentials(&self, matched: bool) -> &[f64] {
-        match matched {
-            true => self.assignment.dual_potentials(),
-            false => self.transportation.dual_potentials(),
-        }
-    }
-
     /// Returns the plan's cost, and its gap to the bound that the column potentials prove.
     fn proved(&self, paid: f64, supply: &[u64], demand: &[u64], matched: bool) -> Solved {
-        let (cost, v) = (&self.cost, self.potentials(matched));
-        let potentials = (0..cost.rows()).map(|i| least(cost.row(i), v));
+        let cost = &self.cost;
+        let v = match matched {
+            true => self.assignment.dual_potentials(),
+            false => self.transportation.dual_potentials(),
+        };
+        let potentials = (0..cost.rows()).map(|i| f64::least(cost.row(i), v));
         let rows: f64 = potentials.zip(supply).map(|(u, &m)| u * m as f64).sum();
         let columns: f64 = v.iter().zip(demand).map(|(v, &m)| v * m as f64).sum();
         Solved {
@@ -167,7 +163,7 @@ pub fn optimal_transport(
     cost: CostMatrix,
     control: &Control,
 ) -> Result<Transport> {
-    let CostMatrix(cost) = cost;
+    let CostMatrix(mut cost) = cost;
     let total = check("weights_a", a, cost.rows())?;
     let other = check("weights_b", b, cost.columns())?;
     if (total - other).abs() > 1e-6 * total.max(other) {
@@ -188,13 +184,22 @@ pub fn optimal_transport(
     let part = |units: &[u64], kept: &[usize]| kept.iter().map(|&i| units[i]).collect();
     let (supply, demand): (Vec<u64>, Vec<u64>) = (part(&supply, &rows), part(&demand, &columns));
     let mut workspace = Workspace::default();
-    let costs = &mut workspace.cost;
-    costs.fill_with(rows.len(), columns.len(), |i, out| {
-        for (out, &j) in out.iter_mut().zip(&columns) {
-            *out = cost.at(rows[i], j);
-        }
-    });
+    let whole = rows.len() == cost.rows() && columns.len() == cost.columns();
+    if whole {
+        std::mem::swap(&mut workspace.cost, &mut cost);
+    } else {
+        workspace
+            .cost
+            .fill_with(rows.len(), columns.len(), |i, out| {
+                for (out, &j) in out.iter_mut().zip(&columns) {
+                    *out = cost.at(rows[i], j);
+                }
+            });
+    }
     let solved = workspace.solve(&supply, &demand, control)?;
+    if whole {
+        std::mem::swap(&mut workspace.cost, &mut cost);
+    }
     let all = supply.iter().sum::<u64>() as f64;
     let scale = total / all;
     let plan = workspace.plan(solved).into_iter();
@@ -205,7 +210,10 @@ pub fn optimal_transport(
             mass as f64 * scale,
         )
     });
-    let potentials = workspace.potentials(solved.matched);
+    let potentials = match solved.matched {
+        true => workspace.assignment.dual_potentials(),
+        false => workspace.transportation.dual_potentials(),
+    };
     // A column without mass may have any potential that the rows allow; with -∞ it does not bind
     // them.
     let mut v = vec![f64::NEG_INFINITY; cost.stride()];
@@ -213,7 +221,9 @@ pub fn optimal_transport(
         .iter()
         .zip(potentials)
         .for_each(|(&j, &price)| v[j] = price);
-    let u: Vec<f64> = (0..cost.rows()).map(|i| least(cost.row(i), &v)).collect();
+    let u: Vec<f64> = (0..cost.rows())
+        .map(|i| f64::least(cost.row(i), &v))
+        .collect();
     v.truncate(cost.columns());
     for (j, v) in v.iter_mut().enumerate().filter(|(_, v)| !v.is_finite()) {
         let each = u.iter().enumerate();

@@ -11,7 +11,7 @@
 //! follow from the leaves inwards.
 
 use super::cost::Costs;
-use super::kernel::nearest;
+use super::kernel::Number;
 use crate::support::error::Result;
 use crate::support::parallel::Control;
 
@@ -160,27 +160,44 @@ impl NetworkSimplex {
         }
         self.v[columns..].fill(0.0);
         self.open_v.clone_from(&self.v);
-        // Cells of the tree, both ways.
-        let mut links = vec![Vec::new(); rows + columns];
+        // Cells of the tree, by row.
+        let mut cells: Vec<(u32, u32, u128)> = Vec::with_capacity(rows + columns);
         for i in 0..rows {
             while self.masses[i] > 0 {
-                let (_, j) = nearest(cost.row(i), &self.open_v);
+                let j = f64::two_least(cost.row(i), &self.open_v).at;
                 let node = rows + j;
                 let mass = self.masses[i].min(self.masses[node]);
                 self.masses[i] -= mass;
                 self.masses[node] -= mass;
-                links[i].push((node as u32, mass));
-                links[node].push((i as u32, mass));
+                cells.push((i as u32, node as u32, mass));
                 if self.masses[node] == 0 {
                     self.open_v[j] = f64::NEG_INFINITY;
                 }
             }
         }
-        // Root the tree at row 0, and go outwards.
-        self.tree.reset(rows + columns);
+        // Root the tree at row 0: make links both ways, then go outwards.
+        let nodes = rows + columns;
+        self.tree.reset(nodes);
+        let mut starts = vec![0u32; nodes + 1];
+        for &(i, j, _) in &cells {
+            starts[i as usize + 1] += 1;
+            starts[j as usize + 1] += 1;
+        }
+        for node in 0..nodes {
+            starts[node + 1] += starts[node];
+        }
+        let mut links = vec![(0u32, 0u128); 2 * cells.len()];
+        let mut at = starts.clone();
+        for &(i, j, mass) in &cells {
+            for (from, to) in [(i, j), (j, i)] {
+                links[at[from as usize] as usize] = (to, mass);
+                at[from as usize] += 1;
+            }
+        }
         let mut stack = vec![0u32];
         while let Some(node) = stack.pop() {
-            for &(next, mass) in &links[node as usize] {
+            let range = starts[node as usize] as usize..starts[node as usize + 1] as usize;
+            for &(next, mass) in &links[range] {
                 if next != self.tree.parent[node as usize] {
                     self.tree.link(next, node, mass);
                     stack.push(next);
@@ -217,7 +234,7 @@ impl NetworkSimplex {
         let rows = self.rows;
         let (mut pivots, mut quiet, mut i) = (0, 0, 0);
         while quiet < rows {
-            let (least, j) = nearest(cost.row(i), &self.v);
+            let super::kernel::TwoLeast { least, at: j, .. } = f64::two_least(cost.row(i), &self.v);
             let below = self.u[i] - least;
             if below > slack {
                 self.pivot(i as u32, (rows + j) as u32, below);

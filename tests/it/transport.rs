@@ -199,6 +199,31 @@ fn bags_of_every_metric_and_size() {
     }
 }
 
+/// A thread reuses a distance's memory for the next one: large and small problems in turn.
+#[test]
+fn distances_in_turn_do_not_disturb_each_other() {
+    let embedding = crate::common::embedding(600, 12, 1.0, Metric::Euclidean, 9);
+    let mut rng = rng(13);
+    for _ in 0..12 {
+        for size in [50, 3, 150, 64, 1, 17] {
+            let [a, b] = [0, 300].map(|from| {
+                let mut ids: Vec<u32> = (from..from + 300).collect();
+                ids.shuffle(&mut rng);
+                Bag::of_words(ids[..size].to_vec()).unwrap()
+            });
+            let d = distance(&*embedding, &a, &b, &Control::new()).unwrap();
+            let apart = || {
+                std::thread::scope(|s| {
+                    let fresh = s.spawn(|| distance(&*embedding, &a, &b, &Control::new()));
+                    fresh.join().unwrap().unwrap()
+                })
+            };
+            assert_eq!(d.to_bits(), apart().to_bits());
+            assert!((d - plainly(&*embedding, &a, &b)).abs() <= 1e-9 * d);
+        }
+    }
+}
+
 #[test]
 fn many_documents_agree_with_one_pair_each() {
     for metric in [Metric::Euclidean, Metric::Manhattan, Metric::Angular] {

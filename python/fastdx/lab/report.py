@@ -83,8 +83,11 @@ def write(
         The chosen ε and the reason.
     """
     tell = progress or (lambda line, share: None)
-    tell("choosing ε", None)
     names = None if words is None else list(words)
+    # The first array of the compiled part loads numpy's interface, and an interruption there is a
+    # panic. So it comes before the line that people wait for and interrupt at.
+    mechanism.space.ids(names or [])
+    tell("choosing ε", None)
     choice = calibration.choose_epsilon(mechanism, words=names, draws=draws, prior=prior, **promise)
     epsilons = _grid(mechanism, choice.epsilon)
     if examples is None:

@@ -301,7 +301,7 @@ class TestMechanisms:
             (("--cover", "3", "--balance", "-1"), "--balance must be"),
             (("--certified", "--mechanism", "laplace"), "--certified must be left out"),
             (("--numbers", "3,low"), "--numbers and --dates must be ε, or a table as JSON"),
-            (("--numbers", '{"epsilon": 3, "unit": -1}'), "--numbers: unit must be"),
+            (("--numbers", '{"epsilon": 3, "unit": -1}'), "whose unit is a positive finite number"),
             (("--pad", "-1"), "got -1"),
         ):  # fmt: skip
             assert message in command("privatize", *args, stdin="coffee", code=1).err
