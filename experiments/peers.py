@@ -188,7 +188,7 @@ def law_table(run: Run) -> Table:
     return table
 
 
-# What is named, and use.
+# The share of words that an attacker names, and the use that is left.
 
 
 def _pool(rule: Rule, count: int) -> Ids:

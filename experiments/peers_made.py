@@ -71,7 +71,7 @@ class Peer:
     """The same mechanism of fastdx."""
 
 
-# What papers state and what codes do.
+# Statements of the papers, and the behaviour of their code.
 
 
 def outputs(rule: Rule, ids: Ids, rng: Generator) -> Ids:
@@ -300,7 +300,7 @@ def diffractor(e: Embedding) -> list[Peer]:
     order = np.array([places[w] for w in lines.lists[0]])
 
     def draw(method: str, words: list[str]) -> list[str]:
-        # What a worker of its pool holds; its generator from the global seed.
+        # The state of a worker of its pool, whose generator comes from the global seed.
         core._RESOURCES = {
             "list": lines.lists[0], "mapping": lines.word_to_idx[0],
             "config": DiffractorConfig(method=method, replace_stopwords=True),

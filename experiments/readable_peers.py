@@ -87,7 +87,7 @@ def attacker(source: Source, space: Embedding) -> tuple[Model, Model]:
     if source.made_up:
         return grams, grams
     words, part = space.words, published()["share"]
-    # What the base keeps of its prefixes would be too much of all particles'.
+    # The base keeps its prefixes; those of all particles would take too much memory.
     model = neural(source, "film", space).model
 
     def mixed(prefix: tuple[int, ...]) -> Numbers:

@@ -22,7 +22,7 @@ def command() -> int:
         code = main(given)
     except KeyboardInterrupt:  # also while modules are imported
         print("fastdx: interrupted", file=sys.stderr)
-        # What is not written yet must not wait for a reader.
+        # Output that is not written yet must not wait for a reader.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = 130
     # The operating system takes everything back. Without this, the interpreter would look through

@@ -365,7 +365,7 @@ async fn reload(flags: &Flags, service: &Arc<Service>) {
 mod tests {
     use super::*;
 
-    /// What is accepted is tested on fewer words: the bits of all built-in words take seconds.
+    /// The test of accepted policies has fewer words: the bits of all built-in words take seconds.
     #[test]
     fn only_the_flag_accepts_words_that_come_back_unchanged() {
         for (more, allowed) in [(&[][..], false), (&["--allow-unchanged"], true)] {

@@ -128,7 +128,7 @@ impl Metrics {
 /// The text that Prometheus reads.
 /// It fails if two metrics have one name.
 pub fn render(service: &Service) -> Result<String> {
-    // What is so now.
+    // Gauges: the state now.
     let now = Registry::new();
     let gauge = |name, help, value: usize| {
         let gauge = Gauge::new(name, help)?;

@@ -73,7 +73,7 @@ pub struct Failure {
     pub left: Option<f64>,
 }
 
-/// What a code says: the status, and after how many seconds to ask again.
+/// The meaning of a code: the status, and after how many seconds to ask again.
 fn meaning(code: &str) -> (StatusCode, Option<&'static str>) {
     match code {
         "invalid" => (StatusCode::UNPROCESSABLE_ENTITY, None),

@@ -56,7 +56,7 @@ pub fn routes(service: Arc<Service>) -> Router {
         .with_state(service)
 }
 
-/// What every answer has: its place in the metrics, headers that keep it out of caches and browsers
+/// Completes every answer: its place in the metrics, headers that keep it out of caches and browsers
 /// from guessing its type, and a status where a panic was caught.
 async fn around(State(metrics): State<Arc<Metrics>>, request: Request, next: Next) -> Response {
     let start = Instant::now();

@@ -85,7 +85,7 @@ impl Serialize for WordBits {
     }
 }
 
-// That every mechanism has the keys of the schema: tests/python/guarantees/test_guarantee_json.py.
+// tests/python/guarantees/test_guarantee_json.py compares every mechanism's keys with the schema.
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};

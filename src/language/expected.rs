@@ -35,7 +35,7 @@ pub trait LanguageModel: Any + Send + Sync {
     /// at most [`BaseMeasure::added`].
     ///
     /// # Errors
-    /// Those of the model.
+    /// Errors of the model itself.
     fn expected<'a>(&'a self, sentence: &[u32], lists: &mut Vec<Expected<'a>>) -> Result<()>;
 
     /// Identifies the model; `None` where that cannot be known.

@@ -132,7 +132,7 @@ impl BaseMeasure {
         }
         let mut base = Self::of_integers(weights, self.room).named(self.source.clone());
         if self.room > 0 {
-            // What is added may be as much as before.
+            // As much may be added as before.
             base.shift = self.shift;
         }
         base

@@ -443,7 +443,7 @@ mod tests {
             assert_eq!((integer(0.0, shift), integer(-0.0, shift)), (0, 0));
             for halved in [1, 2, 40, 60, 99, 100, 300] {
                 let p = most * 2f64.powi(-halved);
-                // What is below the least float has been rounded.
+                // Numbers below the least float have been rounded.
                 let exact = p * 2f64.powi(halved) == most;
                 let expected = whole.checked_shr(halved as u32).unwrap_or(0).max(1);
                 assert!(!exact || integer(p, shift) == expected, "{most} {halved}");

@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn figures_are_found_where_they_stand() {
-        // What is found is between bars.
+        // Bars enclose each match.
         for text in [
             "Refund |1,249.90 €| for order of 3 May",
             "(|12%|), \"|-3|\"; |$5|!",

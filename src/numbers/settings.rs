@@ -147,7 +147,7 @@ mod tests {
             let date = Date::of_value(&value).unwrap();
             assert_eq!(Date::of_value(&date.value_of()).unwrap(), date);
         }
-        // What of a table is wrong, and in which words.
+        // The wrong part of a table, and the words of its error.
         for (wrong, said) in [
             (json!("x"), "numbers must be a number, ε"),
             (json!({}), "epsilon is given"),

@@ -25,7 +25,7 @@ pub enum Builtin {
 
 named!(Builtin, "builtin", Builtin::English => "english", Builtin::Nouns => "nouns");
 
-/// What identifies data: 16 hexadecimal digits.
+/// The identity of data: 16 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint(pub u64);
 

@@ -23,7 +23,7 @@ create_exception!(
 fn to_python(error: RecordError) -> PyErr {
     let line = error.line;
     let message = match error.hint {
-        Hint::Encoding => format!(": {error} (line {line}): iconv converts"),
+        Hint::Encoding => format!(": {error} (line {line}): convert it, for example with iconv"),
         Hint::Limit => format!(", line {line}: {error} (--max-record allows more)"),
         Hint::Input => format!(", line {line}: {error}"),
     };

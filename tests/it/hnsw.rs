@@ -18,7 +18,7 @@ fn graph(e: &Embedding, m: usize, seed: u64) -> Embedding {
     e.build_hnsw(parameters, &Control::new()).unwrap()
 }
 
-/// What the graph finds near every word, with few candidates: it tells graphs apart.
+/// The words that the graph finds near every word, with few candidates: graphs differ in them.
 fn near(e: &Embedding) -> Vec<Vec<u32>> {
     let hnsw = e.hnsw().unwrap();
     let each = e.vectors().chunks(e.dim()).map(|vector| {

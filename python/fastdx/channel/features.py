@@ -225,7 +225,7 @@ class TextFeatures:
                 return self._stacked(list(pool.map(self._decoded, given)))
         ids, lengths = self._channel._core.observed(given, True)
         if not self._prior.unknown:
-            # What is known of unknown words is nothing.
+            # Nothing is known of unknown words.
             kept = ids < self._table.shape[0] - 1
             text = np.repeat(np.arange(len(given)), lengths)[kept]
             left = np.bincount(text, minlength=len(given)).astype(np.uint32)

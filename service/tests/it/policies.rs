@@ -182,7 +182,7 @@ fn a_bad_start_is_found_before_it_listens() {
     let at = |name: &str| folder.path().join(name);
     write(&at("bad.index"), "no index at all");
     write(&at("bad.words"), "tea\tmany\n");
-    // What else is refused in a file, and how: policies_name_the_line in tests/it/spec.rs.
+    // All other refusals of a file: policies_name_the_line in tests/it/spec.rs.
     for wrong in [
         "sede = 3",
         "pad = 61",

@@ -29,7 +29,7 @@ impl ReleasedWord {
 pub struct Released<'a> {
     vocabulary: &'a Vocabulary,
     sentence: Vec<u32>,
-    /// What stands behind the last word.
+    /// The text behind the last word.
     gap: Gap,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Released<'a> {
         self.between(&text[done..]);
     }
 
-    /// What stands between two words comes next.
+    /// The text between two words comes next.
     pub fn between(&mut self, text: &str) {
         self.gap.add(text);
     }

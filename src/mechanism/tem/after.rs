@@ -1,4 +1,4 @@
-//! What a law that multiplies a Tem's by more than its base measure needs of it.
+//! The parts of a Tem's law for laws that multiply it by more than its base measure.
 
 use std::sync::Arc;
 

@@ -289,7 +289,7 @@ mod tests {
             }
         }
 
-        /// What the first bits decide of a share is so, whatever bits follow.
+        /// A decision by the first bits of a share holds, whatever bits follow.
         #[test]
         fn shares_are_exact(
             inside in 0u128..1 << 126, small in 0u32..126, envelope in 0u128..1 << 100,

@@ -30,7 +30,7 @@ pub struct Document {
     fields: Fields,
     limits: Limits,
     next: Next,
-    /// What no block contains yet, from the end of the last record or punctuation on.
+    /// The bytes that no block contains yet, from the end of the last record or punctuation on.
     rest: Vec<u8>,
     /// Number of bytes before that.
     bytes: usize,

@@ -16,7 +16,7 @@ pub struct RecordError {
     pub items: Vec<usize>,
     /// The problem. Field names in it are only those that the caller requested.
     pub problem: String,
-    /// What may help.
+    /// A hint that may help.
     pub hint: Hint,
     /// Content of the input that explains the problem. It is private.
     pub content: Option<Hidden>,
@@ -28,7 +28,7 @@ pub struct RecordError {
     pub(super) is_cut: bool,
 }
 
-/// What may help with a problem.
+/// A hint that may help with a problem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hint {

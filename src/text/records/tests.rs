@@ -102,7 +102,7 @@ fn paths_are_parted() {
     assert_eq!(found(r#"{"":"a"}"#, &[""]).unwrap().len(), 1);
 }
 
-/// What is accepted, `tests/python/texts/test_json_reader.py` compares with Python's reader.
+/// `tests/python/texts/test_json_reader.py` compares accepted records with Python's reader.
 #[test]
 fn an_object_without_the_next_field_is_placed() {
     // Columns, a record, and what is said.

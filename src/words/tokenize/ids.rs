@@ -39,7 +39,7 @@ pub fn ends_sentence(between: &str) -> bool {
     gap.ends_sentence()
 }
 
-/// What stands between two words, which may come in parts.
+/// The text between two words, which may come in parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Gap {
     mark: bool,

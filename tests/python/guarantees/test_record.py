@@ -227,7 +227,7 @@ def test_the_example_is_what_the_code_writes_today(monkeypatch: pytest.MonkeyPat
     monkeypatch.syspath_prepend(ROOT / "examples")
     import record as example
 
-    # What the attack finds takes long to compute and is not compared; test_attacks.py: it is right.
+    # The attack's result takes long to compute and is not compared; test_attacks.py tests it.
     found = SimpleNamespace(success={1: math.nan})
     monkeypatch.setattr(example.attacks, "reidentification", lambda *_: found)
     changing = ("| software", "| first and last", "- attack that was run")

@@ -399,7 +399,7 @@ def test_epsilon_by_words_named_in_sentences() -> None:
 def test_wrong_promises_on_releases(promise: dict[str, Any], name: str) -> None:
     with pytest.raises(fastdx.ParameterError, match=name):
         choose_epsilon(Tem(E, 1.0), **LOOSE, **promise)
-    # What noise tells cannot be promised.
+    # No promise can rest on noise.
     if first := next((key for key in promise if key in ("max_bits", "max_named")), None):
         with pytest.raises(fastdx.ParameterError, match=f"{first}.*no law"):
             choose_epsilon(MultivariateLaplace(E, 1.0), **LOOSE, **promise)

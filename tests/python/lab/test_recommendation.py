@@ -55,7 +55,7 @@ def test_more_use_wins_where_no_more_is_given_away() -> None:
     some = rows(better=better, worse=worse)
     assert not any(faults(row) for row in some.values())
     assert winner(some) == "better" and winner(rows(worse=worse)) == "before"
-    # What is kept of 0.4 above chance: half.
+    # Half of 0.4 above chance is kept.
     low, high = some["better"]["score"][1:]
     assert low < 0.5 < high < 0.55
     assert some["better"]["named"]["content"] == pytest.approx(0.08, abs=0.01)

@@ -43,7 +43,7 @@ def test_what_is_given_is_what_is_drawn(kind: str) -> None:
     assert (copy.sample("w3", 100) == FiniteLaw(E, GIVEN[kind], seed=5).sample("w3", 100)).all()
 
 
-# That its ε is the law's: test_every_law.py.
+# test_every_law.py compares its ε with the law's.
 def test_it_pays_for_an_unknown_word_too() -> None:
     m = FiniteLaw(E, LAW)
     assert m.guarantee.bound("w0", "w1") == pytest.approx(m.epsilon * E.distance("w0", "w1"))

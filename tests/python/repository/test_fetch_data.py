@@ -156,7 +156,7 @@ def test_the_command(
     monkeypatch.setitem(DATA, "reuters", replace(DATA["reuters"], files=files))
     assert run("reuters") == 1
     assert "reuter+50+50.zip: no network" in capsys.readouterr().err
-    # What is there is not fetched.
+    # Files that are there are not fetched.
     archive = tmp_path / "data" / "downloads" / "reuter+50+50.zip"
     archive.write_bytes(zipped({"C50train/Ann/1.txt": b"one"}))
     assert run("reuters") == 1

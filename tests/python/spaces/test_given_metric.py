@@ -57,7 +57,7 @@ def test_a_graph_has_the_distances_that_were_given() -> None:
         WORDS, lambda a, b: METRIC[WORDS.index(a), WORDS.index(b)])  # fmt: skip
     assert (distances_of(by_function) == METRIC).all()
     assert (GRAPH.metric, GRAPH.edges, GRAPH.unreachable_distance) == ("given", 21, None)
-    # What it has is kept exactly, also where the largest distance is rounded up to a power of two.
+    # Its distances are kept exactly, also where the largest is rounded up to a power of two.
     for largest in (2.0, 2 - 2.0**-50, 2 - 2.0**-31, 2.0**-60, 1e200):
         one = WordGraph.from_distances(["a", "b", "c"], largest * closed(np.array(
             [[0, 1, 0.7], [1, 0, 0.6], [0.7, 0.6, 0]])))  # fmt: skip

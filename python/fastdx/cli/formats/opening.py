@@ -124,7 +124,8 @@ class Lines(NamedTuple):
         except UnicodeDecodeError as e:
             line = self.line + self.data.count(b"\n", 0, e.start)
             raise CommandError(
-                f"{name}: byte {self.offset + e.start} is not UTF-8 (line {line}): iconv converts"
+                f"{name}: byte {self.offset + e.start} is not UTF-8 (line {line}): "
+                "convert it, for example with iconv"
             ) from None
 
 
