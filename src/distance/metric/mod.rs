@@ -5,6 +5,8 @@
 //! it. Sums run in eight fixed lanes, so the result does not depend on the machine's vector width.
 
 #[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+#[cfg(target_arch = "x86_64")]
 mod avx2;
 pub(crate) mod block;
 #[cfg(target_arch = "x86_64")]
@@ -16,8 +18,7 @@ use crate::support::names::named;
 #[cfg(target_arch = "x86_64")]
 use crate::support::prefetch::prefetch;
 #[cfg(target_arch = "x86_64")]
-use crate::support::simd::Avx2;
-use crate::support::simd::vectorised;
+use crate::support::simd::{Avx2, Avx512};
 
 /// A metric on ℝⁿ (or a subset of it).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,12 +62,17 @@ impl Metric {
     pub fn distances<A: Coordinate>(self, a: &[A], rows: &[f32], out: &mut [f64]) {
         assert_eq!(rows.len(), a.len() * out.len());
         #[cfg(target_arch = "x86_64")]
-        if self == Metric::Euclidean && Avx2::detect().is_some() {
-            let row = |i: usize| &rows[i * a.len()..][..a.len()];
-            // SAFETY: the feature was detected.
-            return unsafe { avx2::euclidean(a, row, out) };
+        {
+            if Avx512::detect().is_some() {
+                // SAFETY: the features were detected.
+                return unsafe { distances_avx512(self, a, rows, out) };
+            }
+            if Avx2::detect().is_some() {
+                // SAFETY: the feature was detected.
+                return unsafe { distances_avx2(self, a, rows, out) };
+            }
         }
-        distances(self, a, rows, out);
+        distances_portable(self, a, rows, out);
     }
 
     /// Writes the distances from `a` to the rows of `rows` (row-major, `a.len()` wide) that `ids`
@@ -85,15 +91,28 @@ impl Metric {
         assert_eq!(ids.len(), out.len());
         let n = a.len();
         #[cfg(target_arch = "x86_64")]
+        if self == Metric::Euclidean && Avx512::detect().is_some() {
+            let at = |&id: &u32| -> *const f32 { rows[id as usize * n..][..n].as_ptr() };
+            let (ids, rest) = ids.as_chunks::<ROWS_PER_BATCH>();
+            let (out, out_rest) = out.as_chunks_mut::<ROWS_PER_BATCH>();
+            let mut next = ids.first().map(|ids| ids.each_ref().map(at));
+            for (i, out) in out.iter_mut().enumerate() {
+                let Some(now) = next else { break };
+                next = ids.get(i + 1).map(|ids| ids.each_ref().map(at));
+                let next = next.unwrap_or(now);
+                // SAFETY: the features were detected; each pointer has n numbers.
+                unsafe { euclidean_avx512::<_, _, true>(n, a.as_ptr(), now, next, out) };
+            }
+            for (id, out) in rest.iter().zip(out_rest) {
+                let (now, out) = ([at(id)], std::array::from_mut(out));
+                // SAFETY: as above.
+                unsafe { euclidean_avx512::<_, _, false>(n, a.as_ptr(), now, now, out) };
+            }
+            return;
+        }
+        #[cfg(target_arch = "x86_64")]
         if self == Metric::Euclidean && Avx2::detect().is_some() {
-            let at = |id: u32| &rows[id as usize * n..][..n];
-            let row = |i: usize| {
-                // The row that is needed next but three, a line of the cache at a time.
-                if let Some(&next) = ids.get(i + 4) {
-                    at(next).iter().step_by(16).for_each(|x| prefetch(x));
-                }
-                at(ids[i])
-            };
+            let row = |i: usize| &rows[ids[i] as usize * n..][..n];
             // SAFETY: the feature was detected.
             return unsafe { avx2::euclidean(a, row, out) };
         }
@@ -149,12 +168,29 @@ impl fmt::Display for Metric {
 pub trait Coordinate: Copy + Send + Sync + 'static {
     /// The coordinate as f64, exactly.
     fn wide(self) -> f64;
+
+    /// Loads eight coordinates from `at` on as f64; those outside the mask are 0.
+    ///
+    /// # Safety
+    /// The machine has the features; the lanes in the mask can be read.
+    #[cfg(target_arch = "x86_64")]
+    #[doc(hidden)]
+    unsafe fn eight(at: *const Self, mask: u8) -> __m512d;
 }
 
 impl Coordinate for f32 {
     #[inline(always)]
     fn wide(self) -> f64 {
         f64::from(self)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+    unsafe fn eight(at: *const Self, mask: u8) -> __m512d {
+        // SAFETY: the caller guarantees that the lanes in the mask can be read; the others are not
+        // touched.
+        _mm512_cvtps_pd(unsafe { _mm256_maskz_loadu_ps(mask, at) })
     }
 }
 
@@ -163,10 +199,109 @@ impl Coordinate for f64 {
     fn wide(self) -> f64 {
         self
     }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+    unsafe fn eight(at: *const Self, mask: u8) -> __m512d {
+        // SAFETY: the caller guarantees that the lanes in the mask can be read; the others are not
+        // touched.
+        unsafe { _mm512_maskz_loadu_pd(mask, at) }
+    }
 }
 
-vectorised! {
-    fn distances[A: Coordinate] = distances_portable(metric: Metric, a: &[A], rows: &[f32], out: &mut [f64])
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn distances_avx512<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &mut [f64]) {
+    if metric != Metric::Euclidean {
+        return distances_portable(metric, a, rows, out);
+    }
+    let n = a.len().max(1);
+    let groups = rows.chunks_exact(n * ROWS_PER_BATCH);
+    let rest = groups.remainder();
+    let (out, out_rest) = out.as_chunks_mut::<ROWS_PER_BATCH>();
+    for (group, out) in groups.zip(out) {
+        let of: [*const f32; ROWS_PER_BATCH] = std::array::from_fn(|t| group[t * n..].as_ptr());
+        // SAFETY: each pointer has n numbers.
+        unsafe { euclidean_avx512::<_, _, false>(n, a.as_ptr(), of, of, out) };
+    }
+    for (b, out) in rest.chunks_exact(n).zip(out_rest) {
+        let (of, out) = ([b.as_ptr()], std::array::from_mut(out));
+        // SAFETY: as above.
+        unsafe { euclidean_avx512::<_, _, false>(n, a.as_ptr(), of, of, out) };
+    }
+}
+
+/// Rows whose sums are computed side by side: a single sum would wait for its last addition.
+#[cfg(target_arch = "x86_64")]
+const ROWS_PER_BATCH: usize = 4;
+
+/// Computes ‖a - b‖₂ of a vector of n numbers and all `now`; with `FETCH`, prefetches the `next` vectors
+/// meanwhile.
+///
+/// # Safety
+/// Each pointer has n numbers.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+unsafe fn euclidean_avx512<A: Coordinate, const R: usize, const FETCH: bool>(
+    n: usize,
+    a: *const A,
+    now: [*const f32; R],
+    next: [*const f32; R],
+    out: &mut [f64; R],
+) {
+    let whole = n / 8 * 8;
+    let mut acc = [_mm512_setzero_pd(); R];
+    // The mask is a constant in the loop, so these are plain loads with conversion.
+    let mut add = |at: usize, mask: u8| {
+        // SAFETY: the lanes in the mask lie within the vectors, which have n numbers.
+        let x = unsafe { A::eight(a.add(at), mask) };
+        for r in 0..R {
+            if FETCH && at.is_multiple_of(16) {
+                prefetch(next[r].wrapping_add(at));
+            }
+            // SAFETY: as for `a`.
+            let d = _mm512_sub_pd(x, unsafe { f32::eight(now[r].add(at), mask) });
+            // No fused multiply-add: the sum must be that of `lanes`, bit for bit.
+            acc[r] = _mm512_add_pd(acc[r], _mm512_mul_pd(d, d));
+        }
+    };
+    for at in (0..whole).step_by(8) {
+        add(at, u8::MAX);
+    }
+    if whole < n {
+        add(whole, (1 << (n - whole)) - 1);
+    }
+    for (out, acc) in out.iter_mut().zip(acc) {
+        *out = sum_avx512(acc).sqrt();
+    }
+}
+
+/// The sum of eight lanes, in the order of `sum`.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn sum_avx512(lanes: __m512d) -> f64 {
+    let four = _mm256_add_pd(
+        _mm512_castpd512_pd256(lanes),
+        _mm512_extractf64x4_pd::<1>(lanes),
+    );
+    let two = _mm_add_pd(
+        _mm256_castpd256_pd128(four),
+        _mm256_extractf128_pd::<1>(four),
+    );
+    _mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn distances_avx2<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &mut [f64]) {
+    let n = a.len();
+    if metric == Metric::Euclidean && n > 0 {
+        return avx2::euclidean(a, |i| &rows[i * n..][..n], out);
+    }
+    distances_portable(metric, a, rows, out);
 }
 
 #[inline(always)]
@@ -222,6 +357,7 @@ pub(crate) fn poincare(apart2: f64, inside: f64) -> f64 {
     2.0 * (apart2 / inside).sqrt().asinh()
 }
 
+/// ‖a - b‖₂².
 #[inline(always)]
 fn squared<A: Coordinate>(a: &[A], b: &[f32]) -> f64 {
     sum(lanes(a, b, |s, x, y| s + (x - y) * (x - y)))
@@ -331,6 +467,13 @@ mod tests {
             Metric::Euclidean.distances(&wide, &rows, &mut here);
             distances_portable(Metric::Euclidean, &wide, &rows, &mut plain);
             assert_eq!(here, plain);
+            // Also on machines that have something wider.
+            #[cfg(target_arch = "x86_64")]
+            if Avx2::detect().is_some() {
+                // SAFETY: the feature was detected.
+                unsafe { avx2::euclidean(&wide, |i| &rows[i * n..][..n], &mut here) };
+                assert_eq!(here, plain);
+            }
             // Rows that are apart in memory, one of them twice.
             for ids in [&[4, 0, 2, 2, 1, 3, 0, 4, 1][..], &[3], &[]] {
                 for metric in Metric::ALL {
