@@ -317,7 +317,7 @@ fn check(case: &Case, seed: u64) {
         near(own + prior, p.ln());
     }
     // Means of one-hot vectors are marginals, but for what is unknown.
-    let one_hot = |i: usize| f32::from(u8::from(i % (words + 1) == 0));
+    let one_hot = |i: usize| f32::from(u8::from(i.is_multiple_of(words + 1)));
     let vectors: Vec<f32> = (0..words * words).map(one_hot).collect();
     let means = decoded.means(&vectors, words, &control).unwrap();
     let frequencies = case.prior.frequencies();
