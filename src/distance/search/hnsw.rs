@@ -6,7 +6,7 @@
 //! exact search under one seed before relying on it. Tem's lists are never built this way.
 //!
 //! A graph lives in memory. It is not saved: whoever loads an embedding builds it again. The feature
-//! `hnsw` brings hnsw_rs; without it, [`require`] refuses. Words are inserted one after the other:
+//! `hnsw` brings hnsw_rs; without it, building a graph is refused. Words are inserted one after the other:
 //! parallel inserts build a different graph each time and lose links.
 
 use crate::distance::metric::Metric;
