@@ -39,7 +39,7 @@ pub(super) struct Reading {
 }
 
 impl Channel {
-    /// What many releases show, a number for each word, one text after the other, and how many words each
+    /// Reads many releases: a number for each word, one text after the other, and how many words each text
     /// has. The number is that of an output, or V more than the token of a word that stands there as it was
     /// written: 2·V for one that the vocabulary lacks.
     ///

@@ -110,7 +110,7 @@ impl Grouped {
     /// memory `S` of a thread.
     ///
     /// # Errors
-    /// Those of `draws`; [`Error::Interrupted`](crate::Error::Interrupted).
+    /// The errors of `draws`; [`Error::Interrupted`](crate::Error::Interrupted).
     pub(super) fn draw<S: Default + Send>(
         &self,
         first: u64,

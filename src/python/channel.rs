@@ -377,7 +377,7 @@ impl PyChannel {
         shaped(py, found, &[outputs.len(), words])
     }
 
-    /// What releases show, a number for each word, and how many words each has.
+    /// Reads releases: a number for each word, and how many words each release has.
     fn observed<'py>(
         &self,
         py: Python<'py>,

@@ -241,7 +241,7 @@ impl Posterior {
         Ok(likelihood)
     }
 
-    /// What is held for the places of some sentences; nothing if these are too many.
+    /// Likelihoods that are held for the places of some sentences; `None` if these are too many.
     fn held(&self, sentences: &[Range<usize>], control: &Control) -> Result<Option<Held>> {
         let count: usize = sentences.iter().map(Range::len).sum();
         if count > HELD || !self.pinned.is_empty() {
@@ -355,7 +355,8 @@ impl Posterior {
         })?
     }
 
-    /// What a function makes of the posterior at every place, in order, and the evidence of all.
+    /// Applies a function to the posterior at every place; returns its values in order, and the evidence of
+    /// all.
     fn each_place<T: Send>(
         &self,
         control: &Control,

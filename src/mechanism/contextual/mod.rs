@@ -358,7 +358,7 @@ pub struct InOrder<'a> {
     tem: &'a ContextualTem,
     rng: ChaCha12Rng,
     scratch: Scratch,
-    /// What has been released so far. What is released beside draws is to be added here.
+    /// The release so far. The caller adds what it releases beside the draws.
     pub released: Released<'a>,
 }
 

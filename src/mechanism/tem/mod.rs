@@ -466,8 +466,8 @@ impl Tem {
         ))
     }
 
-    /// What is said of weighed outputs, and of their cover. Its bound counts outputs, so that it is
-    /// not said where they are weighed.
+    /// The guarantee's sentence about weighed outputs and their cover. The bound of a cover counts outputs,
+    /// so the sentence leaves it out where they are weighed.
     pub(in crate::mechanism) fn weighed_said(&self, said: String) -> String {
         let Some(cover) = &self.cover else {
             return said;
