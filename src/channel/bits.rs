@@ -3,6 +3,7 @@
 
 use super::source::Source;
 use crate::guarantee::Bits;
+use crate::guarantee::measured::calibration::sums::sums;
 use crate::support::error::Result;
 use crate::support::parallel::{Control, install, map_all};
 
@@ -44,9 +45,9 @@ pub(super) fn survey(source: &Source, prior: Vec<f64>, control: &Control) -> Res
         };
         for ids in ids.chunks(64) {
             control.check()?;
-            source.each_law(ids, words, &mut |w, law, total, p_ln_p| {
+            source.each_law(ids, words, &mut |w, law, total| {
                 part.totals.push(total);
-                part.spreads.push(p_ln_p);
+                part.spreads.push(sums(law, 0).p_ln_p);
                 let share = prior[w as usize];
                 let each = part.outputs.iter_mut().zip(&mut part.most).zip(law);
                 for ((sum, most), &p) in each {

@@ -352,7 +352,7 @@ impl Channel {
             for_all(parts.zip(ids.chunks(LAWS_PER_BLOCK)), |(rows, ids)| {
                 control.check()?;
                 let mut rows = rows.chunks_exact_mut(words);
-                self.source.each_law(ids, words, &mut |id, law, _, _| {
+                self.source.each_law(ids, words, &mut |id, law, _| {
                     let Some(row) = rows.next() else { return };
                     match shown.binary_search(&id) {
                         Ok(_) => row[id as usize] = 1.0,

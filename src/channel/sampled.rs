@@ -4,6 +4,7 @@ use rand::rngs::ChaCha12Rng;
 
 use super::source::Source;
 use crate::guarantee::Bits;
+use crate::guarantee::measured::calibration::sums::sums;
 use crate::support::error::Result;
 use crate::support::parallel::{Control, install, map_all};
 use crate::support::random::uniform_below_u128;
@@ -128,9 +129,9 @@ fn sum_of(
     let mut sum = Sum::of_none(words);
     for ids in ids.chunks(64) {
         control.check()?;
-        source.each_law(ids, words, &mut |w, law, _, p_ln_p| {
+        source.each_law(ids, words, &mut |w, law, _| {
             let weight = weight(w);
-            sum.spread += weight * p_ln_p;
+            sum.spread += weight * sums(law, 0).p_ln_p;
             sum.outputs
                 .iter_mut()
                 .zip(law)

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::estimated::Estimated;
 use crate::cover::Cover;
-use crate::guarantee::measured::calibration::sums::sums;
 use crate::mechanism::Mechanism;
 use crate::mechanism::neighbor_response::NeighborResponse;
 use crate::mechanism::remapped::Remapped;
@@ -20,8 +19,8 @@ pub(super) type Column = Arc<[f64]>;
 /// Columns whose distances are computed together.
 const COLUMNS_TOGETHER: usize = 16;
 
-/// Takes each word, its law, its normaliser and Σ p ln p.
-type EachLaw<'a> = dyn FnMut(u32, &[f64], f64, f64) + 'a;
+/// Takes each word, its law and its normaliser.
+type EachLaw<'a> = dyn FnMut(u32, &[f64], f64) + 'a;
 
 /// The source of a mechanism's laws.
 pub(super) enum Source {
@@ -81,7 +80,7 @@ impl Source {
         matches!(self, Source::Rows(_))
     }
 
-    /// Calls a function with each word, its law, its normaliser (1 without one) and Σ p ln p.
+    /// Calls a function with each word, its law and its normaliser (1 without one).
     pub(super) fn each_law(&self, ids: &[u32], words: usize, one: &mut EachLaw<'_>) -> Result<()> {
         let mut law = vec![0.0; words];
         let of: &dyn Fn(u32, &mut [f64]) -> bool = match self {
@@ -90,10 +89,10 @@ impl Source {
                 return Ok(());
             }
             Source::Remapped(inner, _, remapped) => {
-                return inner.each_law(ids, words, &mut |id, before, total, _| {
+                return inner.each_law(ids, words, &mut |id, before, total| {
                     law.copy_from_slice(before);
                     remapped.spread(&mut law);
-                    one(id, &law, total, sums(&law, 0).p_ln_p);
+                    one(id, &law, total);
                 });
             }
             Source::Response(response) => &|id, law| response.law(id, law),
@@ -107,7 +106,7 @@ impl Source {
             if !of(id, &mut law) {
                 return Err(no_law());
             }
-            one(id, &law, 1.0, sums(&law, 0).p_ln_p);
+            one(id, &law, 1.0);
         }
         Ok(())
     }

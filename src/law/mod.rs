@@ -108,27 +108,41 @@ fn accumulate_portable<T: Copy>(
 }
 
 vectorised! {
-    /// Turns distances into weights exp(-η·min(d, γ)) in 64-bit floating point, relative to the
-    /// largest and none below the floor. Returns their sum.
-    pub(crate) fn weights = weights_portable(distances: &mut [f64], eta: f64, gamma: f64) -> f64
+    /// Turns distances into the weights W(d) without their last `shift` bits (none below the floor),
+    /// relative to the largest: integers of at most 53 bits, so the floats are exact. Returns their
+    /// sum.
+    pub(crate) fn weights = weights_portable(
+        distances: &mut [f64],
+        eta: f64,
+        gamma: f64,
+        shift: u32
+    ) -> f64
 }
 
 #[inline(always)]
 #[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
-fn weights_portable(distances: &mut [f64], eta: f64, gamma: f64) -> f64 {
+fn weights_portable(distances: &mut [f64], eta: f64, gamma: f64, shift: u32) -> f64 {
     const LANES: usize = 32;
+    // Powers of two: neither rounds.
+    let largest = 2f64.powi((LOG2_LARGEST - shift) as i32);
+    let floor = 2f64.powi(LOG2_FLOOR as i32) / largest;
+    let relative = 1.0 / largest;
+    let weight = |d: f64| {
+        let exponent = (eta * d.min(gamma)).min(FLOOR_EXPONENT + 0.25);
+        let v = exp_minus(exponent).max(floor).min(1.0);
+        (v * largest).floor() * relative
+    };
     let mut sums = [0.0; LANES];
     let (chunks, rest) = distances.as_chunks_mut::<LANES>();
     for chunk in chunks {
         for l in 0..LANES {
-            let exponent = (eta * chunk[l].min(gamma)).min(FLOOR_EXPONENT);
-            chunk[l] = exp_minus(exponent);
+            chunk[l] = weight(chunk[l]);
             sums[l] += chunk[l];
         }
     }
     let mut sum: f64 = sums.iter().sum();
     for d in rest {
-        *d = exp_minus((eta * d.min(gamma)).min(FLOOR_EXPONENT));
+        *d = weight(*d);
         sum += *d;
     }
     sum
@@ -289,22 +303,23 @@ mod tests {
     }
 
     #[test]
-    fn weights_in_a_row_are_those_of_each_and_their_sum() {
+    fn weights_in_a_row_are_the_integers_and_their_sum() {
         // At η = 20 most are at the floor.
-        let sizes = [1usize, 31, 32, 33, 100];
+        let sizes = [1usize, 31, 32, 33, 100, 45_000];
         for (count, eta) in sizes.into_iter().flat_map(|n| [(n, 1.5), (n, 20.0)]) {
-            let distances: Vec<f64> = (0..count).map(|i| i as f64 * 0.3).collect();
-            let mut row = distances.clone();
-            let sum = weights(&mut row, eta, 6.0);
-            let each = distances.iter();
-            let each = each.map(|d| (-eta * d.min(6.0)).exp().max(2f64.powi(-60)));
-            let expected: f64 = each.clone().sum();
-            assert!((sum / expected - 1.0).abs() < 1e-12);
-            assert!(
-                row.iter()
-                    .zip(each)
-                    .all(|(w, e)| (w / e - 1.0).abs() < 1e-12)
-            );
+            for shift in [0, 1, 17] {
+                let step = 30.0 / count as f64;
+                let distances: Vec<f64> = (0..count).map(|i| i as f64 * step).collect();
+                let mut row = distances.clone();
+                let sum = weights(&mut row, eta, 29.0, shift);
+                let (mut expected, largest) = (0, 2f64.powi(100 - shift as i32));
+                for (w, d) in row.iter().zip(distances) {
+                    let integer = base::shortened(weight(eta * d.min(29.0)), shift);
+                    assert_eq!(w * largest, integer as f64, "{d} {eta} {shift}");
+                    expected += integer;
+                }
+                assert!((sum * largest / expected as f64 - 1.0).abs() < 1e-14);
+            }
         }
     }
 

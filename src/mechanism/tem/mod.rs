@@ -406,10 +406,7 @@ impl Tem {
         id: u32,
         row: &'a mut Row,
     ) -> &'a mut [f64] {
-        let distances = row.distances(&*self.space, id);
-        if let Some(grid) = self.grid() {
-            distances.iter_mut().for_each(|d| *d = grid.round(*d));
-        }
+        self.round(row.distances(&*self.space, id));
         match cover {
             None => &mut row.distances,
             Some(cover) => {
@@ -419,17 +416,26 @@ impl Tem {
         }
     }
 
-    /// Turns F, the weights of distances, into the weights Q·F of outputs, both relative to the
-    /// largest; returns their sum.
-    pub(crate) fn times_base(&self, weights: &mut [f64]) -> Option<f64> {
-        let base = self.base.as_deref()?;
-        let mut sum = 0.0;
-        for (weight, rank) in weights.iter_mut().zip(0..) {
-            let id = word_of(self.cover.as_deref(), rank);
-            *weight *= base.shares()[id as usize];
-            sum += *weight;
+    /// Rounds distances to the grid, if there is one.
+    fn round(&self, distances: &mut [f64]) {
+        if let Some(grid) = self.grid() {
+            distances.iter_mut().for_each(|d| *d = grid.round(*d));
         }
-        Some(sum)
+    }
+
+    /// Turns the distances to all outputs into their weights Q·F, relative to the largest; returns the
+    /// sum.
+    pub(crate) fn weigh(&self, scores: &mut [f64]) -> f64 {
+        let base = self.base.as_deref();
+        let shift = base.map_or(0, BaseMeasure::shift);
+        let sum = law::weights(scores, self.epsilon / 2.0, self.gamma, shift);
+        base.map_or(sum, |base| {
+            let each = scores.iter_mut().zip(0..).map(|(weight, rank)| {
+                *weight *= base.shares()[word_of(self.cover.as_deref(), rank) as usize];
+                *weight
+            });
+            each.sum()
+        })
     }
 
     /// The exponent (ε/2)·d from which on all F are equal.
@@ -590,11 +596,8 @@ impl Mechanism for Tem {
     }
 
     fn law_of_scores(&self, _: u32, scores: &[f64], probabilities: &mut [f64]) -> bool {
-        let eta = self.epsilon / 2.0;
         let mut law = scores.to_vec();
-        let cap = self.gamma.min(self.floor_exponent() / eta);
-        let total = law::weights(&mut law, eta, cap);
-        let total = self.times_base(&mut law).unwrap_or(total);
+        let total = self.weigh(&mut law);
         law.iter_mut().for_each(|p| *p *= 1.0 / total);
         self.place(&law, probabilities);
         true

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::{Losses, NEAR, Near, Worst, normaliser};
 use crate::guarantee::Certificate;
-use crate::law::{FLOOR_EXPONENT, weights};
+use crate::law::FLOOR_EXPONENT;
 use crate::mechanism::tem::Tem;
 use crate::support::error::Result;
 use crate::support::parallel::{Control, install, map_all};
@@ -62,8 +62,7 @@ impl Sums {
             let row = &self.distances[i * COLUMNS..][..b.len()];
             self.weights.clear();
             self.weights.extend(row.iter().map(|&d| f64::from(d)));
-            let eta = tem.nominal() / 2.0;
-            self.z[word as usize] += weights(&mut self.weights, eta, tem.gamma());
+            self.z[word as usize] += tem.weigh(&mut self.weights);
             if both {
                 let columns = &mut self.z[first..][..b.len()];
                 let each = columns.iter_mut().zip(&self.weights);

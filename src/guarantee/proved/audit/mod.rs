@@ -17,7 +17,6 @@ mod law;
 
 use crate::cover::Cover;
 use crate::guarantee::Certificate;
-use crate::law::weights;
 use crate::mechanism::tem::Tem;
 use crate::support::error::Result;
 use crate::support::parallel::{Control, install, map_all, map_all_with};
@@ -443,14 +442,11 @@ pub fn certified(first: &Tem, control: &Control) -> Result<(Tem, Certificate)> {
     Ok((tem, low.1))
 }
 
-/// Z = Σ Q·exp(-η·min(score, γ)), each exponential at least the floor, from the distances to all words
-/// or all sets.
+/// Z from the distances to all words or all sets, as a share of the largest weight.
 fn normaliser(scores: &[f64], tem: &Tem, values: &mut Vec<f64>) -> f64 {
-    let eta = tem.nominal() / 2.0;
     values.clear();
     values.extend_from_slice(scores);
-    let sum = weights(values, eta, tem.gamma().min(tem.floor_exponent() / eta));
-    tem.times_base(values).unwrap_or(sum)
+    tem.weigh(values)
 }
 
 /// Returns the nearest words at a distance above 0, ascending.
