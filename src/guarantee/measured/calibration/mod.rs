@@ -9,7 +9,7 @@ use crate::mechanism::Mechanism;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install, map_all_with};
 use crate::words::space::rows_together;
-use sums::{Sets, sums};
+use sums::{smallest_set, sums};
 
 pub use unchanged::{Unchanged, leaves_most, nearly_always_unchanged, unchanged};
 
@@ -55,68 +55,46 @@ pub fn closed_forms(
         None => vec![mechanism],
         Some(_) => made.iter().map(|mechanism| &**mechanism).collect(),
     };
-    each_word(mechanism, words, control, |id, scores, row, law, sets| {
+    each_word(mechanism, words, control, |id, scores, row, law| {
+        let near = nearest(row, near);
         let each = at.iter().map(|mechanism| {
             mechanism.law_of_scores(id, scores, law);
-            statistics(id, law, row, sets, (eta, near, draws))
+            let sums = sums(law, draws);
+            let near = near.iter().map(|&y| law[y as usize]);
+            Statistics {
+                unchanged: law[id as usize],
+                outputs: smallest_set(law, 1.0 - eta),
+                distinct: law.len() as f64 - sums.missing,
+                shannon: -sums.p_ln_p / std::f64::consts::LN_2,
+                min_entropy: -sums.most.log2(),
+                near: near.sum::<f64>().min(1.0),
+            }
         });
         each.collect()
     })
 }
 
-fn statistics(
-    id: u32,
-    law: &[f64],
-    row: &[f64],
-    sets: &mut Sets,
-    (eta, near, draws): (f64, usize, usize),
-) -> Statistics {
-    let sums = sums(law, draws);
-    Statistics {
-        unchanged: law[id as usize],
-        outputs: sets.smallest(law, 1.0 - eta),
-        distinct: law.len() as f64 - sums.missing,
-        shannon: -sums.p_ln_p / std::f64::consts::LN_2,
-        min_entropy: -sums.most.log2(),
-        near: nearest_mass(law, row, near),
+/// The k words at the smallest distances; ties go to the smaller id.
+fn nearest(distances: &[f64], k: usize) -> Vec<u32> {
+    let mut ids: Vec<u32> = (0..distances.len() as u32).collect();
+    if k < ids.len() {
+        let of = |id: u32| distances[id as usize];
+        ids.select_nth_unstable_by(k, |&a, &b| of(a).total_cmp(&of(b)).then(a.cmp(&b)));
+        ids.truncate(k);
     }
-}
-
-/// The probability of the k words at the smallest distances; ties go to the smaller id.
-fn nearest_mass(law: &[f64], distances: &[f64], k: usize) -> f64 {
-    if k >= law.len() {
-        return 1.0;
-    }
-    if k == 0 {
-        return 0.0;
-    }
-    let mut order = distances.to_vec();
-    let (_, &mut kth, _) = order.select_nth_unstable_by(k - 1, f64::total_cmp);
-    let (mut mass, mut count, mut ties) = (0.0, 0, Vec::new());
-    for (p, &d) in law.iter().zip(distances) {
-        if d < kth {
-            mass += p;
-            count += 1;
-        } else if d == kth {
-            ties.push(p);
-        }
-    }
-    mass + ties.iter().take(k - count).copied().sum::<f64>()
+    ids
 }
 
 /// Words whose scores are computed together: their rows stay in the second-level cache.
 const SCORED: usize = 8;
 
-/// Working memory of one thread: distances and scores of some words, a law, and the set counter.
-type Memory = (Vec<f64>, Vec<f64>, Vec<f64>, Sets);
-
-/// Calls a function with each word, its scores, its distances, and memory for a law and for
-/// counting sets, in parallel over words.
+/// Calls a function with each word, its scores, its distances, and memory for a law, in parallel over
+/// words.
 fn each_word<T: Send>(
     mechanism: &dyn Mechanism,
     words: &[u32],
     control: &Control,
-    one: impl Fn(u32, &[f64], &[f64], &mut [f64], &mut Sets) -> T + Sync,
+    one: impl Fn(u32, &[f64], &[f64], &mut [f64]) -> T + Sync,
 ) -> Result<Vec<T>> {
     mechanism.vocabulary().check_ids(words)?;
     mechanism.check_one_law()?;
@@ -128,10 +106,10 @@ fn each_word<T: Send>(
     let count = mechanism.vocabulary().len();
     install(words.len() * count, 0, || {
         let parts = words.chunks(rows_together(count));
-        let parts = map_all_with(parts, Memory::default, |memory, ids| {
+        let memory = || (Vec::new(), Vec::new(), vec![0.0; count]);
+        let parts = map_all_with(parts, memory, |memory, ids| {
             control.check()?;
-            let (distances, scores, law, sets) = memory;
-            law.resize(count, 0.0);
+            let (distances, scores, law) = memory;
             distances.resize(ids.len() * count, 0.0);
             mechanism.space().rows(ids, distances);
             let mut done = Vec::with_capacity(ids.len());
@@ -140,7 +118,7 @@ fn each_word<T: Send>(
                 mechanism.scores(rows, scores);
                 let scores = scores.chunks_exact(scores.len() / ids.len());
                 for ((row, scores), &id) in rows.chunks_exact(count).zip(scores).zip(ids) {
-                    done.push(one(id, scores, row, law, sets));
+                    done.push(one(id, scores, row, law));
                 }
             }
             control.advance(ids.len());
@@ -192,10 +170,11 @@ mod tests {
 
     #[test]
     fn the_nearest_words_are_those_of_least_distance() {
-        let law = [0.1, 0.2, 0.3, 0.4];
-        for (k, mass) in [(0, 0.0), (1, 0.3), (2, 0.4), (3, 0.6), (4, 1.0), (9, 1.0)] {
-            let found = nearest_mass(&law, &[1.0, 1.0, 0.0, 2.0], k);
-            assert!((found - mass).abs() < 1e-15, "{k}");
+        let expected: [&[u32]; 5] = [&[], &[2], &[0, 2], &[0, 1, 2], &[0, 1, 2, 3]];
+        for (k, expected) in [0, 1, 2, 3, 9].into_iter().zip(expected) {
+            let mut found = nearest(&[1.0, 1.0, 0.0, 2.0], k);
+            found.sort_unstable();
+            assert_eq!(found, expected);
         }
     }
 }

@@ -74,73 +74,26 @@ fn ln(x: f64) -> f64 {
     exponent * std::f64::consts::LN_2 + 2.0 * z * series
 }
 
-/// Finds the sizes of smallest sets by counting values in buckets of a sixteenth of an octave.
-#[derive(Default)]
-pub(super) struct Sets {
-    /// Every bucket from the lowest that holds a value has [`Sets::TABLES`] pairs of sum and count.
-    /// Values alternate between them, so that no addition waits for the one before.
-    buckets: Vec<[(f64, u32); Sets::TABLES]>,
-    within: Vec<f64>,
-}
-
-/// The bucket of a positive number: its exponent and the first four bits of its mantissa, which
-/// grow with the number.
-fn bucket(value: f64) -> usize {
-    (value.to_bits() >> 48) as usize
-}
-
-impl Sets {
-    const TABLES: usize = 4;
-
-    /// Returns how many of the largest of `values`, all ≥ 0, sum to at least `mass`.
-    pub(super) fn smallest(&mut self, values: &[f64], mass: f64) -> u32 {
-        let (mut least, mut most) = ([f64::INFINITY; 8], [0.0f64; 8]);
-        for eight in values.chunks(8) {
-            for ((&value, least), most) in eight.iter().zip(&mut least).zip(&mut most) {
-                // Zeros, from words that are never released, go to the lowest bucket.
-                let lower = value < *least && value > 0.0;
-                *least = if lower { value } else { *least };
-                *most = if value > *most { value } else { *most };
-            }
-        }
-        let least = least.iter().fold(f64::INFINITY, |a, &b| a.min(b));
-        let first = if least.is_finite() { bucket(least) } else { 0 };
-        let last = bucket(most.iter().fold(0.0f64, |a, &b| a.max(b)));
-        self.buckets.clear();
-        let len = (last + 1).saturating_sub(first).max(1);
-        self.buckets.resize(len, Default::default());
-        for some in values.chunks(Self::TABLES) {
-            for (table, &value) in some.iter().enumerate() {
-                let (sum, members) = &mut self.buckets[bucket(value).max(first) - first][table];
-                *sum += value;
-                *members += 1;
-            }
-        }
-        let (mut sum, mut count) = (0.0, 0);
-        for (at, tables) in self.buckets.iter().enumerate().rev() {
-            let held: f64 = tables.iter().map(|table| table.0).sum();
-            if sum + held < mass {
+/// Returns how many of the largest of `values`, all ≥ 0, sum to at least `mass`; all of them if
+/// rounding left a small remainder.
+pub(super) fn smallest_set(values: &[f64], mass: f64) -> u32 {
+    let mut values = values.to_vec();
+    let (mut rest, mut sum, mut count) = (&mut *values, 0.0, 0);
+    while rest.len() > 1 {
+        let half = rest.len() / 2;
+        rest.select_nth_unstable_by(half, |a, b| b.total_cmp(a));
+        let (larger, smaller) = rest.split_at_mut(half);
+        let held: f64 = larger.iter().sum();
+        rest = match sum + held >= mass {
+            true => larger,
+            false => {
                 sum += held;
-                count += tables.iter().map(|table| table.1).sum::<u32>();
-                continue;
+                count += half;
+                smaller
             }
-            // The limit lies within this bucket.
-            self.within.clear();
-            let inside = values.iter().filter(|&&v| bucket(v) == at + first);
-            self.within.extend(inside);
-            self.within.sort_unstable_by(|a, b| b.total_cmp(a));
-            for &value in &self.within {
-                sum += value;
-                count += 1;
-                if sum >= mass {
-                    break;
-                }
-            }
-            return count;
-        }
-        // Rounding left a small remainder.
-        values.len() as u32
+        };
     }
+    (count + rest.len()) as u32
 }
 
 #[cfg(test)]
@@ -167,7 +120,6 @@ mod tests {
     #[test]
     fn smallest_sets_are_those_of_a_sort() {
         let mut rng = crate::testing::rng(2);
-        let mut sets = Sets::default();
         for count in [1usize, 2, 10, 1000] {
             for steep in [0.0, 1.0, 30.0] {
                 let values: Vec<f64> = (0..count)
@@ -182,7 +134,7 @@ mod tests {
                         sum += v;
                         sum >= share * total
                     });
-                    let found = sets.smallest(&values, share * total) as usize;
+                    let found = smallest_set(&values, share * total) as usize;
                     assert!(found.abs_diff(expected.unwrap() + 1) <= usize::from(steep == 0.0));
                 }
             }

@@ -115,7 +115,7 @@ pub fn nearly_always_unchanged(
 /// Computes Pr\[M(w) = w\] of some words: from the law, or by many draws.
 fn probabilities(mechanism: &dyn Mechanism, ids: &[u32], control: &Control) -> Result<Vec<f64>> {
     if mechanism.has_law() {
-        return each_word(mechanism, ids, control, |id, scores, _, law, _| {
+        return each_word(mechanism, ids, control, |id, scores, _, law| {
             mechanism.law_of_scores(id, scores, law);
             law[id as usize]
         });
