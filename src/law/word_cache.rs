@@ -4,10 +4,8 @@
 //! So words that come early and often are cached; once the limit is reached, other values are
 //! recomputed each time.
 
-use std::marker::PhantomData;
-use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::support::error::{Error, Result as Outcome};
 use crate::support::fork::Once;
@@ -20,13 +18,19 @@ pub(crate) const DEFAULT_BYTES: usize = 128 << 20;
 pub(crate) struct CacheBudget {
     limit: usize,
     used: AtomicUsize,
+    /// The budget that this one is a part of.
+    whole: Option<Arc<CacheBudget>>,
 }
 
 impl CacheBudget {
     /// Creates a budget of `limit` bytes.
     pub(crate) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self::part(limit, None))
+    }
+
+    fn part(limit: usize, whole: Option<Arc<CacheBudget>>) -> Self {
         let used = AtomicUsize::new(0);
-        Arc::new(CacheBudget { limit, used })
+        CacheBudget { limit, used, whole }
     }
 
     /// Creates a budget of `FASTDX_CACHE_BYTES` bytes, or 128 MiB.
@@ -50,110 +54,52 @@ impl CacheBudget {
 
     /// The remaining bytes.
     pub(crate) fn free(&self) -> usize {
-        self.limit.saturating_sub(self.used.load(Ordering::Relaxed))
+        let own = self.limit.saturating_sub(self.used.load(Ordering::Relaxed));
+        let whole = self.whole.as_ref();
+        whole.map_or(own, |whole| own.min(whole.free()))
     }
 
     fn take(&self, bytes: usize) -> bool {
         let before = self.used.fetch_add(bytes, Ordering::Relaxed);
         let fits = before
             .checked_add(bytes)
-            .is_some_and(|all| all <= self.limit);
+            .is_some_and(|all| all <= self.limit)
+            && self.whole.as_ref().is_none_or(|whole| whole.take(bytes));
         if !fits {
-            self.give(bytes);
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
         }
         fits
     }
 
     fn give(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.whole.iter().for_each(|whole| whole.give(bytes));
     }
 }
 
-/// One slot per word, each set once.
-struct Slots<T> {
-    /// Null, or a `T` that came from a box and stays until the end. The system supplies zeroed pages
-    /// on first use.
-    each: Box<[AtomicPtr<T>]>,
-    owns: PhantomData<T>,
-}
-
-// SAFETY: a `Slots` owns the `T`s that it points to and gives them out only as shared references.
-// Another thread than the one that set them may drop it, and them.
-unsafe impl<T: Send> Send for Slots<T> {}
-// SAFETY: as above; `set` moves a `T` in through a shared reference.
-unsafe impl<T: Send + Sync> Sync for Slots<T> {}
-
-impl<T> Slots<T> {
-    fn of(words: usize) -> Self {
-        Slots {
-            each: bytemuck::zeroed_slice_box(words),
-            owns: PhantomData,
-        }
-    }
-
-    #[inline]
-    fn get(&self, id: u32) -> Option<&T> {
-        let kept = self.each[id as usize].load(Ordering::Acquire);
-        // SAFETY: null, or a whole `T` (released by `set`) that lives as long as `self`.
-        unsafe { kept.as_ref() }
-    }
-
-    /// Returns the slot's value from now on, and whether it is `value`: the first one stays.
-    fn set(&self, id: u32, value: T) -> (&T, bool) {
-        let made = Box::into_raw(Box::new(value));
-        let slot = &self.each[id as usize];
-        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-        match slot.compare_exchange(ptr::null_mut(), made, success, failure) {
-            // SAFETY: as in `get`.
-            Ok(_) => (unsafe { &*made }, true),
-            Err(first) => {
-                // SAFETY: `made` came from a box above, and no one else has it.
-                drop(unsafe { Box::from_raw(made) });
-                // SAFETY: as in `get`; a slot that was not null does not change.
-                (unsafe { &*first }, false)
-            }
-        }
-    }
-}
-
-impl<T> Drop for Slots<T> {
+impl Drop for CacheBudget {
     fn drop(&mut self) {
-        for slot in &mut self.each {
-            let kept = *slot.get_mut();
-            if !kept.is_null() {
-                // SAFETY: `set` took it from a box; no reference is left.
-                drop(unsafe { Box::from_raw(kept) });
-            }
-        }
+        let used = *self.used.get_mut();
+        self.whole.iter().for_each(|whole| whole.give(used));
     }
 }
 
 /// A cache with at most one `T` per word.
 pub(crate) struct WordCache<T> {
     words: usize,
-    budget: Arc<CacheBudget>,
-    /// The largest part of the budget that it may use, so that one kind does not crowd out the
-    /// others.
-    share: usize,
-    used: AtomicUsize,
-    /// Created when the first value is kept: a Tem that is only configured costs nothing.
-    kept: Once<Option<Slots<T>>>,
-}
-
-impl<T> Drop for WordCache<T> {
-    fn drop(&mut self) {
-        self.budget.give(*self.used.get_mut());
-    }
+    budget: CacheBudget,
+    /// One slot per word, created when the first value is kept: a Tem that is only configured costs
+    /// nothing.
+    kept: Once<Option<Box<[Once<T>]>>>,
 }
 
 impl<T> WordCache<T> {
-    /// Creates a cache for `words` words, within the budget and with at most `share` bytes of it.
+    /// Creates a cache for `words` words, within the budget and with at most `share` bytes of it, so that
+    /// one kind does not crowd out the others.
     pub(crate) fn new(words: usize, budget: Arc<CacheBudget>, share: usize) -> Self {
         WordCache {
             words,
-            budget,
-            share,
-            used: AtomicUsize::new(0),
+            budget: CacheBudget::part(share, Some(budget)),
             kept: Once::new(),
         }
     }
@@ -161,13 +107,12 @@ impl<T> WordCache<T> {
     /// The cached value of a word.
     #[inline]
     pub(crate) fn get(&self, id: u32) -> Option<&T> {
-        self.kept.get()?.as_ref()?.get(id)
+        self.kept.get()?.as_ref()?[id as usize].get()
     }
 
     /// The remaining bytes.
     pub(crate) fn free_bytes(&self) -> usize {
-        let own = self.share.saturating_sub(self.used.load(Ordering::Relaxed));
-        own.min(self.budget.free())
+        self.budget.free()
     }
 
     /// How many values of `each` bytes still fit.
@@ -175,25 +120,14 @@ impl<T> WordCache<T> {
         self.slots().map_or(0, |_| self.free_bytes() / each.max(1))
     }
 
-    fn take(&self, bytes: usize) -> bool {
-        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
-        let fits = before
-            .checked_add(bytes)
-            .is_some_and(|all| all <= self.share);
-        if fits && self.budget.take(bytes) {
-            return true;
-        }
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
-        false
-    }
-
     /// The slots of all words, if the limit has room for them.
-    fn slots(&self) -> Option<&Slots<T>> {
+    fn slots(&self) -> Option<&[Once<T>]> {
         let made = || {
-            let bytes = self.words.checked_mul(size_of::<AtomicPtr<T>>())?;
-            self.take(bytes).then(|| Slots::of(self.words))
+            let bytes = self.words.checked_mul(size_of::<Once<T>>())?;
+            let slots = || (0..self.words).map(|_| Once::new()).collect();
+            self.budget.take(bytes).then(slots)
         };
-        self.kept.get_or_init(made).as_ref()
+        self.kept.get_or_init(made).as_deref()
     }
 
     /// Caches `value`, of `bytes` bytes, for a word; gives it back if the limit does not allow
@@ -202,14 +136,15 @@ impl<T> WordCache<T> {
         let Some(slots) = self.slots() else {
             return Err(value);
         };
-        if !self.take(bytes) {
+        if !self.budget.take(bytes) {
             return Err(value);
         }
-        let (kept, made) = slots.set(id, value);
-        // If two threads create the slots at the same time, both count: the limit is reached
-        // sooner.
+        let mut made = false;
+        let kept = slots[id as usize].get_or_init(|| {
+            made = true;
+            value
+        });
         if !made {
-            self.used.fetch_sub(bytes, Ordering::Relaxed);
             self.budget.give(bytes);
         }
         Ok(kept)
@@ -311,12 +246,12 @@ mod tests {
                     panic!("there is room");
                 };
                 assert_eq!(kept.0 % WORDS, id);
-                assert!(cache.get(id).is_some_and(|got| ptr::eq(got, kept)));
+                assert!(cache.get(id).is_some_and(|got| std::ptr::eq(got, kept)));
                 Ok(())
             })
         };
         install(usize::MAX, 1, keep_all).unwrap().unwrap();
-        let slots = WORDS as usize * size_of::<usize>();
+        let slots = WORDS as usize * size_of::<Once<Counted<'_>>>();
         assert_eq!(dropped.load(Ordering::Relaxed) as u32, 63 * WORDS);
         assert_eq!(budget.free(), (1 << 20) - slots - 16 * WORDS as usize);
         drop(cache);
