@@ -15,57 +15,20 @@ use rand::Rng;
 use crate::law::Law;
 use crate::support::prefetch::prefetch;
 use crate::support::random::{continued, uniform_below, uniform_below_u128};
-use crate::support::simd::vectorised;
 
 /// The alias table of one law.
 #[derive(Debug)]
 pub(crate) struct AliasTable {
-    columns: Columns,
-    /// Bits of a column that hold the second word; the threshold stands above them.
+    /// One number for each column, or two if the table is wide, the lower half first. A column holds
+    /// the leading bits of t above the second word.
+    numbers: Box<[u32]>,
+    wide: bool,
+    /// Bits of a column that hold the second word.
     bits: u32,
-}
-
-/// Each column holds about t·2^(32 - bits) (wide: t·2^32) above the second word.
-#[derive(Debug)]
-enum Columns {
-    Narrow(Box<[u32]>),
-    Wide(Box<[u64]>),
 }
 
 /// The largest number of words with 4-byte columns.
 const MAX_NARROW_WORDS: usize = 1 << 16;
-
-/// A stored column.
-trait Packed: Copy {
-    const BITS: u32;
-    fn wide(self) -> u64;
-    /// From a number of so many bits.
-    fn packed(wide: u64) -> Self;
-}
-
-impl Packed for u32 {
-    const BITS: u32 = u32::BITS;
-    #[inline]
-    fn wide(self) -> u64 {
-        self.into()
-    }
-    #[inline]
-    fn packed(wide: u64) -> Self {
-        wide as u32
-    }
-}
-
-impl Packed for u64 {
-    const BITS: u32 = u64::BITS;
-    #[inline]
-    fn wide(self) -> u64 {
-        self
-    }
-    #[inline]
-    fn packed(wide: u64) -> Self {
-        wide
-    }
-}
 
 /// Thresholds as integers below the law's total, which stands for a whole column.
 struct Thresholds {
@@ -139,53 +102,14 @@ impl Thresholds {
     }
 }
 
-/// Computes whole numbers q below 2^bits with q ≤ part·2^bits/total < q + 2, for many parts of one
-/// total below 2¹²⁷; bits ≤ 32.
-struct Fraction {
-    /// Approximately 2^bits/total.
-    scale: f64,
-}
-
-impl Fraction {
-    fn of(total: u128, bits: u32) -> Self {
-        let scale = (1u64 << bits) as f64 / total as f64;
-        Fraction { scale }
-    }
-
-    /// Returns the number for part ≤ total.
-    #[inline(always)]
-    fn below(&self, part: u128) -> u64 {
-        const HALF: f64 = (1u128 << 64) as f64;
-        const WHOLE: f64 = (1u64 << 52) as f64;
-        // Five roundings, each by a relative 2⁻⁵³: the error is below 2⁻¹⁷ for quotients up to 2³².
-        const ROOM: f64 = 1.0 / (1u64 << 16) as f64;
-        let quotient = ((part >> 64) as u64 as f64 * HALF + part as u64 as f64) * self.scale;
-        let q = (quotient - ROOM).floor().max(0.0);
-        // The bits of 2⁵² plus a whole number below it are its own bits plus that number.
-        (q + WHOLE).to_bits() - WHOLE.to_bits()
-    }
-}
-
-vectorised! {
-    /// Packs the thresholds above the second words, which take `bits` bits.
-    fn pack[C: Packed] = pack_portable(thresholds: &Thresholds, bits: u32) -> Box<[C]>
-}
-
-#[inline(always)]
-fn pack_portable<C: Packed>(thresholds: &Thresholds, bits: u32) -> Box<[C]> {
-    let fraction = Fraction::of(thresholds.total, (C::BITS - bits).min(32));
-    let columns = thresholds.each.iter().zip(&thresholds.others);
-    columns
-        .map(|(&part, &other)| C::packed(fraction.below(part) << bits | u64::from(other)))
-        .collect()
-}
-
-/// Returns the column that the first 64 bits of u select, and the fractional part of u·V to 64
-/// bits.
-#[inline]
-fn column_of(x: u64, columns: usize) -> (usize, u64) {
-    let scaled = u128::from(x) * columns as u128;
-    ((scaled >> 64) as usize, scaled as u64)
+/// A whole number q below 2^bits with q ≤ part·2^bits/total < q + 2, for part ≤ total < 2¹²⁷ and
+/// bits ≤ 32.
+fn fraction(part: u128, total: u128, bits: u32) -> u64 {
+    // Five roundings, each by a relative 2⁻⁵³: the error is below 2⁻¹⁷ for quotients up to 2³².
+    const ROOM: f64 = 1.0 / (1u64 << 16) as f64;
+    let quotient = part as f64 / total as f64 * (1u64 << bits) as f64;
+    // Rounded down; none is below 0.
+    (quotient - ROOM) as u64
 }
 
 impl AliasTable {
@@ -194,15 +118,52 @@ impl AliasTable {
 
     /// Builds the table of a law.
     pub(crate) fn new(law: &Law) -> Self {
-        let thresholds = &Thresholds::of(law);
+        let thresholds = Thresholds::of(law);
+        let wide = law.len() > MAX_NARROW_WORDS;
         // A damaged file may have an empty list.
         let last = (law.len() as u64).saturating_sub(1);
-        let bits = last.checked_ilog2().map_or(0, |log| log + 1);
-        let columns = match law.len() <= MAX_NARROW_WORDS {
-            true => Columns::Narrow(pack(thresholds, bits)),
-            false => Columns::Wide(pack(thresholds, bits)),
+        let needed = last.checked_ilog2().map_or(0, |log| log + 1);
+        let mut table = AliasTable {
+            numbers: Box::default(),
+            wide,
+            bits: if wide { 32 } else { needed },
         };
-        AliasTable { columns, bits }
+        let mut numbers = Vec::with_capacity(Self::bytes(law.len()) / size_of::<u32>());
+        for (&part, &other) in thresholds.each.iter().zip(&thresholds.others) {
+            let threshold = fraction(part, thresholds.total, table.kept());
+            let column = threshold << table.bits | u64::from(other);
+            numbers.push(column as u32);
+            numbers.extend(wide.then_some((column >> 32) as u32));
+        }
+        table.numbers = numbers.into();
+        table
+    }
+
+    /// The number of leading bits of t in a column.
+    #[inline]
+    fn kept(&self) -> u32 {
+        if self.wide { 32 } else { 32 - self.bits }
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.numbers.len() >> u32::from(self.wide)
+    }
+
+    #[inline]
+    fn column(&self, at: usize) -> u64 {
+        match self.wide {
+            false => self.numbers[at].into(),
+            true => u64::from(self.numbers[2 * at + 1]) << 32 | u64::from(self.numbers[2 * at]),
+        }
+    }
+
+    /// Returns the column that the first 64 bits of u select, and the fractional part of u·V to 64
+    /// bits.
+    #[inline]
+    fn place(&self, x: u64) -> (usize, u64) {
+        let scaled = u128::from(x) * self.len() as u128;
+        ((scaled >> 64) as usize, scaled as u64)
     }
 
     /// Bytes that a table of `words` words takes.
@@ -219,54 +180,22 @@ impl AliasTable {
     /// Prefetches the column that x selects; returns its index.
     #[inline]
     pub(crate) fn prefetch_at(&self, x: u64) -> usize {
-        match &self.columns {
-            Columns::Narrow(columns) => {
-                let (at, _) = column_of(x, columns.len());
-                prefetch(&raw const columns[at]);
-                at
-            }
-            Columns::Wide(columns) => {
-                let (at, _) = column_of(x, columns.len());
-                prefetch(&raw const columns[at]);
-                at
-            }
-        }
+        let (at, _) = self.place(x);
+        prefetch(&raw const self.numbers[at << u32::from(self.wide)]);
+        at
     }
 
     /// Draws one word ([`sample`](Self::sample)) with x as the first 64 bits of u.
     #[inline]
     pub(crate) fn sample_by(&self, x: u64, rng: &mut impl Rng, law: impl Fn() -> Law) -> u32 {
-        let word = match &self.columns {
-            Columns::Narrow(columns) => self.look(columns, x),
-            Columns::Wide(columns) => self.look(columns, x),
-        };
+        let place = self.place(x);
+        let word = self.decide(self.column(place.0), place);
         word.unwrap_or_else(|| Thresholds::of(&law()).finish(x, rng))
-    }
-
-    /// Returns the word that the first 64 bits of u select, if they decide.
-    #[inline]
-    fn look<C: Packed>(&self, columns: &[C], x: u64) -> Option<u32> {
-        let at = column_of(x, columns.len());
-        self.decide(columns[at.0], at, columns.len())
     }
 
     /// Draws `count` words.
     pub(crate) fn sample_many(
         &self,
-        count: usize,
-        rng: &mut impl Rng,
-        law: impl Fn() -> Law,
-        drawn: impl FnMut(u32),
-    ) {
-        match &self.columns {
-            Columns::Narrow(columns) => self.sample_from(columns, count, rng, law, drawn),
-            Columns::Wide(columns) => self.sample_from(columns, count, rng, law, drawn),
-        }
-    }
-
-    fn sample_from<C: Packed>(
-        &self,
-        columns: &[C],
         count: usize,
         rng: &mut impl Rng,
         law: impl Fn() -> Law,
@@ -278,10 +207,10 @@ impl AliasTable {
         while rest >= BATCH {
             let mut xs = [0u64; BATCH];
             rng.fill_bytes(bytemuck::cast_slice_mut(&mut xs));
-            let positions = xs.map(|x| column_of(x, columns.len()));
-            let there = positions.map(|(at, _)| columns[at]);
+            let places = xs.map(|x| self.place(x));
+            let columns = places.map(|(at, _)| self.column(at));
             for i in 0..BATCH {
-                let word = self.decide(there[i], positions[i], columns.len());
+                let word = self.decide(columns[i], places[i]);
                 drawn(word.unwrap_or_else(|| Thresholds::of(&law()).finish(xs[i], rng)));
             }
             rest -= BATCH;
@@ -294,13 +223,11 @@ impl AliasTable {
     /// Returns the selected word from a column and from u·V's column and fractional part to 64
     /// bits, if these decide.
     #[inline]
-    fn decide<C: Packed>(&self, column: C, (at, low): (usize, u64), words: usize) -> Option<u32> {
-        let column = column.wide();
-        let threshold = column >> self.bits;
-        let kept = (C::BITS - self.bits).min(32);
+    fn decide(&self, column: u64, (at, low): (usize, u64)) -> Option<u32> {
+        let (threshold, kept) = (column >> self.bits, self.kept());
         // The fractional part of u·V lies in [low, low + V)/2⁶⁴, and t in [threshold, threshold +
         // 2)/2^kept.
-        let high = low.checked_add(words as u64 - 1)?;
+        let high = low.checked_add(self.len() as u64 - 1)?;
         if high >> (64 - kept) < threshold {
             return Some(at as u32);
         }
@@ -345,8 +272,10 @@ mod tests {
         ] {
             let each = if law.len() <= 65_536 { 4 } else { 8 };
             assert_eq!(AliasTable::bytes(law.len()), each * law.len());
-            let narrow = matches!(AliasTable::new(&law).columns, Columns::Narrow(_));
-            assert_eq!(narrow, each == 4);
+            assert_eq!(
+                size_of_val(&*AliasTable::new(&law).numbers),
+                each * law.len()
+            );
         }
     }
 
@@ -392,27 +321,8 @@ mod tests {
                     rest -= if rest >= total { total } else { 0 };
                 }
             }
-            let found = Fraction::of(total, bits).below(part);
+            let found = fraction(part, total, bits);
             proptest::prop_assert!(found <= expected && expected <= found + 1);
-        }
-    }
-
-    impl AliasTable {
-        fn looked(&self, x: u64) -> Option<u32> {
-            match &self.columns {
-                Columns::Narrow(columns) => self.look(columns, x),
-                Columns::Wide(columns) => self.look(columns, x),
-            }
-        }
-
-        /// The threshold of a column as its leading bits in 64.
-        fn threshold(&self, column: usize) -> u64 {
-            match &self.columns {
-                Columns::Narrow(columns) => {
-                    u64::from(columns[column] >> self.bits) << (32 + self.bits)
-                }
-                Columns::Wide(columns) => columns[column] >> self.bits << 32,
-            }
         }
     }
 
@@ -430,13 +340,15 @@ mod tests {
                 let mut x = rng.next_u64();
                 if i % 2 == 0 {
                     let column = uniform_below(&mut rng, words as u32) as usize;
-                    let near = (column as u128) << 64 | u128::from(table.threshold(column));
+                    let threshold = (table.column(column) >> table.bits) << (64 - table.kept());
+                    let near = (column as u128) << 64 | u128::from(threshold);
                     let off = rng.next_u64() >> (8 + i % 50);
                     x = ((near / words as u128) as u64)
                         .wrapping_add(off)
                         .wrapping_sub(9);
                 }
-                match table.looked(x) {
+                let place = table.place(x);
+                match table.decide(table.column(place.0), place) {
                     None => {
                         open += 1;
                         open_anywhere += i % 2;
