@@ -26,6 +26,7 @@ use rand::rngs::ChaCha12Rng;
 
 use super::Mechanism;
 use super::tem::Tem;
+use crate::cover::word_of;
 use crate::distance::neighbors::Grid;
 use crate::guarantee::Guarantee;
 use crate::language::expected::{draw, total, weight};
@@ -73,17 +74,6 @@ pub struct ContextualTem {
     totals: Arc<WordCache<u128>>,
     nearest: Arc<WordCache<Nearest>>,
     base: Arc<BaseMeasure>,
-}
-
-/// Working memory of draws.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    tem: DrawScratch,
-    nearest: Nearest,
-    ids: Vec<u32>,
-    ranks: Vec<u32>,
-    weights: Vec<u64>,
-    factors: Vec<u128>,
 }
 
 impl ContextualTem {
@@ -150,21 +140,15 @@ impl ContextualTem {
     /// [`Error::WordId`]; those of the model.
     pub fn probabilities_after(&self, id: u32, released: &Released) -> Result<Vec<f64>> {
         self.vocabulary().check_ids(&[id])?;
-        let law = self
-            .law_after(id, &self.expected(released.sentence())?)
-            .probabilities();
+        let law = self.law_after(id, &self.expected(released.sentence())?);
         let mut all = vec![0.0; self.vocabulary().len()];
-        for (y, p) in self.outputs().zip(law) {
-            all[y as usize] = p;
-        }
+        self.tem.place(&law.probabilities(), &mut all);
         Ok(all)
     }
 
-    /// The ids of the outputs, by rank.
-    fn outputs(&self) -> impl Iterator<Item = u32> {
-        let (cover, words) = (self.tem.cover(), self.vocabulary().len() as u32);
-        let ranks = 0..cover.map_or(words, |cover| cover.released().len() as u32);
-        ranks.map(move |rank| cover.map_or(rank, |cover| cover.id(rank)))
+    /// The word of a rank.
+    fn word(&self, rank: u32) -> u32 {
+        word_of(self.tem.cover().map(Arc::as_ref), rank)
     }
 
     /// The sentences of the guarantee about outputs.
@@ -181,19 +165,19 @@ impl ContextualTem {
 
     /// The whole law, by rank.
     fn law_after(&self, id: u32, lists: &[Expected]) -> Law {
-        let law = self.tem.law(id);
-        if lists.is_empty() {
-            return law;
+        let mut law = self.tem.law(id);
+        if !lists.is_empty() {
+            let mut added = vec![0; self.vocabulary().len()];
+            for (y, weight) in lists.iter().flat_map(Expected::iter) {
+                added[y as usize] += weight;
+            }
+            law.change(|rank, weight| {
+                let y = self.word(rank as u32);
+                // Q·F is a multiple of Q.
+                weight + u128::from(added[y as usize]) * (weight / u128::from(self.base.weight(y)))
+            });
         }
-        let mut added = vec![0; self.vocabulary().len()];
-        for (y, weight) in lists.iter().flat_map(Expected::iter) {
-            added[y as usize] += weight;
-        }
-        let each = law.weights().zip(self.outputs()).map(|(weight, y)| {
-            // Q·F is a multiple of Q.
-            weight + u128::from(added[y as usize]) * (weight / u128::from(self.base.weight(y)))
-        });
-        Law::of_weights(each)
+        law
     }
 
     /// Z of a word.
@@ -211,16 +195,13 @@ impl ContextualTem {
         id: u32,
         released: &Released,
         rng: &mut impl Rng,
-        scratch: &mut Scratch,
+        scratch: &mut DrawScratch,
     ) -> Result<u32> {
         self.vocabulary().check_ids(&[id])?;
         let lists = self.expected(released.sentence())?;
         Ok(match self.tem.few_distances() {
-            None => {
-                let rank = self.law_after(id, &lists).sample(rng);
-                self.tem.cover().map_or(rank, |cover| cover.id(rank))
-            }
-            Some(_) if total(&lists) == 0 => self.tem.draw_one(id, rng, &mut scratch.tem),
+            None => self.word(self.law_after(id, &lists).sample(rng)),
+            Some(_) if total(&lists) == 0 => self.tem.draw_one(id, rng, scratch),
             Some(grid) => match self.draw_near(id, grid, &lists, rng, scratch) {
                 Some(y) => y,
                 // The failed tries are independent of what follows.
@@ -236,37 +217,24 @@ impl ContextualTem {
         grid: Grid,
         lists: &[Expected],
         rng: &mut impl Rng,
-        scratch: &mut Scratch,
+        scratch: &mut DrawScratch,
     ) -> u32 {
+        let each = lists.iter().flat_map(Expected::iter);
+        let each = each.filter(|(_, weight)| *weight > 0);
+        let (ranks, weights): (Vec<u32>, Vec<u64>) = each
+            .filter_map(|(y, weight)| Some((self.tem.rank(y)?, weight)))
+            .unzip();
+        let mut sums = self.tem.factors(id, grid, &ranks);
         let own = self.total(id);
-        let Scratch {
-            tem,
-            ids,
-            ranks,
-            weights,
-            factors,
-            ..
-        } = scratch;
-        ids.clear();
-        ranks.clear();
-        weights.clear();
-        for (y, weight) in lists.iter().flat_map(Expected::iter) {
-            if let (true, Some(rank)) = (weight > 0, self.tem.rank(y)) {
-                ids.push(y);
-                ranks.push(rank);
-                weights.push(weight);
-            }
-        }
-        self.tem.factors(id, grid, ranks, factors);
         let mut sum = own;
-        for (factor, weight) in factors.iter_mut().zip(&*weights) {
-            sum += *factor * u128::from(*weight);
-            *factor = sum;
+        for (reached, weight) in sums.iter_mut().zip(weights) {
+            sum += *reached * u128::from(weight);
+            *reached = sum;
         }
         let u = uniform_below_u128(rng, sum);
         match u < own {
-            true => self.tem.draw_one(id, rng, tem),
-            false => ids[factors.partition_point(|&sum| sum <= u)],
+            true => self.tem.draw_one(id, rng, scratch),
+            false => self.word(ranks[sums.partition_point(|&sum| sum <= u)]),
         }
     }
 
@@ -281,40 +249,36 @@ impl ContextualTem {
         grid: Grid,
         lists: &[Expected],
         rng: &mut impl Rng,
-        scratch: &mut Scratch,
+        scratch: &mut DrawScratch,
     ) -> Option<u32> {
-        let Scratch {
-            tem,
-            nearest,
-            factors,
-            ..
-        } = scratch;
         let known = self.totals.get(id).copied();
         let few = lists.iter().map(Expected::count).sum::<usize>() <= FEW;
         if (few && known.is_some()) || !self.tem.releases_words() {
             return None;
         }
-        let nearest = self.nearest.get_or_keep(id, nearest, |nearest| {
-            self.tem.nearest(id, grid, NEAR, nearest)
+        let mut spare = Nearest::default();
+        let nearest = self.nearest.get_or_keep(id, &mut spare, |nearest| {
+            *nearest = self.tem.nearest(id, grid, NEAR);
+            nearest.bytes()
         });
         let (own, base) = (known.unwrap_or(0), known.is_none().then_some(&self.base));
         let measure = u128::from(base.map_or(0, |base| base.total()));
         let mass = measure + total(lists);
         let mut near = own;
-        factors.clear();
-        for &(y, factor) in &nearest.outputs {
+        let each = nearest.outputs.iter().map(|&(y, factor)| {
             let q = base.map_or(0, |base| base.weight(y).into());
             near += factor * u128::from(q + weight(lists, y));
-            factors.push(near);
-        }
+            near
+        });
+        let sums: Vec<u128> = each.collect();
         let sum = near + mass * nearest.bound;
         let row = self.tem.tries_per_row();
         for made in 0..row {
             let u = uniform_below_u128(rng, sum);
             let y = if u < own {
-                self.tem.draw_one(id, rng, tem)
+                self.tem.draw_one(id, rng, scratch)
             } else if u < near {
-                nearest.outputs[factors.partition_point(|&sum| sum <= u)].0
+                nearest.outputs[sums.partition_point(|&sum| sum <= u)].0
             } else {
                 let y = match base {
                     Some(base) if uniform_below_u128(rng, mass) < measure => base.draw(rng),
@@ -357,7 +321,7 @@ impl ContextualTem {
 pub struct InOrder<'a> {
     tem: &'a ContextualTem,
     rng: ChaCha12Rng,
-    scratch: Scratch,
+    scratch: DrawScratch,
     /// The release so far. The caller adds what it releases beside the draws.
     pub released: Released<'a>,
 }
@@ -368,7 +332,7 @@ impl<'a> InOrder<'a> {
         InOrder {
             tem,
             rng,
-            scratch: Scratch::default(),
+            scratch: DrawScratch::default(),
             released: Released::nothing(tem.vocabulary()),
         }
     }

@@ -8,7 +8,6 @@ use super::Tem;
 use super::covered::output_distances;
 use super::draw::DrawScratch;
 use super::neighborhoods::Row;
-use crate::cover::Cover;
 use crate::distance::neighbors::Grid;
 use crate::law::word_cache::CacheBudget;
 
@@ -21,6 +20,12 @@ pub(in crate::mechanism) struct Nearest {
     last: u64,
     /// A bound on F of all others.
     pub(in crate::mechanism) bound: u128,
+}
+
+impl Nearest {
+    pub(in crate::mechanism) fn bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.outputs)
+    }
 }
 
 impl Tem {
@@ -57,22 +62,12 @@ impl Tem {
     }
 
     /// F of some outputs, given by rank: the integers of the word's law.
-    pub(in crate::mechanism) fn factors(
-        &self,
-        id: u32,
-        grid: Grid,
-        ranks: &[u32],
-        factors: &mut Vec<u128>,
-    ) {
-        const SOME: usize = 64;
-        let parameters = self.parameters(self.cover.as_deref(), grid);
-        let mut apart = [0.0; SOME];
-        factors.clear();
-        for ranks in ranks.chunks(SOME) {
-            let apart = &mut apart[..ranks.len()];
-            output_distances(&*self.space, id, self.cover.as_deref(), ranks, apart);
-            factors.extend(apart.iter().map(|d| parameters.factor(grid.round(*d))));
-        }
+    pub(in crate::mechanism) fn factors(&self, id: u32, grid: Grid, ranks: &[u32]) -> Vec<u128> {
+        let cover = self.cover.as_deref();
+        let (parameters, mut apart) = (self.parameters(cover, grid), vec![0.0; ranks.len()]);
+        output_distances(&*self.space, id, cover, ranks, &mut apart);
+        let factor = |&d: &f64| parameters.factor(grid.round(d));
+        apart.iter().map(factor).collect()
     }
 
     /// Whether each output stands for itself alone.
@@ -80,33 +75,21 @@ impl Tem {
         self.cover.as_ref().is_none_or(|cover| cover.is_identity())
     }
 
-    /// The nearest `count` words of a word, where outputs stand for themselves. Returns the bytes.
-    pub(in crate::mechanism) fn nearest(
-        &self,
-        id: u32,
-        grid: Grid,
-        count: usize,
-        nearest: &mut Nearest,
-    ) -> usize {
+    /// The nearest `count` words of a word, where outputs stand for themselves.
+    pub(in crate::mechanism) fn nearest(&self, id: u32, grid: Grid, count: usize) -> Nearest {
         let parameters = self.parameters(None, grid);
         let mut row = Row::default();
         let list = self.neighborhoods.list(&*self.space, id, &mut row);
         let entries = &list.entries[..count.min(list.entries.len())];
-        nearest.last = entries.last().copied().unwrap_or(0);
-        nearest.bound = parameters.most_factor(grid.distance(nearest.last));
-        nearest.outputs = Vec::with_capacity(entries.len());
-        for &entry in entries {
-            let y = grid.id(entry);
-            if self
-                .cover
-                .as_deref()
-                .is_none_or(|c: &Cover| c.rank(y).is_some())
-            {
-                let factor = parameters.factor(grid.distance(entry));
-                nearest.outputs.push((y, factor));
-            }
+        let last = entries.last().copied().unwrap_or(0);
+        let released = |y: &u32| self.rank(*y).is_some();
+        let factor = |entry| parameters.factor(grid.distance(entry));
+        let each = entries.iter().map(|&entry| (grid.id(entry), factor(entry)));
+        Nearest {
+            outputs: each.filter(|(y, _)| released(y)).collect(),
+            last,
+            bound: parameters.most_factor(grid.distance(last)),
         }
-        size_of::<Nearest>() + nearest.outputs.capacity() * size_of::<(u32, u128)>()
     }
 
     /// F of a word; `None` if it is among the nearest.

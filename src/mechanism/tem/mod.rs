@@ -366,7 +366,7 @@ impl Tem {
     }
 
     /// Places a law by rank at the ids of its outputs.
-    fn place(&self, law: &[f64], all: &mut [f64]) {
+    pub(in crate::mechanism) fn place(&self, law: &[f64], all: &mut [f64]) {
         let Some(cover) = &self.cover else {
             return all.copy_from_slice(law);
         };
