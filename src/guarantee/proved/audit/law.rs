@@ -17,8 +17,6 @@ const LIMIT: u64 = 8 << 30;
 /// Pairs are compared in squares of this many words, with this many outputs at a time.
 const TILE: usize = 32;
 const OUTPUTS: usize = 512;
-/// Number of each word's nearest words that are compared first.
-const NEAR: usize = 8;
 /// Two laws at distance 0 may differ by rounding.
 const ROUNDING: f64 = finite_law::SLACK / 2.0;
 
@@ -102,8 +100,7 @@ pub fn largest_loss(
         local,
         best: AtomicU64::new(0),
     };
-    let near = pairs.near(control)?;
-    let worst = pairs.all(near, control)?;
+    let worst = pairs.worst(control)?;
     let witness = pairs.witness(worst.1);
     // Rounding is far below this.
     const ROUNDED_UP: f64 = 1.0 + 1e-10;
@@ -157,12 +154,6 @@ fn spread(logs: &mut [f64], count: usize) -> Result<(f64, Witness)> {
 /// A loss per unit of distance, and its pair.
 type Worst = (f64, (u32, u32));
 
-/// The largest loss: the first of equal ones.
-fn larger(first: Worst, others: Vec<Worst>) -> Worst {
-    let each = others.into_iter();
-    each.fold(first, |a, b| if b.0 > a.0 { b } else { a })
-}
-
 struct Pairs<'a> {
     /// ln Pr\[y|w\], row by row.
     logs: &'a [f64],
@@ -188,40 +179,12 @@ impl Pairs<'_> {
         }
     }
 
-    /// Compares each word with its nearest words. Most largest losses occur there, so `best` is
-    /// large from the start.
-    fn near(&self, control: &Control) -> Result<Worst> {
-        let each = |word: u32| -> Result<Worst> {
-            control.check()?;
-            let mut row = vec![0.0; self.count];
-            self.metric.distances(word, &mut row);
-            let mut order: Vec<u32> = (0..self.count as u32).filter(|&id| id != word).collect();
-            let by_distance = |&a: &u32, &b: &u32| row[a as usize].total_cmp(&row[b as usize]);
-            if order.len() > NEAR {
-                order.select_nth_unstable_by(NEAR, by_distance);
-                order.truncate(NEAR);
-            }
-            let mut worst = (0.0, (word, word));
-            for other in order {
-                let ratio = largest_difference(self.row(word), self.row(other));
-                let loss = self.loss(ratio, row[other as usize]);
-                if loss > worst.0 {
-                    worst = (loss, (word, other));
-                }
-            }
-            self.best.fetch_max(worst.0.to_bits(), Ordering::Relaxed);
-            Ok(worst)
-        };
-        let words = 0..self.count as u32;
-        let all = install(self.count * self.count, 0, || map_all(words, each))??;
-        Ok(larger((0.0, (0, 0)), all))
-    }
-
-    /// Compares all pairs that are near enough to lose more than the largest loss found.
-    fn all(&self, found: Worst, control: &Control) -> Result<Worst> {
+    /// Compares all pairs that are near enough to lose more than the largest loss found; returns the
+    /// worst, the first of equal ones.
+    fn worst(&self, control: &Control) -> Result<Worst> {
         let ids: Vec<u32> = (0..self.count as u32).collect();
         let tile = |a: &[u32]| -> Result<Worst> {
-            let mut worst = found;
+            let mut worst = (0.0, (0, 0));
             let (mut distances, mut most) = (vec![0.0; TILE * TILE], vec![0.0f64; TILE * TILE]);
             for b in ids[a[0] as usize..].chunks(TILE) {
                 control.check()?;
@@ -257,7 +220,8 @@ impl Pairs<'_> {
         let all = install(self.count * self.count, 0, || {
             map_all(ids.chunks(TILE), tile)
         })??;
-        Ok(larger(found, all))
+        let larger = |a: Worst, b: Worst| if b.0 > a.0 { b } else { a };
+        Ok(all.into_iter().fold((0.0, (0, 0)), larger))
     }
 
     fn witness(&self, (a, b): (u32, u32)) -> Witness {
