@@ -66,15 +66,6 @@ pub struct FiniteLaw {
     randomness: Randomness,
 }
 
-impl std::fmt::Debug for FiniteLaw {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FiniteLaw")
-            .field("words", &self.space.vocabulary().len())
-            .field("loss", &self.loss)
-            .finish_non_exhaustive()
-    }
-}
-
 impl FiniteLaw {
     /// Creates a mechanism whose law `rows` writes. It keeps at most `cache_bytes` bytes of laws,
     /// by default `FASTDX_CACHE_BYTES` or 128 MiB.

@@ -39,15 +39,6 @@ pub struct NeighborResponse {
     randomness: Randomness,
 }
 
-impl std::fmt::Debug for NeighborResponse {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NeighborResponse")
-            .field("words", &self.space.vocabulary().len())
-            .field("epsilon", &self.epsilon)
-            .finish_non_exhaustive()
-    }
-}
-
 impl NeighborResponse {
     /// Creates the mechanism with `epsilon` for any two words.
     ///

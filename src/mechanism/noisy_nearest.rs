@@ -217,7 +217,7 @@ impl<N: Noise> NoisyNearest<N> {
         &self,
         graph: Option<(&Hnsw, usize)>,
         points: &[f64],
-        scratch: &mut SearchScratch,
+        scratch: &mut Scratch,
         rng: &mut ChaCha12Rng,
         out: &mut [u32],
     ) {
@@ -225,22 +225,17 @@ impl<N: Noise> NoisyNearest<N> {
             return self.chosen_exactly(points, scratch, rng, out);
         };
         let n = self.embedding.dim();
+        let released = self.released.as_deref();
+        let (k, allowed) = match released {
+            None => (self.needed(), self.embedding.len()),
+            Some(released) => (ef, released.ids.len()),
+        };
         for (point, out) in points.chunks_exact(n).zip(out) {
-            let Some(released) = &self.released else {
-                let k = self.needed().min(self.embedding.len());
-                let near = hnsw.nearest(point, k, ef);
-                *out = near[self.choose(&near, rng)].1;
-                continue;
-            };
-            let k = ef.min(self.embedding.len());
-            let near = hnsw.nearest(point, k, ef);
-            let near = near
-                .into_iter()
-                .filter(|(_, id)| released.ids.binary_search(id).is_ok());
-            scratch.near.clear();
-            scratch.near.extend(near.take(self.needed()));
-            match scratch.near.len() < self.needed().min(released.ids.len()) {
-                false => *out = scratch.near[self.choose(&scratch.near, rng)].1,
+            let mut near = hnsw.nearest(point, k.min(self.embedding.len()), ef);
+            near.retain(|(_, id)| released.is_none_or(|r| r.ids.binary_search(id).is_ok()));
+            near.truncate(self.needed());
+            match near.len() < self.needed().min(allowed) {
+                false => *out = near[self.choose(&near, rng)].1,
                 true => self.chosen_exactly(point, scratch, rng, std::slice::from_mut(out)),
             }
         }
@@ -249,7 +244,7 @@ impl<N: Noise> NoisyNearest<N> {
     fn chosen_exactly(
         &self,
         points: &[f64],
-        scratch: &mut SearchScratch,
+        scratch: &mut Scratch,
         rng: &mut ChaCha12Rng,
         out: &mut [u32],
     ) {
@@ -257,19 +252,11 @@ impl<N: Noise> NoisyNearest<N> {
         let embedding = released.map_or(&*self.embedding, |r| &r.embedding);
         let (search, vectors) = (embedding.search(), embedding.vectors());
         let k = self.needed().min(embedding.len());
-        search.nearest_batch(vectors, points, k, None, &mut scratch.exact, |i, ranked| {
+        search.nearest_batch(vectors, points, k, None, scratch, |i, ranked| {
             let chosen = ranked[self.choose(ranked, rng)].1;
             out[i] = released.map_or(chosen, |r| r.ids[chosen as usize]);
         });
     }
-}
-
-/// Working memory of one thread.
-struct SearchScratch {
-    exact: Scratch,
-    /// The nearest words that may be released, with their distances.
-    near: Vec<(f64, u32)>,
-    points: Vec<f64>,
 }
 
 impl<N: Noise> Mechanism for NoisyNearest<N> {
@@ -324,21 +311,15 @@ impl<N: Noise> Mechanism for NoisyNearest<N> {
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
         let n = self.embedding.dim();
         let graph = self.graph();
-        let scratch = || SearchScratch {
-            exact: Scratch::default(),
-            near: Vec::new(),
-            points: vec![0.0; BATCH.min(ids.len()) * n],
-        };
+        let memory = || (Scratch::default(), vec![0.0; BATCH.min(ids.len()) * n]);
         install(ids.len(), 8, || {
             let each = ids.chunks(BATCH).zip(out.chunks_mut(BATCH)).enumerate();
-            for_all_with(each, scratch, |scratch, (chunk, (ids, out))| {
+            for_all_with(each, memory, |(scratch, points), (chunk, (ids, out))| {
                 control.check()?;
                 let mut rng = key.stream(chunk as u64);
-                let mut points = std::mem::take(&mut scratch.points);
-                let some = &mut points[..ids.len() * n];
-                self.noise.perturb(&self.embedding, ids, &mut rng, some);
-                self.chosen(graph, some, scratch, &mut rng, out);
-                scratch.points = points;
+                let points = &mut points[..ids.len() * n];
+                self.noise.perturb(&self.embedding, ids, &mut rng, points);
+                self.chosen(graph, points, scratch, &mut rng, out);
                 control.advance(ids.len());
                 Ok(())
             })

@@ -2,19 +2,20 @@
 
 /// A bound as a decimal number with a number of digits after the point, never below the bound.
 pub(crate) fn decimals_up(x: f64, digits: usize) -> String {
-    let nearest = format!("{x:.digits$}");
-    match nearest.parse::<f64>() {
-        Ok(shown) if shown < x => format!("{:.digits$}", shown + 0.1f64.powi(digits as i32)),
-        _ => nearest,
-    }
+    moved(x, 0.1f64.powi(digits as i32), |x| format!("{x:.digits$}"))
 }
 
 /// A lower bound as a decimal number with a number of digits after the point, never above the
 /// bound.
 pub(in crate::guarantee) fn decimals_down(x: f64, digits: usize) -> String {
-    let nearest = format!("{x:.digits$}");
+    moved(x, -0.1f64.powi(digits as i32), |x| format!("{x:.digits$}"))
+}
+
+/// The number as it is written, one `unit` farther if that is not on the unit's side of it.
+fn moved(x: f64, unit: f64, written: impl Fn(f64) -> String) -> String {
+    let nearest = written(x);
     match nearest.parse::<f64>() {
-        Ok(shown) if shown > x => format!("{:.digits$}", shown - 0.1f64.powi(digits as i32)),
+        Ok(shown) if (x - shown) * unit > 0.0 => written(shown + unit),
         _ => nearest,
     }
 }
@@ -31,22 +32,10 @@ pub(crate) fn rounded_up(x: f64) -> String {
 /// A bound with a number of digits and an exponent, never below it.
 pub(in crate::guarantee) fn scientific_up(x: f64, digits: usize) -> String {
     let places = digits.saturating_sub(1);
-    let nearest = format!("{x:.places$e}");
-    let above = nearest.parse::<f64>().is_ok_and(|shown| shown >= x);
-    let Some((mantissa, exponent)) = nearest.split_once('e').filter(|_| !above) else {
-        return nearest;
-    };
-    let next = mantissa
-        .replace('.', "")
-        .parse::<u64>()
-        .map(|last| last + 1);
-    let (Ok(next), Ok(exponent)) = (next, exponent.parse::<i32>()) else {
-        return nearest;
-    };
-    match format!("{next}e{}", exponent - places as i32).parse::<f64>() {
-        Ok(shown) => format!("{shown:.places$e}"),
-        Err(_) => nearest,
-    }
+    let written = |x: f64| format!("{x:.places$e}");
+    let exponent = |written: String| written.split_once('e')?.1.parse::<i32>().ok();
+    let exponent = exponent(written(x)).unwrap_or(0);
+    moved(x, 10f64.powi(exponent - places as i32), written)
 }
 
 #[cfg(test)]

@@ -60,10 +60,6 @@ impl NearestOutputs {
                 }
             }
         }
-        // A list within a radius is complete up to that radius.
-        if self.end == u64::MAX && list.entries.len() < cover.words() {
-            self.end = grid.first_at(list.end.saturating_sub(1));
-        }
     }
 
     pub(super) fn list(&self) -> List<'_> {
@@ -131,14 +127,13 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
-        /// With the k nearest words, or the words within a radius, and many ties: the head holds
-        /// exactly the outputs below its end, at their distances. It is as long as the list allows.
+        /// With the k nearest words and many ties: the head holds exactly the outputs below its end, at
+        /// their distances. It is as long as the list allows.
         #[test]
         fn a_head_holds_the_nearest_outputs(
             places in proptest::collection::vec(0u8..9, 1..60),
             sets in proptest::collection::vec(0u64..1 << 60, 60),
             share in 0.0..=1.0f64,
-            radius in proptest::option::of(0u8..10),
             word in 0usize..60,
         ) {
             let count = places.len();
@@ -157,10 +152,7 @@ mod tests {
             e.distances(id, &mut row);
             let mut entries = Vec::new();
             smallest(grid, &row, count, &mut entries);
-            let end = match radius {
-                Some(radius) => grid.first_at(grid.entry(f64::from(radius), 0)) + (1 << grid.id_bits()),
-                None => entries[((count - 1) as f64 * share) as usize] + 1,
-            };
+            let end = entries[((count - 1) as f64 * share) as usize] + 1;
             entries.retain(|&entry| entry < end);
             let complete = entries.len() == count;
             let mut head = NearestOutputs::default();

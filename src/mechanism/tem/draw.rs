@@ -155,7 +155,10 @@ impl Tem {
         if let Some(table) = self.cache.rows.get(id) {
             return self.sample_table(cover, id, table, count, rng, drawn);
         }
-        match self.grid().filter(|_| !self.cache.row_pays(id, count)) {
+        match self
+            .grid()
+            .filter(|_| !self.cache.row_pays(id, count, false))
+        {
             Some(grid) => self.draw_from_list(cover, id, count, grid, rng, scratch, drawn),
             None => self.draw_from_row(cover, id, count, rng, scratch, drawn),
         }
@@ -421,9 +424,7 @@ impl Tem {
         }
         let rows = &self.cache.rows;
         let mut words = words_of(sheets);
-        words.retain(|&(id, count)| {
-            rows.get(id).is_none() && self.cache.row_pays_together(id, count)
-        });
+        words.retain(|&(id, count)| rows.get(id).is_none() && self.cache.row_pays(id, count, true));
         let room = rows.room(self.row_bytes(self.cover.as_deref()));
         if words.len() > room {
             words.sort_unstable_by_key(|&(_, count)| std::cmp::Reverse(count));

@@ -23,7 +23,7 @@ const ROW_EIGHTHS: usize = 3;
 const ROW_EIGHTHS_BY_SETS: usize = 4;
 const LIST_EIGHTHS: usize = 3;
 
-/// The cost of a try outside the list, in sixteenths of the unit of [`LawCache::row_price`].
+/// The cost of a try outside the list, in sixteenths of the unit of a row's price.
 const TRY_COST: u32 = 16;
 /// A row with its table, made alone, costs about as much as one try per this many words. Measured at
 /// n = 50: 170 µs, beside tries that wait for memory. Behind a cover, a try and a row both look at each
@@ -88,17 +88,11 @@ impl LawCache {
         self.spent.on(id) > 0
     }
 
-    /// Whether it pays to draw `count` more outputs of a word from its whole row, made for this draw.
-    pub(super) fn row_pays(&self, id: u32, count: usize) -> bool {
-        self.pays(id, count, self.row_price())
-    }
-
-    /// The same for a row that is made together with those of other words.
-    pub(super) fn row_pays_together(&self, id: u32, count: usize) -> bool {
-        self.pays(id, count, self.row_price() / self.rows_together)
-    }
-
-    fn pays(&self, id: u32, count: usize, price: u32) -> bool {
+    /// Whether it pays to draw `count` more outputs of a word from its whole row, made for this draw:
+    /// alone, or together with the rows of other words.
+    pub(super) fn row_pays(&self, id: u32, count: usize, together: bool) -> bool {
+        let price = self.tries_per_row().saturating_mul(TRY_COST).min(1 << 30);
+        let price = price / if together { self.rows_together } else { 1 };
         // Three tries per draw are usual where the tail matters.
         let now = count.saturating_mul(3 * TRY_COST as usize);
         let before = match self.rows.free_bytes() > self.row_bytes {
@@ -113,10 +107,6 @@ impl LawCache {
     pub(super) fn tries_per_row(&self) -> u32 {
         // At most 2²⁷ words.
         self.words.div_ceil(WORDS_PER_TRY).max(16) as u32
-    }
-
-    fn row_price(&self) -> u32 {
-        self.tries_per_row().saturating_mul(TRY_COST).min(1 << 30)
     }
 
     /// Charges a word with one call and its tries.

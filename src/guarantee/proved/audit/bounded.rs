@@ -72,8 +72,15 @@ impl Sums {
                 let chunk = at..b.len().min(at + LANES);
                 let row = &self.distances[i * COLUMNS..][chunk.clone()];
                 let limit = self.limits[word as usize];
-                let limits = both.then(|| &self.limits[first..][chunk.clone()]);
-                if !any_below(row, limit, limits) {
+                // Without branches, for the vectoriser.
+                let any = match both {
+                    false => row.iter().fold(false, |any, d| any | (*d < limit)),
+                    true => {
+                        let each = row.iter().zip(&self.limits[first + at..]);
+                        each.fold(false, |any, (d, own)| any | (*d < limit) | (d < own))
+                    }
+                };
+                if !any {
                     continue;
                 }
                 for (at, other) in chunk.zip(&b[at..]) {
@@ -90,7 +97,6 @@ impl Sums {
         true
     }
 
-    /// Inserts a word into another word's list, if it is near enough.
     fn meet(&mut self, word: u32, d: f32, other: u32) {
         let word = word as usize;
         if d < self.limits[word] {
@@ -113,22 +119,6 @@ impl Sums {
         }
         self
     }
-}
-
-/// Whether one of the distances is below `limit`, or below its own entry of `limits`.
-fn any_below(distances: &[f32], limit: f32, limits: Option<&[f32]>) -> bool {
-    let limits = limits.unwrap_or(&[0.0; LANES]);
-    let (Some(distances), Some(limits)) = (
-        distances.first_chunk::<LANES>(),
-        limits.first_chunk::<LANES>(),
-    ) else {
-        return true;
-    };
-    let mut any = false;
-    for (d, own) in distances.iter().zip(limits) {
-        any |= (*d < limit) | (d < own);
-    }
-    any
 }
 
 /// The exact distance of a pair, and the pair.
