@@ -208,32 +208,18 @@ fn possible(law: &Law) -> Possible {
     (outputs, Law::of_weights(weights))
 }
 
-/// A number that is not negative as a mantissa of 53 bits and a power of two.
-fn parts(p: f64) -> (u128, i32) {
-    let bits = p.abs().to_bits();
-    let (exponent, fraction) = ((bits >> 52) as i32, u128::from(bits & ((1 << 52) - 1)));
-    match exponent {
-        0 => (fraction, -1074),
-        _ => (fraction | 1 << 52, exponent - 1075),
-    }
-}
-
 /// The s for which 2^s times a row's largest probability is between 2⁹⁹ and 2¹⁰⁰.
 fn shift_of(most: f64) -> i32 {
-    let (mantissa, exponent) = parts(most);
-    mantissa.leading_zeros() as i32 - 28 - exponent
+    let lifted = if most.is_normal() { 0 } else { 54 };
+    let exponent = (most * 2f64.powi(lifted)).to_bits() >> 52;
+    99 + 1023 + lifted - exponent as i32
 }
 
-/// ⌊p·2^s⌋, at least 1 if p is positive.
+/// ⌊p·2^s⌋, at least 1 if p is positive. Halves of the shift stay within the range of floats, and
+/// nothing above 1 is rounded.
 fn integer(p: f64, shift: i32) -> u128 {
-    let (mantissa, exponent) = parts(p);
-    match exponent + shift {
-        left @ 0.. => mantissa << left,
-        right => {
-            let whole = mantissa.checked_shr(right.unsigned_abs()).unwrap_or(0);
-            whole.max(mantissa.min(1))
-        }
-    }
+    let scaled = p * 2f64.powi(shift / 2) * 2f64.powi(shift - shift / 2);
+    (scaled as u128).max((p > 0.0).into())
 }
 
 impl Mechanism for FiniteLaw {

@@ -53,12 +53,6 @@ impl<const N: usize> Tries<N> {
         rng.fill_bytes(bytemuck::cast_slice_mut(&mut land));
         rng.fill_bytes(bytemuck::cast_slice_mut(&mut x));
         rng.fill_bytes(bytemuck::cast_slice_mut(&mut index));
-        // Loops instead of `map`, which the compiler leaves as a call.
-        if cfg!(target_endian = "big") {
-            land.iter_mut().for_each(|x| *x = x.swap_bytes());
-            x.iter_mut().for_each(|x| *x = x.swap_bytes());
-            index.iter_mut().for_each(|x| *x = x.swap_bytes());
-        }
         Tries {
             land,
             x,
