@@ -1,59 +1,46 @@
 //! Models in files: sections of a file in fastdx's format, tied to the model's words.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::{NgramPrior, Rows, Triples, words_fingerprint};
 use crate::support::buffer::Backing;
 use crate::support::error::{Error, Result};
-use crate::support::file::{Kind, Sections, map, write_atomically, write_sections};
+use crate::support::file::{Kind, Parts, Sections, map};
 use crate::words::space::MetricSpace;
 
 pub(super) type Parsed<T> = std::result::Result<T, String>;
 
 impl NgramPrior {
-    fn write(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
+    fn parts(&self) -> Parts<'_> {
         let vocabulary = self.space.vocabulary();
-        let meta = [
-            self.order as u64,
-            vocabulary.len() as u64,
-            words_fingerprint(vocabulary),
-        ];
-        let (pairs, triples) = (&self.pairs, &self.triples);
-        let mut sections: Vec<(Kind, &[u8])> = vec![
-            (Kind::PriorMeta, bytemuck::cast_slice(&meta)),
-            (
-                Kind::PriorFrequencies,
-                bytemuck::cast_slice(&self.frequencies),
-            ),
-            (Kind::PriorUnigram, bytemuck::cast_slice(&self.unigram)),
-            (Kind::PriorPairStarts, bytemuck::cast_slice(&pairs.starts)),
-            (Kind::PriorPairWords, bytemuck::cast_slice(&pairs.words)),
-            (Kind::PriorPairWeights, bytemuck::cast_slice(&pairs.weights)),
-        ];
-        let rows = &triples.rows;
+        let (order, words) = (self.order as u64, vocabulary.len() as u64);
+        let mut parts = Parts::default();
+        parts.add_made(
+            Kind::PriorMeta,
+            &[order, words, words_fingerprint(vocabulary)],
+        );
+        parts.add(Kind::PriorFrequencies, &self.frequencies);
+        parts.add(Kind::PriorUnigram, &self.unigram);
+        parts.add(Kind::PriorPairStarts, &self.pairs.starts);
+        parts.add(Kind::PriorPairWords, &self.pairs.words);
+        parts.add(Kind::PriorPairWeights, &self.pairs.weights);
         if self.order == 3 {
-            sections.extend([
-                (Kind::PriorFirst, bytemuck::cast_slice(&triples.first)),
-                (Kind::PriorLast, bytemuck::cast_slice(&triples.last)),
-                (Kind::PriorTripleStarts, bytemuck::cast_slice(&rows.starts)),
-                (Kind::PriorTripleWords, bytemuck::cast_slice(&rows.words)),
-                (
-                    Kind::PriorTripleWeights,
-                    bytemuck::cast_slice(&rows.weights),
-                ),
-            ] as [(Kind, &[u8]); 5]);
+            let Triples {
+                first, last, rows, ..
+            } = &self.triples;
+            parts.add(Kind::PriorFirst, first);
+            parts.add(Kind::PriorLast, last);
+            parts.add(Kind::PriorTripleStarts, &rows.starts);
+            parts.add(Kind::PriorTripleWords, &rows.words);
+            parts.add(Kind::PriorTripleWeights, &rows.weights);
         }
-        write_sections(out, &sections)
+        parts
     }
 
     /// The bytes that [`save`](Self::save) would write.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        // Writing to a Vec cannot fail.
-        let _ = self.write(&mut bytes);
-        bytes
+        self.parts().to_bytes()
     }
 
     /// Writes the model to a file: first to a temporary file beside it, which is then renamed.
@@ -61,7 +48,7 @@ impl NgramPrior {
     /// # Errors
     /// [`Error::Io`].
     pub fn save(&self, path: &Path) -> Result<()> {
-        write_atomically(path, |out| self.write(out))
+        self.parts().save(path)
     }
 
     /// Reads a file that [`save`](Self::save) wrote; `space` must have the model's words in the
@@ -71,8 +58,7 @@ impl NgramPrior {
     /// [`Error::Io`]; [`Error::Corrupt`] for a damaged file or one without a model;
     /// [`Error::Parameter`] for other words.
     pub fn open(space: Arc<dyn MetricSpace>, path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(Error::io(path))?;
-        Self::read(space, &map(path, &file)?, path)
+        Self::read(space, &map(path)?, path)
     }
 
     /// Reads the model from the bytes that [`to_bytes`](Self::to_bytes) returned.

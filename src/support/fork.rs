@@ -44,10 +44,8 @@ mod forks {
             // lives as long as the process and only adds to a number.
             let refused = unsafe { pthread_atfork(None, None, Some(forked)) };
             if refused != 0 {
-                return Err(Error::System {
-                    what: "a watch for forks",
-                    reason: std::io::Error::from_raw_os_error(refused).to_string(),
-                });
+                let reason = std::io::Error::from_raw_os_error(refused);
+                return Err(Error::system("a watch for forks")(reason));
             }
             WATCHED.store(true, Ordering::Release);
         }

@@ -60,7 +60,7 @@ fn is_read_back(vocabulary: &Vocabulary, id: u32) -> bool {
         return true;
     }
     let known = |word: &str| look_up(vocabulary, &normalize(word), word).is_some();
-    let begins = |beginning: &_| compounds_of(vocabulary).contains(beginning);
+    let begins = |beginning: &str| compounds_of(vocabulary).contains(beginning);
     let mut words = known_words(word, known, begins);
     words.next() == Some(0..word.len())
         && words.next().is_none()

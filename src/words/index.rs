@@ -62,8 +62,7 @@ impl Index {
     /// # Errors
     /// The errors of [`open`](Self::open).
     pub fn read(path: &Path, verify: bool) -> Result<(Self, u64)> {
-        let file = File::open(path).map_err(Error::io(path))?;
-        let backing = map(path, &file)?;
+        let backing = map(path)?;
         // If the sections cannot be parsed, reading the file as an embedding reports the problem.
         let sections = Sections::parse(&backing, false);
         let graph = sections

@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use crate::support::buffer::Buffer;
 use crate::support::error::{Error, Result};
-use crate::support::file::{Kind, Sections};
+use crate::support::file::{Kind, Parts, Sections};
 use crate::support::fork::Once;
 
 const EMPTY: u32 = u32::MAX;
@@ -21,30 +21,8 @@ pub struct Vocabulary {
     pub(crate) offsets: Buffer<u64>,
     /// Slots, a power of two in number and at most half occupied: [`EMPTY`] or a word id.
     pub(crate) slots: Buffer<u32>,
-    compounds: Arc<Once<HashSet<Beginning>>>,
+    compounds: Arc<Once<HashSet<Box<str>>>>,
     unreadable: Arc<Once<Arc<[u32]>>>,
-}
-
-/// The beginning of a word: its first characters, hashed. Equal beginnings have equal values;
-/// different ones almost always differ, and always if their lengths differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Beginning {
-    hash: u64,
-    length: u64,
-}
-
-impl Beginning {
-    #[inline]
-    pub(crate) fn push(&mut self, c: char) {
-        // Horner's rule.
-        let next = self.hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.hash = next.wrapping_add(u64::from(u32::from(c)) + 1);
-        self.length += 1;
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.length == 0
-    }
 }
 
 /// The words of a vocabulary as bytes: UTF-8, unless another process has changed the mapped file.
@@ -168,6 +146,12 @@ impl Vocabulary {
         Ok(Self::of(bytes, offsets, slots))
     }
 
+    /// Adds the sections of the words, without the index.
+    pub(crate) fn store<'a>(&'a self, parts: &mut Parts<'a>) {
+        parts.add(Kind::WordOffsets, &self.offsets);
+        parts.add(Kind::WordBytes, &self.bytes);
+    }
+
     /// XXH3-64 of the words and their order.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Xxh3Default::new();
@@ -195,8 +179,8 @@ impl Vocabulary {
     /// The beginnings of its compounds; `find` computes them on first use.
     pub(crate) fn compounds(
         &self,
-        find: impl FnOnce(&Self) -> HashSet<Beginning>,
-    ) -> &HashSet<Beginning> {
+        find: impl FnOnce(&Self) -> HashSet<Box<str>>,
+    ) -> &HashSet<Box<str>> {
         self.compounds.get_or_init(|| find(self))
     }
 

@@ -23,7 +23,8 @@ use crate::support::buffer::{Aligned, Backing, Buffer};
 use crate::support::error::{Error, Result};
 use crate::support::fork::Once;
 use crate::support::parallel::{Control, for_all};
-use crate::words::space::{MetricSpace, WordMetric};
+use crate::words::claims::Claims;
+use crate::words::space::MetricSpace;
 use crate::words::vocabulary::Vocabulary;
 
 /// Words with their vectors (float32, one row per word) and a metric on them.
@@ -51,8 +52,7 @@ struct Derived {
     bounded: Arc<Once<Option<BoundedRows>>>,
     lists: Option<NeighborLists>,
     hnsw: Option<Arc<Hnsw>>,
-    certificates: Vec<Certificate>,
-    cover: Option<Arc<Cover>>,
+    claims: Claims,
 }
 
 impl Embedding {
@@ -137,29 +137,19 @@ impl Embedding {
         if let Some(cover) = &cover {
             cover.check_space(&self)?;
         }
-        self.derived.cover = cover;
+        self.derived.claims.cover = cover;
         Ok(self)
     }
 
     /// The cover that was loaded from its file or set by [`with_cover`](Self::with_cover).
     pub fn cover(&self) -> Option<&Arc<Cover>> {
-        self.derived.cover.as_ref()
+        self.derived.claims.cover.as_ref()
     }
 
     pub(crate) fn certified(&self, certificate: Certificate) -> Self {
         let mut embedding = self.clone();
-        embedding.derived.certificates.push(certificate);
+        embedding.derived.claims.certificates.push(certificate);
         embedding
-    }
-
-    /// Returns the same embedding with the certificates and the cover of its file.
-    pub(crate) fn claiming(
-        mut self,
-        certificates: Vec<Certificate>,
-        cover: Option<Arc<Cover>>,
-    ) -> Self {
-        (self.derived.certificates, self.derived.cover) = (certificates, cover);
-        self
     }
 
     /// The HNSW graph, if one was built.
@@ -170,8 +160,8 @@ impl Embedding {
     /// Whether it holds nothing but its words and vectors: no lists, cover or certificates, which files keep.
     #[cfg(feature = "python")]
     pub(crate) fn is_bare(&self) -> bool {
-        let derived = &self.derived;
-        derived.lists.is_none() && derived.cover.is_none() && derived.certificates.is_empty()
+        let Derived { lists, claims, .. } = &self.derived;
+        lists.is_none() && claims.cover.is_none() && claims.certificates.is_empty()
     }
 
     fn check_vectors(&self) -> Result<()> {
@@ -358,7 +348,7 @@ fn embedded(
     Ok(shared.get_or_init(|| embedding).clone())
 }
 
-impl WordMetric for Embedding {
+impl MetricSpace for Embedding {
     fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
@@ -381,9 +371,7 @@ impl WordMetric for Embedding {
             hash.digest()
         })
     }
-}
 
-impl MetricSpace for Embedding {
     fn distances_to(&self, a: u32, b: &[u32], out: &mut [f64]) {
         let vectors = &self.vectors;
         self.metric.distances_to(self.vector(a), vectors, b, out);
@@ -445,7 +433,7 @@ impl MetricSpace for Embedding {
     }
 
     fn certificates(&self) -> &[Certificate] {
-        &self.derived.certificates
+        &self.derived.claims.certificates
     }
 
     fn with_certificate(&self, certificate: Certificate) -> Option<Arc<dyn MetricSpace>> {

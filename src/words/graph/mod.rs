@@ -29,7 +29,8 @@ use crate::guarantee::Certificate;
 use crate::support::arithmetic::gcd;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
-use crate::words::space::{MetricSpace, WordMetric};
+use crate::words::claims::Claims;
+use crate::words::space::MetricSpace;
 use crate::words::vocabulary::Vocabulary;
 use paths::{Adjacency, NONE};
 use table::Table;
@@ -44,7 +45,7 @@ const LONGEST: f64 = 1e290;
 /// ```
 /// use std::sync::Arc;
 /// use fastdx::words::graph::{Edges, WordGraph};
-/// use fastdx::{Mechanism, Randomness, Tem, WordMetric};
+/// use fastdx::{Mechanism, MetricSpace, Randomness, Tem};
 /// let mut edges = Edges::new();
 /// for (word, hypernym) in [("dog", "animal"), ("cat", "animal"), ("animal", "thing")] {
 ///     edges.push(word, hypernym).unwrap();
@@ -72,8 +73,7 @@ pub struct WordGraph {
     few_distances: bool,
     /// An edge between any two words, and no shorter way.
     table: Option<Arc<Table>>,
-    certificates: Vec<Certificate>,
-    cover: Option<Arc<Cover>>,
+    claims: Claims,
 }
 
 /// The way of a node to the root of its tree.
@@ -175,8 +175,7 @@ impl WordGraph {
             ups: None,
             few_distances: false,
             table: Some(Arc::new(table)),
-            certificates: Vec::new(),
-            cover: None,
+            claims: Claims::default(),
         })
     }
 
@@ -236,8 +235,7 @@ impl WordGraph {
             ups: forest.then(|| ups.into()),
             few_distances: widest / unit < MAX_FEW,
             table: None,
-            certificates: Vec::new(),
-            cover: None,
+            claims: Claims::default(),
         }
     }
 
@@ -271,7 +269,7 @@ impl WordGraph {
     /// Returns the same graph with one more certificate.
     pub(crate) fn certified(&self, certificate: Certificate) -> Self {
         let mut graph = self.clone();
-        graph.certificates.push(certificate);
+        graph.claims.certificates.push(certificate);
         graph
     }
 
@@ -283,13 +281,13 @@ impl WordGraph {
         if let Some(cover) = &cover {
             cover.check_space(&self)?;
         }
-        self.cover = cover;
+        self.claims.cover = cover;
         Ok(self)
     }
 
     /// The cover that was loaded from its file or set by [`with_cover`](Self::with_cover).
     pub fn cover(&self) -> Option<&Arc<Cover>> {
-        self.cover.as_ref()
+        self.claims.cover.as_ref()
     }
 
     fn joined(&self, a: u32, b: u32) -> bool {
@@ -389,7 +387,7 @@ fn widest(graph: &Adjacency, roots: &[u32], forest: bool) -> u64 {
     widths.max().unwrap_or(0)
 }
 
-impl WordMetric for WordGraph {
+impl MetricSpace for WordGraph {
     fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
@@ -419,9 +417,7 @@ impl WordMetric for WordGraph {
         }
         hash.digest()
     }
-}
 
-impl MetricSpace for WordGraph {
     fn distances(&self, a: u32, out: &mut [f64]) {
         if let Some(table) = &self.table {
             let row = out.iter_mut().zip(table.row(a as usize));
@@ -434,7 +430,7 @@ impl MetricSpace for WordGraph {
     }
 
     fn certificates(&self) -> &[Certificate] {
-        &self.certificates
+        &self.claims.certificates
     }
 
     fn with_certificate(&self, certificate: Certificate) -> Option<Arc<dyn MetricSpace>> {

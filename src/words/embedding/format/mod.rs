@@ -6,7 +6,6 @@ mod text;
 mod word2vec;
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +14,7 @@ use flate2::bufread::MultiGzDecoder;
 use crate::distance::metric::Metric;
 use crate::support::buffer::Backing;
 use crate::support::error::{Error, Hidden, Result};
+use crate::support::file::{MAGIC, map};
 use crate::support::names::named;
 use crate::support::parallel::Control;
 use crate::words::embedding::Embedding;
@@ -88,8 +88,7 @@ pub(crate) struct Table {
 /// # Errors
 /// [`Error::Io`], [`Error::Format`].
 pub(crate) fn matrix(path: &Path) -> Result<(Vec<f64>, usize, usize)> {
-    let file = File::open(path).map_err(Error::io(path))?;
-    let backing = crate::support::file::map(path, &file)?;
+    let backing = map(path)?;
     let matrix = npy::matrix(backing.bytes());
     let (numbers, rows, columns) =
         matrix.map_err(|reason| format_error(path, None, reason, None))?;
@@ -107,8 +106,7 @@ pub fn load(path: &Path, options: &Options, control: &Control) -> Result<(Embedd
     if options.limit == Some(0) {
         return Err(Error::parameter("limit", "at least 1", 0));
     }
-    let file = File::open(path).map_err(Error::io(path))?;
-    let mut backing = crate::support::file::map(path, &file)?;
+    let mut backing = map(path)?;
     if backing.bytes().starts_with(&[0x1f, 0x8b]) {
         backing = gunzip(path, backing.bytes(), control)?;
     }
@@ -277,7 +275,7 @@ fn first_in_archive(bytes: &[u8]) -> &[u8] {
 }
 
 fn detect(bytes: &[u8]) -> Format {
-    if bytes.starts_with(&crate::support::file::MAGIC) {
+    if bytes.starts_with(&MAGIC) {
         return Format::Fastdx;
     }
     if bytes.starts_with(b"\x93NUMPY") {

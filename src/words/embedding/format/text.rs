@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::{Table, format_error, header};
 use crate::support::error::{Hidden, Result};
-use crate::support::parallel::{Control, map_all};
+use crate::support::parallel::{Control, install, map_all};
 
-/// Lines are split into blocks of about this many bytes, one block per task.
-const BLOCK_BYTES: usize = 1 << 20;
+/// Lines that one task parses.
+const LINES_PER_TASK: usize = 512;
 /// Number of lines used to find the dimension if there is no header.
 const SAMPLE: usize = 100;
 
@@ -59,24 +59,33 @@ pub(super) fn parse(
     if dim > body.len() / 2 {
         return fail(Some(1), format!("the header promises {dim} numbers a word"));
     }
-    let body = first_lines(body, limit);
-    let blocks = blocks(body);
-    let parsed: Vec<_> = crate::support::parallel::install(blocks.len(), 1, || {
-        let parse = |block: &&[u8]| control.check().map(|()| parse_block(block, dim));
-        map_all(&blocks, parse)
+    let body = body.strip_suffix(b"\n").unwrap_or(body);
+    let lines = body.split(|&b| b == b'\n').take(limit);
+    let lines: Vec<&[u8]> = lines.filter(|_| !body.is_empty()).collect();
+    let tasks = lines.chunks(LINES_PER_TASK);
+    let tasks = tasks.zip((first_line..).step_by(LINES_PER_TASK));
+    let parsed = install(lines.len(), LINES_PER_TASK, || {
+        map_all(tasks, |(lines, first)| {
+            control.check()?;
+            let mut vectors = Vec::new();
+            let words = lines.iter().zip(first..).map(|(line, number)| {
+                let word = parse_line(line, dim, &mut vectors);
+                word.map_err(|wrong| (number, wrong))
+            });
+            let words: std::result::Result<Vec<&str>, _> = words.collect();
+            Ok(words.map(|words| (words, vectors)))
+        })
     })??;
-    let rows: usize = parsed.iter().map(|p| p.words.len()).sum();
-    let mut words = Vec::with_capacity(rows);
-    let mut vectors = Vec::with_capacity(rows * dim);
-    let mut lines = first_line;
-    for block in parsed {
-        if let Some((line, Wrong { reason, offender })) = block.error {
-            return Err(format_error(path, Some(lines + line), reason, offender));
-        }
-        lines += block.lines;
-        words.extend(block.words);
-        vectors.extend(block.vectors);
+    let mut words = Vec::with_capacity(lines.len());
+    let mut vectors = Vec::new();
+    for part in parsed {
+        let (some, numbers) = part.map_err(|(line, Wrong { reason, offender })| {
+            format_error(path, Some(line), reason, offender)
+        })?;
+        words.extend(some.into_iter().map(str::to_owned));
+        vectors.extend(numbers);
     }
+    let rows = words.len();
     if let Some(promised) = promised
         && rows != promised.min(limit)
     {
@@ -115,29 +124,6 @@ fn common_numbers(bytes: &[u8]) -> usize {
     best.map_or(0, |(&n, _)| n)
 }
 
-fn first_lines(body: &[u8], limit: usize) -> &[u8] {
-    if limit == usize::MAX {
-        return body;
-    }
-    let ends = body.iter().enumerate().filter(|&(_, &b)| b == b'\n');
-    let end = ends.map(|(i, _)| i + 1).nth(limit - 1);
-    &body[..end.unwrap_or(body.len())]
-}
-
-fn blocks(mut body: &[u8]) -> Vec<&[u8]> {
-    let mut blocks = Vec::new();
-    while body.len() > BLOCK_BYTES {
-        let end = match body[BLOCK_BYTES..].iter().position(|&b| b == b'\n') {
-            Some(at) => BLOCK_BYTES + at + 1,
-            None => break,
-        };
-        blocks.push(&body[..end]);
-        body = &body[end..];
-    }
-    blocks.push(body);
-    blocks
-}
-
 fn trim(line: &[u8]) -> &[u8] {
     let end = line.iter().rposition(|b| !b" \t\r".contains(b));
     &line[..end.map_or(0, |e| e + 1)]
@@ -147,15 +133,6 @@ fn trim(line: &[u8]) -> &[u8] {
 /// only space and tab separate fields.
 fn fields(line: &[u8]) -> usize {
     line.split(|b| b" \t".contains(b)).count()
-}
-
-#[derive(Default)]
-struct ParsedBlock {
-    words: Vec<String>,
-    vectors: Vec<f32>,
-    lines: u64,
-    /// Line within the block, from 0, and its error.
-    error: Option<(u64, Wrong)>,
 }
 
 /// The error in a line: a reason that shows nothing of the line, and the word or field.
@@ -171,25 +148,6 @@ impl Wrong {
             offender: (!offender.is_empty()).then(|| Hidden::new(offender)),
         }
     }
-}
-
-fn parse_block(bytes: &[u8], dim: usize) -> ParsedBlock {
-    let mut block = ParsedBlock::default();
-    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    if bytes.is_empty() {
-        return block;
-    }
-    for line in bytes.split(|&b| b == b'\n') {
-        match parse_line(line, dim, &mut block.vectors) {
-            Ok(word) => block.words.push(word.to_owned()),
-            Err(reason) => {
-                block.error = Some((block.lines, reason));
-                return block;
-            }
-        }
-        block.lines += 1;
-    }
-    block
 }
 
 fn parse_line<'a>(
