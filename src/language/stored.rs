@@ -9,7 +9,7 @@ use crate::support::error::{Error, Result};
 use crate::support::file::{Kind, Parts, Sections, map};
 use crate::words::space::MetricSpace;
 
-pub(super) type Parsed<T> = std::result::Result<T, String>;
+type Parsed<T> = std::result::Result<T, String>;
 
 impl NgramPrior {
     fn parts(&self) -> Parts<'_> {
@@ -69,7 +69,11 @@ impl NgramPrior {
         Self::read(space, &Backing::copy(bytes), Path::new("<bytes>"))
     }
 
-    fn read(space: Arc<dyn MetricSpace>, backing: &Backing, path: &Path) -> Result<Self> {
+    pub(super) fn read(
+        space: Arc<dyn MetricSpace>,
+        backing: &Backing,
+        path: &Path,
+    ) -> Result<Self> {
         let corrupt = Error::corrupt(path);
         let sections = Sections::parse(backing, true).map_err(&corrupt)?;
         let (order, words, print) = meta(&sections).map_err(&corrupt)?;
@@ -102,7 +106,7 @@ fn array<T: bytemuck::Pod>(sections: &Sections, kind: Kind) -> Parsed<Vec<T>> {
 }
 
 /// The frequencies of words and of unknown ones, if they are valid.
-pub(super) fn checked_shares(words: usize, shares: Vec<f64>) -> Parsed<Vec<f64>> {
+fn checked_shares(words: usize, shares: Vec<f64>) -> Parsed<Vec<f64>> {
     let sum: f64 = shares.iter().sum();
     let positive = shares.iter().all(|&p| p >= 0.0);
     match shares.len() == words + 1 && positive && (sum - 1.0).abs() < 1e-9 {
@@ -112,7 +116,7 @@ pub(super) fn checked_shares(words: usize, shares: Vec<f64>) -> Parsed<Vec<f64>>
 }
 
 /// Rows whose starts and words are in order and in range, and whose weights sum to at most 1.
-pub(super) fn checked_rows(
+fn checked_rows(
     words: usize,
     contexts: usize,
     (starts, seen, weights): (Vec<u32>, Vec<u32>, Vec<f32>),

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use memchr::memchr_iter;
+
 use super::{Table, format_error, header};
 use crate::support::error::{Hidden, Result};
 use crate::support::parallel::{Control, install, map_all};
@@ -60,7 +62,9 @@ pub(super) fn parse(
         return fail(Some(1), format!("the header promises {dim} numbers a word"));
     }
     let body = body.strip_suffix(b"\n").unwrap_or(body);
-    let lines = body.split(|&b| b == b'\n').take(limit);
+    let (mut start, ends) = (0, memchr_iter(b'\n', body).chain([body.len()]));
+    let line = |end| &body[std::mem::replace(&mut start, end + 1)..end];
+    let lines = ends.map(line).take(limit);
     let lines: Vec<&[u8]> = lines.filter(|_| !body.is_empty()).collect();
     let tasks = lines.chunks(LINES_PER_TASK);
     let tasks = tasks.zip((first_line..).step_by(LINES_PER_TASK));
