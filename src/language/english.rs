@@ -92,7 +92,7 @@ impl NgramPrior {
             frequencies: shares(&self.frequencies),
             unigram: shares(&self.unigram),
             pairs: Rows::new(starts, seen, weights),
-            triples: Triples::empty(),
+            triples: Triples::default(),
             order: self.order,
             space,
         })
@@ -149,9 +149,7 @@ mod tests {
             assert!((short.iter().sum::<f64>() - 1.0).abs() < 1e-12);
         }
         let control = Control::new();
-        let words = Vocabulary::new(["tea", "xyzzyx"]).unwrap();
-        let metric = crate::distance::metric::Metric::Euclidean;
-        let foreign = Arc::new(Embedding::new(words, vec![0.0, 1.0], 1, metric).unwrap());
+        let foreign = crate::testing::line(&["tea", "xyzzyx"]);
         let refused = NgramPrior::english(Some(foreign.clone())).unwrap_err();
         assert!(refused.to_string().contains("1 of 2"), "{refused}");
         let texts = ["tea"];

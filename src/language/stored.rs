@@ -168,7 +168,7 @@ fn parts(space: Arc<dyn MetricSpace>, order: usize, sections: &Sections) -> Pars
         space: space.clone(),
         order,
         pairs,
-        triples: Triples::empty(),
+        triples: Triples::default(),
     };
     if order < 3 {
         return Ok(prior);
@@ -206,17 +206,11 @@ fn parts(space: Arc<dyn MetricSpace>, order: usize, sections: &Sections) -> Pars
 mod tests {
     use super::*;
     use crate::support::parallel::Control;
-    use crate::{Embedding, Metric, Vocabulary};
-
-    fn space(words: &[&str]) -> Arc<dyn MetricSpace> {
-        let vectors = (0..words.len()).map(|i| i as f32).collect();
-        let vocabulary = Vocabulary::new(words).unwrap();
-        Arc::new(Embedding::new(vocabulary, vectors, 1, Metric::Euclidean).unwrap())
-    }
+    use crate::testing::line;
 
     #[test]
     fn saved_models_are_read_back_and_damaged_ones_refused() {
-        let words = space(&["a", "b", "c"]);
+        let words = line(&["a", "b", "c"]);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("prior.fdx");
         for order in 1..=3 {
@@ -228,7 +222,7 @@ mod tests {
             assert_eq!((back.order, &back.pairs), (order, &prior.pairs));
             assert_eq!(back.triples, prior.triples);
             assert_eq!(back.next(&["a", "b"]), prior.next(&["a", "b"]));
-            let other = NgramPrior::open(space(&["a", "c", "b"]), &path).unwrap_err();
+            let other = NgramPrior::open(line(&["a", "c", "b"]), &path).unwrap_err();
             assert!(other.to_string().contains("space"), "{other}");
             let bytes = prior.to_bytes();
             for at in (0..bytes.len()).step_by(7) {

@@ -202,33 +202,27 @@ pub(crate) fn for_all_with<T: Send, W: Send>(
     }
     let items: Vec<T> = items.into_iter().collect();
     // Groups of equal size, so many that threads end at about the same time.
-    let each = items.len().div_ceil(64 * rayon::current_num_threads());
-    let mut groups: Vec<Mutex<Vec<T>>> = Vec::new();
-    for (at, item) in items.into_iter().enumerate() {
-        if at % each == 0 {
-            groups.push(Mutex::new(Vec::with_capacity(each)));
+    let threads = rayon::current_num_threads();
+    let each = items.len().div_ceil(64 * threads);
+    let queue = Mutex::new(items.into_iter());
+    in_parallel(threads, &|| {
+        let mut memory = made();
+        loop {
+            let group: Vec<T> = lock(&queue).by_ref().take(each).collect();
+            if group.is_empty() {
+                return Ok(());
+            }
+            let mut group = group.into_iter();
+            let done = group.try_for_each(|item| work(&mut memory, item));
+            done.inspect_err(|_| lock(&queue).by_ref().for_each(drop))?;
         }
-        if let Some(Ok(group)) = groups.last_mut().map(Mutex::get_mut) {
-            group.push(item);
-        }
-    }
-    let free = Mutex::new(Vec::new());
-    in_parallel(groups.len(), &|at| {
-        let group = std::mem::take(&mut *lock(&groups[at]));
-        let known = lock(&free).pop();
-        let mut memory = known.unwrap_or_else(&made);
-        let done = group
-            .into_iter()
-            .try_for_each(|item| work(&mut memory, item));
-        lock(&free).push(memory);
-        done
     })
 }
 
 /// Does not depend on the types of items and work, so that rayon's loop is compiled once.
-fn in_parallel(count: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+fn in_parallel(count: usize, work: &(dyn Fn() -> Result<()> + Sync)) -> Result<()> {
     let each = (0..count).into_par_iter().with_max_len(1);
-    each.try_for_each(work)
+    each.try_for_each(|_| work())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

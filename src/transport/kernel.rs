@@ -508,7 +508,7 @@ mod tests {
 
     /// Compares the passes with their definition, column by column, for both implementations. The
     /// numbers are integers, so that many are equal.
-    fn every_width_does_the_same<T: Number>() {
+    fn passes_are_as_defined<T: Number>() {
         let mut rng = crate::testing::rng(1);
         for columns in 1..70usize {
             for values in [3, 1000] {
@@ -603,12 +603,8 @@ mod tests {
     }
 
     #[test]
-    fn every_width_does_the_same_in_f64() {
-        every_width_does_the_same::<f64>();
-    }
-
-    #[test]
-    fn every_width_does_the_same_in_f32() {
-        every_width_does_the_same::<f32>();
+    fn every_width_does_the_same() {
+        passes_are_as_defined::<f64>();
+        passes_are_as_defined::<f32>();
     }
 }

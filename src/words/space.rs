@@ -114,19 +114,16 @@ pub trait MetricSpace: Send + Sync {
     /// Distances between every word of `a` and every word of `b`: row i of `out` starts at
     /// i · `stride`. The last bits may differ from those of `distance`.
     fn block(&self, a: &[u32], b: &[u32], out: &mut [f64], stride: usize) {
-        let mut row = match self.distances_by_row() {
-            true => vec![0.0; self.vocabulary().len()],
-            false => Vec::new(),
-        };
+        let mut row = Vec::new();
         for (&a, out) in a.iter().zip(out.chunks_mut(stride)) {
-            if self.distances_by_row() {
-                self.distances(a, &mut row);
+            if !self.distances_by_row() {
+                self.distances_to(a, b, &mut out[..b.len()]);
+                continue;
             }
+            row.resize(self.vocabulary().len(), 0.0);
+            self.distances(a, &mut row);
             for (&b, out) in b.iter().zip(out) {
-                *out = match self.distances_by_row() {
-                    true => row[b as usize],
-                    false => self.distance(a, b),
-                };
+                *out = row[b as usize];
             }
         }
     }

@@ -21,8 +21,10 @@ pub struct Vocabulary {
     pub(crate) offsets: Buffer<u64>,
     /// Slots, a power of two in number and at most half occupied: [`EMPTY`] or a word id.
     pub(crate) slots: Buffer<u32>,
-    compounds: Arc<Once<HashSet<Box<str>>>>,
-    unreadable: Arc<Once<Arc<[u32]>>>,
+    /// The beginnings of its compounds, and the words that a text cannot release: both are computed by
+    /// the rooms that need them, on first use.
+    pub(crate) compounds: Arc<Once<HashSet<Box<str>>>>,
+    pub(crate) unreadable: Arc<Once<Arc<[u32]>>>,
 }
 
 /// The words of a vocabulary as bytes: UTF-8, unless another process has changed the mapped file.
@@ -154,10 +156,15 @@ impl Vocabulary {
 
     /// XXH3-64 of the words and their order.
     pub fn fingerprint(&self) -> u64 {
+        self.hashed().digest()
+    }
+
+    /// The hash of the words and their order, to which a space adds its distances.
+    pub(crate) fn hashed(&self) -> Xxh3Default {
         let mut hash = Xxh3Default::new();
         hash.update(&self.bytes);
         hash.update(bytemuck::cast_slice(&self.offsets));
-        hash.digest()
+        hash
     }
 
     /// Number of words.
@@ -174,19 +181,6 @@ impl Vocabulary {
         // UTF-8 was checked when the vocabulary was created. Check it again, because another
         // process could have changed a mapped file; words are short.
         std::str::from_utf8(self.table().bytes(id)).unwrap_or("\u{fffd}")
-    }
-
-    /// The beginnings of its compounds; `find` computes them on first use.
-    pub(crate) fn compounds(
-        &self,
-        find: impl FnOnce(&Self) -> HashSet<Box<str>>,
-    ) -> &HashSet<Box<str>> {
-        self.compounds.get_or_init(|| find(self))
-    }
-
-    /// The words that a text cannot release; `find` computes them on first use.
-    pub(crate) fn unreadable(&self, find: impl FnOnce(&Self) -> Arc<[u32]>) -> &Arc<[u32]> {
-        self.unreadable.get_or_init(|| find(self))
     }
 
     pub(crate) fn table(&self) -> WordTable<'_> {

@@ -8,8 +8,6 @@ pub mod poincare;
 use std::path::Path;
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::Xxh3Default;
-
 use crate::cover::Cover;
 use crate::distance::metric::Metric;
 #[cfg(target_arch = "x86_64")]
@@ -17,12 +15,12 @@ use crate::distance::metric::bounded::BoundedRows;
 use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::distance::search::exact::Scratch;
 use crate::distance::search::hnsw::Rows;
-use crate::distance::search::{ExactSearch, Hnsw, HnswParameters};
+use crate::distance::search::{ExactSearch, Hnsw, HnswParameters, batch_size};
 use crate::guarantee::Certificate;
 use crate::support::buffer::{Aligned, Backing, Buffer};
 use crate::support::error::{Error, Result};
 use crate::support::fork::Once;
-use crate::support::parallel::{Control, for_all};
+use crate::support::parallel::{Control, for_all_with, install, pool};
 use crate::words::claims::Claims;
 use crate::words::space::MetricSpace;
 use crate::words::vocabulary::Vocabulary;
@@ -165,15 +163,10 @@ impl Embedding {
     }
 
     fn check_vectors(&self) -> Result<()> {
-        let bad = self
-            .vectors
-            .chunks_exact(self.dim)
-            .enumerate()
-            .find_map(|(id, v)| self.metric.refuse(v).map(|reason| (id as u32, reason)));
-        match bad {
+        match self.metric.first_refused(&self.vectors, self.dim) {
             None => Ok(()),
             Some((id, reason)) => Err(Error::Vector {
-                owner: format!("{:?}", self.vocabulary.word(id)),
+                owner: format!("{:?}", self.vocabulary.word(id as u32)),
                 reason,
             }),
         }
@@ -295,13 +288,9 @@ impl Embedding {
                 got: format!("{} numbers", queries.len()),
             });
         }
-        for (i, query) in queries.chunks_exact(self.dim).enumerate() {
-            if let Some(reason) = self.metric.refuse(query) {
-                return Err(Error::Vector {
-                    owner: format!("query {i}"),
-                    reason,
-                });
-            }
+        if let Some((i, reason)) = self.metric.first_refused(queries, self.dim) {
+            let owner = format!("query {i}");
+            return Err(Error::Vector { owner, reason });
         }
         let m = queries.len() / self.dim;
         let (mut ids, mut distances) = (Vec::new(), Vec::new());
@@ -319,14 +308,18 @@ impl Embedding {
         distances.resize(m * k, 0.0);
         let search = self.search();
         // Equally many batches per thread, none larger than useful.
-        let threads = crate::support::parallel::pool()?.current_num_threads();
-        let rows = crate::distance::search::batch_size(m, threads);
-        crate::support::parallel::install(m, 1, || {
+        let rows = batch_size(m, pool()?.current_num_threads()).min(search.batch());
+        install(m, 1, || {
             let found = ids.chunks_mut(rows * k).zip(distances.chunks_mut(rows * k));
             let each = queries.chunks(rows * self.dim).zip(found);
-            for_all(each, |(queries, (ids, distances))| {
+            for_all_with(each, Scratch::default, |scratch, (queries, found)| {
                 control.check()?;
-                search.nearest(&self.vectors, queries, k, ids, distances);
+                let (ids, distances) = found;
+                search.nearest_batch(&self.vectors, queries, k, None, scratch, |i, ranked| {
+                    for (at, &(distance, id)) in (i * k..).zip(ranked) {
+                        (ids[at], distances[at]) = (id, distance);
+                    }
+                });
                 control.advance(ids.len() / k);
                 Ok(())
             })
@@ -363,9 +356,7 @@ impl MetricSpace for Embedding {
 
     fn fingerprint(&self) -> u64 {
         *self.derived.fingerprint.get_or_init(|| {
-            let mut hash = Xxh3Default::new();
-            hash.update(&self.vocabulary.bytes);
-            hash.update(bytemuck::cast_slice(&self.vocabulary.offsets));
+            let mut hash = self.vocabulary.hashed();
             hash.update(self.metric.name().as_bytes());
             hash.update(bytemuck::cast_slice(self.vectors()));
             hash.digest()

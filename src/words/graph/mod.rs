@@ -22,8 +22,6 @@ pub use table::MAX_TABLE_WORDS;
 
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::Xxh3Default;
-
 use crate::cover::Cover;
 use crate::guarantee::Certificate;
 use crate::support::arithmetic::gcd;
@@ -32,7 +30,7 @@ use crate::support::parallel::Control;
 use crate::words::claims::Claims;
 use crate::words::space::MetricSpace;
 use crate::words::vocabulary::Vocabulary;
-use paths::{Adjacency, NONE};
+use paths::{NONE, Paths};
 use table::Table;
 
 /// The largest number of distances that are few.
@@ -62,7 +60,7 @@ pub struct WordGraph {
     vocabulary: Vocabulary,
     /// Each edge once, the smaller id first, ascending; lengths in steps.
     edges: Vec<(u32, u32, u64)>,
-    graph: Adjacency,
+    graph: Paths,
     step: f64,
     /// The distance between words without a path, in steps.
     far: u64,
@@ -168,7 +166,7 @@ impl WordGraph {
         Ok(WordGraph {
             vocabulary,
             edges: Vec::new(),
-            graph: Adjacency::new(words.len(), &[]),
+            graph: Paths::new(words.len(), &[]),
             step: table.step,
             far: table.longest.into(),
             components: vec![0; words.len()],
@@ -194,7 +192,7 @@ impl WordGraph {
     ) -> Self {
         edges.sort_unstable();
         edges.dedup_by_key(|e| (e.0, e.1));
-        let graph = Adjacency::new(nodes, &edges);
+        let graph = Paths::new(nodes, &edges);
         let longest = edges.iter().map(|e| e.2).max().unwrap_or(0);
         let unit = edges.iter().fold(0, |a, e| gcd(a, e.2)).max(1);
         let mut components = vec![u32::MAX; nodes];
@@ -361,9 +359,9 @@ fn numbered(edges: &Edges, only: &[&str]) -> Result<(Vec<u32>, usize)> {
 }
 
 /// The largest distance within a component, or an upper bound of at most twice that.
-fn widest(graph: &Adjacency, roots: &[u32], forest: bool) -> u64 {
+fn widest(graph: &Paths, roots: &[u32], forest: bool) -> u64 {
     // One array for all components: each search resets the entries that it touched.
-    let mut distances = vec![NONE; graph.words()];
+    let mut distances = vec![NONE; graph.nodes()];
     let mut furthest = |from: u32| {
         let mut best = (0, from);
         for word in graph.search(from, None, &mut distances) {
@@ -404,9 +402,7 @@ impl MetricSpace for WordGraph {
     }
 
     fn fingerprint(&self) -> u64 {
-        let mut hash = Xxh3Default::new();
-        hash.update(&self.vocabulary.bytes);
-        hash.update(bytemuck::cast_slice(&self.vocabulary.offsets));
+        let mut hash = self.vocabulary.hashed();
         hash.update(&self.step.to_le_bytes());
         for &(u, v, length) in &self.edges {
             hash.update(bytemuck::cast_slice(&[u, v]));

@@ -42,7 +42,8 @@ pub fn beginnings<'a>(compounds: impl IntoIterator<Item = &'a str>) -> HashSet<B
 
 /// The beginnings of a vocabulary's compounds, computed on first use.
 pub fn compounds_of(vocabulary: &Vocabulary) -> &HashSet<Box<str>> {
-    vocabulary.compounds(|v| beginnings(v.iter()))
+    let found = || beginnings(vocabulary.iter());
+    vocabulary.compounds.get_or_init(found)
 }
 
 /// The words of a text. Words joined by punctuation without white space are one word if it is

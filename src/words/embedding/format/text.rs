@@ -83,7 +83,8 @@ pub(super) fn parse(
     let mut words = Vec::with_capacity(lines.len());
     let mut vectors = Vec::new();
     for part in parsed {
-        let (some, numbers) = part.map_err(|(line, Wrong { reason, offender })| {
+        let (some, numbers) = part.map_err(|(line, (reason, offender)): (_, Wrong)| {
+            let offender = (!offender.is_empty()).then(|| Hidden::new(offender));
             format_error(path, Some(line), reason, offender)
         })?;
         words.extend(some.into_iter().map(str::to_owned));
@@ -140,32 +141,20 @@ fn fields(line: &[u8]) -> usize {
 }
 
 /// The error in a line: a reason that shows nothing of the line, and the word or field.
-struct Wrong {
-    reason: String,
-    offender: Option<Hidden>,
-}
-
-impl Wrong {
-    fn new(reason: impl Into<String>, offender: &str) -> Self {
-        Wrong {
-            reason: reason.into(),
-            offender: (!offender.is_empty()).then(|| Hidden::new(offender)),
-        }
-    }
-}
+type Wrong<'a> = (String, &'a str);
 
 fn parse_line<'a>(
     line: &'a [u8],
     dim: usize,
     vectors: &mut Vec<f32>,
-) -> std::result::Result<&'a str, Wrong> {
+) -> std::result::Result<&'a str, Wrong<'a>> {
     let line = trim(line);
     if line.is_empty() {
-        return Err(Wrong::new("an empty line", ""));
+        return Err(("an empty line".into(), ""));
     }
     let text = std::str::from_utf8(line).map_err(|e| {
         let at = e.valid_up_to() + 1;
-        Wrong::new(format!("byte {at} of the line is not UTF-8"), "")
+        (format!("byte {at} of the line is not UTF-8"), "")
     })?;
     let start = vectors.len();
     vectors.resize(start + dim, 0.0);
@@ -174,9 +163,9 @@ fn parse_line<'a>(
     for (i, slot) in vectors[start..].iter_mut().enumerate().rev() {
         let (before, field) = rest.rsplit_once([' ', '\t']).ok_or_else(|| {
             let have = dim - 1 - i;
-            Wrong::new(format!("{have} numbers, expected {dim}"), first(text))
+            (format!("{have} numbers, expected {dim}"), first(text))
         })?;
-        let wrong = |what| Wrong::new(format!("number {} of {dim} is {what}", i + 1), field);
+        let wrong = |what| (format!("number {} of {dim} is {what}", i + 1), field);
         *slot = field.parse::<f32>().map_err(|_| wrong("not a number"))?;
         if !slot.is_finite() {
             return Err(wrong("not finite in float32"));
@@ -184,14 +173,14 @@ fn parse_line<'a>(
         rest = before;
     }
     if rest.is_empty() {
-        return Err(Wrong::new("a line without a word", ""));
+        return Err(("a line without a word".into(), ""));
     }
     // A word may hold spaces, but "the 0.1" is a line with one number too many.
     if let Some((_, last)) = rest.rsplit_once([' ', '\t'])
         && last.parse::<f32>().is_ok()
     {
         let reason = format!("more than the expected {dim} numbers");
-        return Err(Wrong::new(reason, first(text)));
+        return Err((reason, first(text)));
     }
     Ok(rest)
 }
