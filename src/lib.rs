@@ -108,7 +108,7 @@ pub use support::parallel::Control;
 pub use support::random::Randomness;
 pub use words::embedding::Embedding;
 pub use words::graph::WordGraph;
-pub use words::space::{MetricSpace, WordMetric};
+pub use words::space::MetricSpace;
 pub use words::vocabulary::Vocabulary;
 
 /// Checks at compile time that types shared between threads are `Send` and `Sync`.

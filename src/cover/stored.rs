@@ -1,31 +1,29 @@
 //! Stores covers in files: a file of their own, or sections of an index.
 
-use std::fs::File;
 use std::path::Path;
 
 use super::Cover;
 use crate::support::buffer::Backing;
 use crate::support::error::{Error, Result};
-use crate::support::file::{Kind, Sections, map, write_atomically, write_sections};
+use crate::support::file::{Kind, Parts, Sections, map};
 
 impl Cover {
-    /// The numbers of its meta section, for [`sections`](Self::sections).
-    pub(crate) fn meta(&self) -> [u64; 3] {
-        [self.words as u64, self.space, self.fingerprint]
+    /// Adds the sections that it is stored as.
+    pub(crate) fn store<'a>(&'a self, parts: &mut Parts<'a>) {
+        let meta = [self.words as u64, self.space, self.fingerprint];
+        parts.add_made(Kind::CoverMeta, &meta);
+        parts.add(Kind::CoverReleased, &self.released);
+        parts.add(Kind::CoverStarts, &self.set_starts);
+        parts.add(Kind::CoverWords, &self.set_words);
+        if !self.weights.is_empty() {
+            parts.add(Kind::CoverWeights, &self.weights);
+        }
     }
 
-    /// The sections that it is stored as.
-    pub(crate) fn sections<'a>(&'a self, meta: &'a [u64; 3]) -> Vec<(Kind, &'a [u8])> {
-        let mut sections = vec![
-            (Kind::CoverMeta, bytemuck::cast_slice(meta)),
-            (Kind::CoverReleased, bytemuck::cast_slice(&self.released)),
-            (Kind::CoverStarts, bytemuck::cast_slice(&self.set_starts)),
-            (Kind::CoverWords, bytemuck::cast_slice(&self.set_words)),
-        ];
-        if !self.weights.is_empty() {
-            sections.push((Kind::CoverWeights, bytemuck::cast_slice(&self.weights)));
-        }
-        sections
+    fn parts(&self) -> Parts<'_> {
+        let mut parts = Parts::default();
+        self.store(&mut parts);
+        parts
     }
 
     /// Reads the cover in a file's sections, if there is one. It is always checked completely,
@@ -66,8 +64,12 @@ impl Cover {
     /// # Errors
     /// [`Error::Io`].
     pub fn save(&self, path: &Path) -> Result<()> {
-        let meta = self.meta();
-        write_atomically(path, |out| write_sections(out, &self.sections(&meta)))
+        self.parts().save(path)
+    }
+
+    /// The bytes that [`save`](Self::save) would write.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.parts().to_bytes()
     }
 
     /// Reads the cover from a file that [`save`](Self::save) or an index's `save` wrote.
@@ -75,8 +77,7 @@ impl Cover {
     /// # Errors
     /// [`Error::Io`]; [`Error::Corrupt`] for a damaged file or one without a cover.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(Error::io(path))?;
-        Self::read(&map(path, &file)?, path)
+        Self::read(&map(path)?, path)
     }
 
     /// Reads a cover from the bytes that [`to_bytes`](Self::to_bytes) returned.
@@ -91,9 +92,6 @@ impl Cover {
         let cover = Sections::parse(backing, true)
             .and_then(|sections| Self::of_sections(&sections))
             .and_then(|cover| cover.ok_or_else(|| "holds no cover".into()));
-        cover.map_err(|reason| Error::Corrupt {
-            path: path.to_owned(),
-            reason,
-        })
+        cover.map_err(Error::corrupt(path))
     }
 }

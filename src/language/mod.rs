@@ -183,7 +183,7 @@ impl NgramPrior {
             frequencies: base.clone(),
             unigram: base,
             pairs: Rows::empty(words + 2),
-            triples: Triples::empty(),
+            triples: Triples::default(),
         })
     }
 
@@ -386,13 +386,4 @@ pub(crate) fn words_fingerprint(vocabulary: &Vocabulary) -> u64 {
         hash.update(&[0]);
     }
     hash.digest()
-}
-
-impl Triples {
-    fn empty() -> Self {
-        Triples {
-            rows: Rows::empty(0),
-            ..Triples::default()
-        }
-    }
 }

@@ -1,59 +1,46 @@
 //! Models in files: sections of a file in fastdx's format, tied to the model's words.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::{NgramPrior, Rows, Triples, words_fingerprint};
 use crate::support::buffer::Backing;
 use crate::support::error::{Error, Result};
-use crate::support::file::{Kind, Sections, map, write_atomically, write_sections};
+use crate::support::file::{Kind, Parts, Sections, map};
 use crate::words::space::MetricSpace;
 
-pub(super) type Parsed<T> = std::result::Result<T, String>;
+type Parsed<T> = std::result::Result<T, String>;
 
 impl NgramPrior {
-    fn write(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
+    fn parts(&self) -> Parts<'_> {
         let vocabulary = self.space.vocabulary();
-        let meta = [
-            self.order as u64,
-            vocabulary.len() as u64,
-            words_fingerprint(vocabulary),
-        ];
-        let (pairs, triples) = (&self.pairs, &self.triples);
-        let mut sections: Vec<(Kind, &[u8])> = vec![
-            (Kind::PriorMeta, bytemuck::cast_slice(&meta)),
-            (
-                Kind::PriorFrequencies,
-                bytemuck::cast_slice(&self.frequencies),
-            ),
-            (Kind::PriorUnigram, bytemuck::cast_slice(&self.unigram)),
-            (Kind::PriorPairStarts, bytemuck::cast_slice(&pairs.starts)),
-            (Kind::PriorPairWords, bytemuck::cast_slice(&pairs.words)),
-            (Kind::PriorPairWeights, bytemuck::cast_slice(&pairs.weights)),
-        ];
-        let rows = &triples.rows;
+        let (order, words) = (self.order as u64, vocabulary.len() as u64);
+        let mut parts = Parts::default();
+        parts.add_made(
+            Kind::PriorMeta,
+            &[order, words, words_fingerprint(vocabulary)],
+        );
+        parts.add(Kind::PriorFrequencies, &self.frequencies);
+        parts.add(Kind::PriorUnigram, &self.unigram);
+        parts.add(Kind::PriorPairStarts, &self.pairs.starts);
+        parts.add(Kind::PriorPairWords, &self.pairs.words);
+        parts.add(Kind::PriorPairWeights, &self.pairs.weights);
         if self.order == 3 {
-            sections.extend([
-                (Kind::PriorFirst, bytemuck::cast_slice(&triples.first)),
-                (Kind::PriorLast, bytemuck::cast_slice(&triples.last)),
-                (Kind::PriorTripleStarts, bytemuck::cast_slice(&rows.starts)),
-                (Kind::PriorTripleWords, bytemuck::cast_slice(&rows.words)),
-                (
-                    Kind::PriorTripleWeights,
-                    bytemuck::cast_slice(&rows.weights),
-                ),
-            ] as [(Kind, &[u8]); 5]);
+            let Triples {
+                first, last, rows, ..
+            } = &self.triples;
+            parts.add(Kind::PriorFirst, first);
+            parts.add(Kind::PriorLast, last);
+            parts.add(Kind::PriorTripleStarts, &rows.starts);
+            parts.add(Kind::PriorTripleWords, &rows.words);
+            parts.add(Kind::PriorTripleWeights, &rows.weights);
         }
-        write_sections(out, &sections)
+        parts
     }
 
     /// The bytes that [`save`](Self::save) would write.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        // Writing to a Vec cannot fail.
-        let _ = self.write(&mut bytes);
-        bytes
+        self.parts().to_bytes()
     }
 
     /// Writes the model to a file: first to a temporary file beside it, which is then renamed.
@@ -61,7 +48,7 @@ impl NgramPrior {
     /// # Errors
     /// [`Error::Io`].
     pub fn save(&self, path: &Path) -> Result<()> {
-        write_atomically(path, |out| self.write(out))
+        self.parts().save(path)
     }
 
     /// Reads a file that [`save`](Self::save) wrote; `space` must have the model's words in the
@@ -71,8 +58,7 @@ impl NgramPrior {
     /// [`Error::Io`]; [`Error::Corrupt`] for a damaged file or one without a model;
     /// [`Error::Parameter`] for other words.
     pub fn open(space: Arc<dyn MetricSpace>, path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(Error::io(path))?;
-        Self::read(space, &map(path, &file)?, path)
+        Self::read(space, &map(path)?, path)
     }
 
     /// Reads the model from the bytes that [`to_bytes`](Self::to_bytes) returned.
@@ -83,7 +69,11 @@ impl NgramPrior {
         Self::read(space, &Backing::copy(bytes), Path::new("<bytes>"))
     }
 
-    fn read(space: Arc<dyn MetricSpace>, backing: &Backing, path: &Path) -> Result<Self> {
+    pub(super) fn read(
+        space: Arc<dyn MetricSpace>,
+        backing: &Backing,
+        path: &Path,
+    ) -> Result<Self> {
         let corrupt = Error::corrupt(path);
         let sections = Sections::parse(backing, true).map_err(&corrupt)?;
         let (order, words, print) = meta(&sections).map_err(&corrupt)?;
@@ -116,7 +106,7 @@ fn array<T: bytemuck::Pod>(sections: &Sections, kind: Kind) -> Parsed<Vec<T>> {
 }
 
 /// The frequencies of words and of unknown ones, if they are valid.
-pub(super) fn checked_shares(words: usize, shares: Vec<f64>) -> Parsed<Vec<f64>> {
+fn checked_shares(words: usize, shares: Vec<f64>) -> Parsed<Vec<f64>> {
     let sum: f64 = shares.iter().sum();
     let positive = shares.iter().all(|&p| p >= 0.0);
     match shares.len() == words + 1 && positive && (sum - 1.0).abs() < 1e-9 {
@@ -126,7 +116,7 @@ pub(super) fn checked_shares(words: usize, shares: Vec<f64>) -> Parsed<Vec<f64>>
 }
 
 /// Rows whose starts and words are in order and in range, and whose weights sum to at most 1.
-pub(super) fn checked_rows(
+fn checked_rows(
     words: usize,
     contexts: usize,
     (starts, seen, weights): (Vec<u32>, Vec<u32>, Vec<f32>),
@@ -178,7 +168,7 @@ fn parts(space: Arc<dyn MetricSpace>, order: usize, sections: &Sections) -> Pars
         space: space.clone(),
         order,
         pairs,
-        triples: Triples::empty(),
+        triples: Triples::default(),
     };
     if order < 3 {
         return Ok(prior);
@@ -216,17 +206,11 @@ fn parts(space: Arc<dyn MetricSpace>, order: usize, sections: &Sections) -> Pars
 mod tests {
     use super::*;
     use crate::support::parallel::Control;
-    use crate::{Embedding, Metric, Vocabulary};
-
-    fn space(words: &[&str]) -> Arc<dyn MetricSpace> {
-        let vectors = (0..words.len()).map(|i| i as f32).collect();
-        let vocabulary = Vocabulary::new(words).unwrap();
-        Arc::new(Embedding::new(vocabulary, vectors, 1, Metric::Euclidean).unwrap())
-    }
+    use crate::testing::line;
 
     #[test]
     fn saved_models_are_read_back_and_damaged_ones_refused() {
-        let words = space(&["a", "b", "c"]);
+        let words = line(&["a", "b", "c"]);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("prior.fdx");
         for order in 1..=3 {
@@ -238,7 +222,7 @@ mod tests {
             assert_eq!((back.order, &back.pairs), (order, &prior.pairs));
             assert_eq!(back.triples, prior.triples);
             assert_eq!(back.next(&["a", "b"]), prior.next(&["a", "b"]));
-            let other = NgramPrior::open(space(&["a", "c", "b"]), &path).unwrap_err();
+            let other = NgramPrior::open(line(&["a", "c", "b"]), &path).unwrap_err();
             assert!(other.to_string().contains("space"), "{other}");
             let bytes = prior.to_bytes();
             for at in (0..bytes.len()).step_by(7) {

@@ -133,7 +133,7 @@ impl NgramPrior {
             frequencies: own.clone(),
             unigram: own,
             pairs: Rows::empty(words + 2),
-            triples: Triples::empty(),
+            triples: Triples::default(),
         };
         if order == 1 {
             return Ok(prior);
@@ -206,15 +206,7 @@ fn filled(times: &[u32], base: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Embedding;
-    use crate::distance::metric::Metric;
-    use crate::words::vocabulary::Vocabulary;
-
-    fn space(words: &[&str]) -> Arc<dyn MetricSpace> {
-        let vectors = (0..words.len()).map(|i| i as f32).collect();
-        let vocabulary = Vocabulary::new(words).unwrap();
-        Arc::new(Embedding::new(vocabulary, vectors, 1, Metric::Euclidean).unwrap())
-    }
+    use crate::testing::line;
 
     const TEXTS: [&str; 4] = [
         "a b c. a b d!",
@@ -224,7 +216,7 @@ mod tests {
     ];
 
     fn trained(order: usize) -> NgramPrior {
-        let space = space(&["a", "b", "c", "d", "e"]);
+        let space = line(&["a", "b", "c", "d", "e"]);
         NgramPrior::train(space, &TEXTS, order, None, &Control::new()).unwrap()
     }
 
@@ -266,7 +258,7 @@ mod tests {
         let weights: Vec<f64> = prior.triples.rows.row(row).map(|(_, p)| p).collect();
         assert!((weights[0] - (4.0 - discount) / 5.0).abs() < 1e-7);
         assert!((weights[1] - (1.0 - discount) / 5.0).abs() < 1e-7);
-        let expected = weights[0] + rest * prior.probability_of_pair(b, c);
+        let expected = weights[0] + rest * prior.probability_behind(b, c);
         assert!((prior.probability(&[a, b], c) - expected).abs() < 1e-15);
         // Only "a" stands before "b c", so the pair counts once.
         let before_c: Vec<_> = prior.pairs.row(b as usize).collect();
@@ -277,12 +269,6 @@ mod tests {
         // A sentence begins with "a" more often than with anything else.
         let first = prior.next::<&str>(&[]);
         assert!(first[0] > first[1..].iter().fold(0.0, |x: f64, &y| x.max(y)));
-    }
-
-    impl NgramPrior {
-        fn probability_of_pair(&self, v: u32, w: u32) -> f64 {
-            self.probability_behind(v, w)
-        }
     }
 
     #[test]
@@ -298,7 +284,7 @@ mod tests {
     #[test]
     fn without_texts_it_is_zipf() {
         let none: [&str; 0] = [];
-        let space = space(&["a", "b", "c"]);
+        let space = line(&["a", "b", "c"]);
         for order in 1..=3 {
             let prior = NgramPrior::train(space.clone(), &none, order, None, &Control::new());
             let next = prior.unwrap().next(&["a"]);

@@ -16,7 +16,7 @@ use super::lookup;
 use super::run::run;
 use super::source::Origin;
 use crate::words::graph::{Edges, ThirdColumn, WordGraph};
-use crate::{Error, MetricSpace, WordMetric};
+use crate::{Error, MetricSpace};
 
 /// Edges from a file, an iterable of pairs, or an array of strings of shape (m, 2).
 pub(super) fn edges_of(

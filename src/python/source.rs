@@ -12,7 +12,7 @@ use super::run::run;
 use super::space::Space;
 use crate::policy::{Fingerprint, IndexSource, Spaces, Spec};
 use crate::words::index::{Index, fingerprint};
-use crate::{Embedding, Error, Result, WordGraph, WordMetric};
+use crate::{Embedding, Error, MetricSpace, Result, WordGraph};
 
 /// The origin of a space that need not be pickled whole.
 #[derive(Clone, Debug)]

@@ -13,7 +13,7 @@ use super::graph::PyWordGraph;
 use super::run::run;
 use super::source::Origin;
 use crate::words::index::Index;
-use crate::{Cover, Embedding, MetricSpace, WordMetric};
+use crate::{Cover, Embedding, MetricSpace};
 
 /// Words and a metric on them, as Python objects.
 pub(super) enum Space {

@@ -204,6 +204,14 @@ impl Error {
         }
     }
 
+    /// What the operating system did not give.
+    pub(crate) fn system<E: std::fmt::Display>(what: &'static str) -> impl FnOnce(E) -> Self {
+        move |reason| Error::System {
+            what,
+            reason: reason.to_string(),
+        }
+    }
+
     pub(crate) fn io(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
         move |source| Error::Io {
             path: path.to_owned(),

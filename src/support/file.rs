@@ -1,12 +1,13 @@
 //! The container of fastdx's files: a header, a table and checksummed sections. Also maps files and
 //! replaces them atomically. [`native`](crate::words::embedding::format::native) documents the layout.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use bytemuck::Pod;
+use bytemuck::{Pod, cast_slice, pod_read_unaligned};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use crate::support::buffer::{Backing, Buffer};
@@ -19,12 +20,12 @@ compile_error!(
 
 /// The first eight bytes of every file.
 pub const MAGIC: [u8; 8] = *b"\x89FDX\r\n\x1a\n";
-const VERSION: u32 = 1;
+const VERSION: u64 = 1;
 const ALIGN: usize = 64;
-const MAX_SECTIONS: u32 = 64;
+const MAX_SECTIONS: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
+#[repr(u64)]
 pub(crate) enum Kind {
     Meta = 1,
     WordOffsets = 2,
@@ -60,59 +61,84 @@ pub(crate) enum Kind {
 /// The checksum in a file's header. It covers the checksums of the sections, so it identifies the
 /// contents. 0 for what has no header.
 pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
-    bytes.get(24..32).map_or(0, bytemuck::pod_read_unaligned)
+    bytes.get(24..32).map_or(0, pod_read_unaligned)
 }
 
 fn padding(len: usize) -> usize {
     len.next_multiple_of(ALIGN) - len
 }
 
-pub(crate) fn write_sections(
-    out: &mut impl Write,
-    sections: &[(Kind, &[u8])],
-) -> std::io::Result<()> {
-    const ZEROS: [u8; ALIGN] = [0; ALIGN];
-    let front = 32 + 32 * sections.len();
-    let mut offset = front + padding(front);
-    let mut table = Vec::new();
-    for &(kind, bytes) in sections {
-        let mut hash = Xxh3Default::new();
-        hash.update(bytes);
-        hash.update(&ZEROS[..padding(bytes.len())]);
-        table.extend((kind as u32).to_le_bytes());
-        table.extend([0; 4]);
-        table.extend((offset as u64).to_le_bytes());
-        table.extend((bytes.len() as u64).to_le_bytes());
-        table.extend(hash.digest().to_le_bytes());
-        offset += bytes.len() + padding(bytes.len());
+/// The sections of a file that is to be written.
+#[derive(Default)]
+pub(crate) struct Parts<'a>(Vec<(Kind, Cow<'a, [u8]>)>);
+
+impl<'a> Parts<'a> {
+    pub(crate) fn add<T: Pod>(&mut self, kind: Kind, values: &'a [T]) {
+        self.0.push((kind, cast_slice(values).into()));
     }
-    table.extend(&ZEROS[..padding(front)]);
-    let mut header = Vec::from(MAGIC);
-    header.extend(VERSION.to_le_bytes());
-    header.extend((sections.len() as u32).to_le_bytes());
-    header.extend((offset as u64).to_le_bytes());
-    header.extend(xxh3_64(&[&header[..], &table].concat()).to_le_bytes());
-    out.write_all(&header)?;
-    out.write_all(&table)?;
-    for &(_, bytes) in sections {
-        out.write_all(bytes)?;
-        out.write_all(&ZEROS[..padding(bytes.len())])?;
+
+    /// Adds a copy of numbers that are made for the file.
+    pub(crate) fn add_made<T: Pod>(&mut self, kind: Kind, values: &[T]) {
+        self.0.push((kind, cast_slice(values).to_vec().into()));
     }
-    Ok(())
+
+    /// The whole file.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // Writing to a Vec cannot fail.
+        let _ = self.write(&mut bytes);
+        bytes
+    }
+
+    /// Writes the file atomically.
+    pub(crate) fn save(&self, path: &Path) -> Result<()> {
+        write_atomically(path, |out| self.write(out))
+    }
+
+    fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
+        const ZEROS: [u8; ALIGN] = [0; ALIGN];
+        let front = 32 + 32 * self.0.len();
+        let mut offset = front + padding(front);
+        let mut table: Vec<[u64; 4]> = Vec::new();
+        for (kind, bytes) in &self.0 {
+            let mut hash = Xxh3Default::new();
+            hash.update(bytes);
+            hash.update(&ZEROS[..padding(bytes.len())]);
+            let (at, len) = (offset as u64, bytes.len() as u64);
+            table.push([*kind as u64, at, len, hash.digest()]);
+            offset += bytes.len() + padding(bytes.len());
+        }
+        let count = self.0.len() as u64;
+        let header = [
+            u64::from_le_bytes(MAGIC),
+            count << 32 | VERSION,
+            offset as u64,
+        ];
+        let table = [cast_slice(&table), &ZEROS[..padding(front)]].concat();
+        let checksum = xxh3_64(&[cast_slice(&header), &table[..]].concat());
+        out.write_all(cast_slice(&header))?;
+        out.write_all(&checksum.to_le_bytes())?;
+        out.write_all(&table)?;
+        for (_, bytes) in &self.0 {
+            out.write_all(bytes)?;
+            out.write_all(&ZEROS[..padding(bytes.len())])?;
+        }
+        Ok(())
+    }
 }
 
 /// Maps a file. An empty file, or one that cannot be mapped (a pipe), is read instead.
-pub(crate) fn map(path: &Path, file: &File) -> Result<Backing> {
+pub(crate) fn map(path: &Path) -> Result<Backing> {
+    let mut file = File::open(path).map_err(Error::io(path))?;
     let meta = file.metadata().map_err(Error::io(path))?;
     if meta.is_file() && meta.len() > 0 {
         // SAFETY: the mapping is read-only, and every format is checked while it is read. If
         // another process truncates a mapped file, a read raises SIGBUS; fastdx never truncates a
         // file, it renames.
-        let map = unsafe { memmap2::Mmap::map(file) }.map_err(Error::io(path))?;
+        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(Error::io(path))?;
         return Ok(Backing::Mapped(Arc::new(map)));
     }
     let mut bytes = Vec::new();
-    let mut file = file;
     file.read_to_end(&mut bytes).map_err(Error::io(path))?;
     Ok(Backing::copy(&bytes))
 }
@@ -137,10 +163,7 @@ pub(crate) fn write_atomically(
     // A symbolic link remains a link: its target is replaced.
     let target = std::fs::canonicalize(path);
     let target = target.as_deref().unwrap_or(path);
-    let unique = getrandom::u64().map_err(|e| Error::System {
-        what: "entropy",
-        reason: e.to_string(),
-    })?;
+    let unique = getrandom::u64().map_err(Error::system("entropy"))?;
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{unique:016x}.tmp"));
     let temporary = target.with_file_name(name);
@@ -165,24 +188,13 @@ pub(crate) fn write_atomically(
     };
     attempt().map_err(|source| {
         let _ = std::fs::remove_file(&temporary);
-        Error::Io {
-            path: path.to_owned(),
-            source,
-        }
+        Error::io(path)(source)
     })
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    bytemuck::pod_read_unaligned(&bytes[at..at + 4])
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    bytemuck::pod_read_unaligned(&bytes[at..at + 8])
 }
 
 pub(crate) struct Sections<'a> {
     backing: &'a Backing,
-    table: Vec<(u32, usize, usize)>,
+    table: Vec<(u64, usize, usize)>,
 }
 
 impl<'a> Sections<'a> {
@@ -191,41 +203,37 @@ impl<'a> Sections<'a> {
         if bytes.len() < 32 || bytes[..8] != MAGIC {
             return Err("not a fastdx file".into());
         }
-        let version = u32_at(bytes, 8);
+        let [_, version, length, checksum]: [u64; 4] = pod_read_unaligned(&bytes[..32]);
+        let (count, version) = ((version >> 32) as usize, version & u64::from(u32::MAX));
         if version != VERSION {
             return Err(format!(
                 "format version {version}; this fastdx reads version {VERSION}"
             ));
         }
-        let length = u64_at(bytes, 16);
         if length != bytes.len() as u64 {
             return Err(format!(
                 "the file has {} bytes and should have {length}: truncated or extended",
                 bytes.len()
             ));
         }
-        let count = u32_at(bytes, 12);
-        let front = (32 + 32 * count as usize).next_multiple_of(ALIGN);
+        let front = (32 + 32 * count.min(MAX_SECTIONS)).next_multiple_of(ALIGN);
         if count > MAX_SECTIONS || front > bytes.len() {
             return Err("the section table does not fit the file".into());
         }
-        if u64_at(bytes, 24) != xxh3_64(&[&bytes[..24], &bytes[32..front]].concat()) {
+        if checksum != xxh3_64(&[&bytes[..24], &bytes[32..front]].concat()) {
             return Err("the header's checksum is wrong: the file is damaged".into());
         }
         let mut table = Vec::new();
         let mut expected = front;
-        for entry in bytes[32..32 + 32 * count as usize].chunks_exact(32) {
-            let (kind, offset, len) = (u32_at(entry, 0), u64_at(entry, 8), u64_at(entry, 16));
-            let end = usize::try_from(len)
-                .ok()
-                .and_then(|len| offset.checked_add(len as u64));
-            let end = end.and_then(|end| usize::try_from(end).ok());
-            let Some(end) = end.filter(|&end| end <= bytes.len() && offset == expected as u64)
-            else {
+        for entry in bytes[32..32 + 32 * count].chunks_exact(32) {
+            let [kind, offset, len, checksum]: [u64; 4] = pod_read_unaligned(entry);
+            let end = offset.checked_add(len);
+            let Some(end) = end.filter(|&end| end <= length && offset == expected as u64) else {
                 return Err(format!("section {kind} lies outside the file"));
             };
+            let end = end as usize;
             let padded = end.next_multiple_of(ALIGN).min(bytes.len());
-            if verify && xxh3_64(&bytes[expected..padded]) != u64_at(entry, 24) {
+            if verify && xxh3_64(&bytes[expected..padded]) != checksum {
                 return Err(format!(
                     "the checksum of section {kind} is wrong: the file is damaged"
                 ));
@@ -240,7 +248,7 @@ impl<'a> Sections<'a> {
     }
 
     pub(crate) fn get<T: Pod>(&self, kind: Kind) -> std::result::Result<Option<Buffer<T>>, String> {
-        match self.table.iter().find(|entry| entry.0 == kind as u32) {
+        match self.table.iter().find(|entry| entry.0 == kind as u64) {
             None => Ok(None),
             Some(&(kind, start, end)) => Buffer::view(self.backing, start, end)
                 .map(Some)

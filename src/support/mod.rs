@@ -1,5 +1,6 @@
 //! Errors, files, threads and keys: every room above stands on them.
 
+pub(crate) mod adjacency;
 pub(crate) mod arithmetic;
 pub(crate) mod buffer;
 pub(crate) mod error;

@@ -4,14 +4,14 @@
 //! exist. So each pool is labelled with the number of forks before this process (`fork.rs`), and a
 //! child creates a new pool. Pools hold no data and are never locked.
 
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::support::error::{Error, Result};
-use crate::support::fork;
+use crate::support::fork::{self, Once};
 
 /// Cancellation and progress of one long call, shared with its caller.
 #[derive(Debug, Default)]
@@ -54,18 +54,18 @@ impl Control {
     }
 }
 
-/// The pools of this process, followed by those of the processes it was forked from: a list that
-/// only grows.
+/// A pool in the list of all of them, which only grows: a parent's stay there in a forked child. Their
+/// threads do not exist there, so dropping them would wait forever.
 struct ProcessPool {
     /// The number of forks before the process that created it.
     forks: u64,
     /// The requested number; 0 for the default.
     threads: usize,
     pool: ThreadPool,
-    next: *const ProcessPool,
+    next: Once<ProcessPool>,
 }
 
-static POOLS: AtomicPtr<ProcessPool> = AtomicPtr::new(std::ptr::null_mut());
+static POOLS: Once<ProcessPool> = Once::new();
 
 /// The thread pool of this process: `FASTDX_NUM_THREADS` threads, or one per core.
 ///
@@ -86,51 +86,33 @@ pub const MAX_THREADS: usize = 4096;
 /// The errors of [`pool`].
 pub fn pool_of(threads: usize) -> Result<&'static ThreadPool> {
     let forks = fork::count()?;
-    let mut made: Option<Box<ProcessPool>> = None;
+    let mut place = &POOLS;
     loop {
-        let first = POOLS.load(Ordering::Acquire);
-        let mut at: *const ProcessPool = first;
-        // SAFETY: every pointer in the list came from Box::into_raw below and is never freed.
-        while let Some(known) = unsafe { at.as_ref() } {
-            if (known.forks, known.threads) == (forks, threads) {
-                return Ok(&known.pool);
-            }
-            at = known.next;
-        }
-        let mut new = match made.take() {
-            Some(new) => new,
+        let known = match place.get() {
+            Some(known) => known,
             None => {
+                let count = match threads {
+                    0 => from_environment()?,
+                    _ => threads,
+                };
                 let pool = ThreadPoolBuilder::new()
-                    .num_threads(if threads == 0 {
-                        from_environment()?
-                    } else {
-                        threads
-                    })
+                    .num_threads(count)
                     .thread_name(|i| format!("fastdx-{i}"))
                     .build()
-                    .map_err(|e| Error::System {
-                        what: "threads",
-                        reason: e.to_string(),
-                    })?;
-                Box::new(ProcessPool {
+                    .map_err(Error::system("threads"))?;
+                // Another thread may have put one there since.
+                place.get_or_init(|| ProcessPool {
                     forks,
                     threads,
                     pool,
-                    next: first,
+                    next: Once::new(),
                 })
             }
         };
-        new.next = first;
-        let new = Box::into_raw(new);
-        // A parent's pools stay in the list of a forked child. Their threads do not exist there, so
-        // dropping them would wait forever.
-        match POOLS.compare_exchange(first, new, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: just created, and from now on never freed.
-            Ok(_) => return Ok(unsafe { &(*new).pool }),
-            // SAFETY: not published, so this thread alone owns it. Try again: another thread may
-            // have created the same pool.
-            Err(_) => made = Some(unsafe { Box::from_raw(new) }),
+        if (known.forks, known.threads) == (forks, threads) {
+            return Ok(&known.pool);
         }
+        place = &known.next;
     }
 }
 
@@ -148,10 +130,7 @@ pub fn stay_on_this_thread() -> Result<()> {
         .num_threads(1)
         .use_current_thread()
         .build();
-    let pool = pool.map_err(|e| Error::System {
-        what: "threads",
-        reason: e.to_string(),
-    })?;
+    let pool = pool.map_err(Error::system("threads"))?;
     // The thread refers to it until it ends, and rayon frees neither.
     std::mem::forget(pool);
     Ok(())
@@ -223,33 +202,27 @@ pub(crate) fn for_all_with<T: Send, W: Send>(
     }
     let items: Vec<T> = items.into_iter().collect();
     // Groups of equal size, so many that threads end at about the same time.
-    let each = items.len().div_ceil(64 * rayon::current_num_threads());
-    let mut groups: Vec<Mutex<Vec<T>>> = Vec::new();
-    for (at, item) in items.into_iter().enumerate() {
-        if at % each == 0 {
-            groups.push(Mutex::new(Vec::with_capacity(each)));
+    let threads = rayon::current_num_threads();
+    let each = items.len().div_ceil(64 * threads);
+    let queue = Mutex::new(items.into_iter());
+    in_parallel(threads, &|| {
+        let mut memory = made();
+        loop {
+            let group: Vec<T> = lock(&queue).by_ref().take(each).collect();
+            if group.is_empty() {
+                return Ok(());
+            }
+            let mut group = group.into_iter();
+            let done = group.try_for_each(|item| work(&mut memory, item));
+            done.inspect_err(|_| lock(&queue).by_ref().for_each(drop))?;
         }
-        if let Some(Ok(group)) = groups.last_mut().map(Mutex::get_mut) {
-            group.push(item);
-        }
-    }
-    let free = Mutex::new(Vec::new());
-    in_parallel(groups.len(), &|at| {
-        let group = std::mem::take(&mut *lock(&groups[at]));
-        let known = lock(&free).pop();
-        let mut memory = known.unwrap_or_else(&made);
-        let done = group
-            .into_iter()
-            .try_for_each(|item| work(&mut memory, item));
-        lock(&free).push(memory);
-        done
     })
 }
 
 /// Does not depend on the types of items and work, so that rayon's loop is compiled once.
-fn in_parallel(count: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+fn in_parallel(count: usize, work: &(dyn Fn() -> Result<()> + Sync)) -> Result<()> {
     let each = (0..count).into_par_iter().with_max_len(1);
-    each.try_for_each(work)
+    each.try_for_each(|_| work())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -62,10 +62,7 @@ impl Randomness {
     pub fn next_key(&self) -> Result<Key> {
         let mut key = [0u8; 32];
         match self.seed {
-            None => getrandom::fill(&mut key).map_err(|e| Error::System {
-                what: "entropy",
-                reason: e.to_string(),
-            })?,
+            None => getrandom::fill(&mut key).map_err(Error::system("entropy"))?,
             Some(seed) => {
                 // Relaxed: no other memory access depends on the counter.
                 let call = self.calls.fetch_add(1, Ordering::Relaxed);

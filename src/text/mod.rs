@@ -50,7 +50,7 @@ pub use crate::words::tokenize::{
     BETWEEN, Words, ends_sentence, id_of, known_words, look_up, normalize, word_ids, words,
 };
 use crate::words::tokenize::{beginnings, without_symbols};
-use crate::words::vocabulary::{Beginning, WordTable};
+use crate::words::vocabulary::WordTable;
 
 /// Bytes of text that are processed at a time.
 const BLOCK: usize = 8 << 20;
@@ -77,7 +77,7 @@ pub struct TextPrivatizer {
     came_back: CameBack,
     unchanged: Once<Unchanged>,
     /// The beginnings of the compounds among the skipped words.
-    skipped: Arc<HashSet<Beginning>>,
+    skipped: Arc<HashSet<Box<str>>>,
     /// A clone shares them: it has the same vocabulary and the same skipped words.
     memos: MemoPool,
 }

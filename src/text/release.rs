@@ -23,7 +23,7 @@ use crate::words::vocabulary::Vocabulary;
 /// The ids of the words that the tokeniser does not read back as themselves, ascending. Where no
 /// word can be read back, the words are those of no text, and none is returned.
 pub fn unreadable(vocabulary: &Vocabulary) -> Arc<[u32]> {
-    let found = vocabulary.unreadable(|vocabulary| {
+    let found = vocabulary.unreadable.get_or_init(|| {
         let ids = 0..vocabulary.len() as u32;
         let found = ids
             .filter(|&id| !is_read_back(vocabulary, id))
@@ -60,7 +60,7 @@ fn is_read_back(vocabulary: &Vocabulary, id: u32) -> bool {
         return true;
     }
     let known = |word: &str| look_up(vocabulary, &normalize(word), word).is_some();
-    let begins = |beginning: &_| compounds_of(vocabulary).contains(beginning);
+    let begins = |beginning: &str| compounds_of(vocabulary).contains(beginning);
     let mut words = known_words(word, known, begins);
     words.next() == Some(0..word.len())
         && words.next().is_none()

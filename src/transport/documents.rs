@@ -168,20 +168,15 @@ pub fn nearest(
         return Err(Error::parameter("k", expected, k));
     }
     let words = words_of(documents.iter());
-    let indices: Vec<Vec<u32>> = documents
-        .iter()
-        .map(|bag| {
-            bag.ids()
-                .iter()
-                .map(|&id| place(&words, id) as u32)
-                .collect()
-        })
-        .collect();
+    let places = |bag: &Bag| -> Vec<usize> {
+        let ids = bag.ids().iter();
+        ids.map(|&id| place(&words, id)).collect()
+    };
     let corpus = Corpus {
         space,
         documents,
+        places: documents.iter().map(places).collect(),
         words,
-        indices,
     };
     let found: Vec<Nearest> = install(queries.len() * documents.len(), 0, || {
         map_all_with(queries, BagSolver::default, |solver, query| {
@@ -206,7 +201,8 @@ struct Corpus<'a> {
     space: &'a dyn MetricSpace,
     documents: &'a [Bag],
     words: Vec<u32>,
-    indices: Vec<Vec<u32>>,
+    /// The places of each document's words.
+    places: Vec<Vec<usize>>,
 }
 
 impl Corpus<'_> {
@@ -232,14 +228,13 @@ impl Corpus<'_> {
             let places = 0..self.words.len();
             places.map(|place| least(table.row(place))).collect()
         });
-        let relaxed = |(bag, indices): (&Bag, &Vec<u32>)| {
-            let nearest = nearest.as_ref()?;
-            let words = indices.iter().zip(bag.counts());
-            let sum: f64 = words.map(|(&p, &c)| nearest[p as usize] * c as f64).sum();
-            Some(sum / bag.size() as f64)
+        let relaxed = |(bag, places): (&Bag, &Vec<usize>)| {
+            let Some(nearest) = &nearest else { return 0.0 };
+            let words = places.iter().zip(bag.counts());
+            let sum: f64 = words.map(|(&p, &c)| nearest[p] * c as f64).sum();
+            sum / bag.size() as f64
         };
-        let each = self.documents.iter().zip(&self.indices);
-        let bounds = each.map(|document| relaxed(document).unwrap_or(0.0));
+        let bounds = self.documents.iter().zip(&self.places).map(relaxed);
         let mut order: Vec<(f64, u32)> = bounds.zip(0..).collect();
         let by_bound = |a: &(f64, u32), b: &(f64, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
         order.sort_by(by_bound);

@@ -54,7 +54,7 @@ pub(crate) struct Workspace {
 }
 
 /// A solver's result: the cost of its plan for masses in units, and the gap.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Solved {
     pub(crate) cost: f64,
     pub(crate) gap: f64,
@@ -70,44 +70,37 @@ impl Workspace {
         control: &Control,
     ) -> Result<Solved> {
         let matched = supply.len() == demand.len() && supply.iter().chain(demand).all(|&m| m == 1);
-        if !matched {
-            self.transportation
-                .solve(&self.cost, supply, demand, control)?;
-            let flows = self.transportation.flows();
-            let paid = flows.map(|(i, j, mass)| mass as f64 * self.cost.at(i as usize, j as usize));
-            let solved = self.proved(paid.sum(), supply, demand, false);
-            return self.checked(solved, supply);
-        }
-        let mut solved = self.assign(Start::Means, supply, demand, control)?;
+        let mut solved = Solved::default();
         // If some costs are far larger than the cost of the plan, they absorb its digits.
-        if solved.gap.abs() > ROUNDING_GAP * solved.cost.abs() {
-            solved = self.assign(Start::Costs, supply, demand, control)?;
+        for start in [Start::Means, Start::Costs] {
+            match matched {
+                true => self.assignment.solve(&self.cost, start, control)?,
+                false => (self.transportation).solve(&self.cost, supply, demand, control)?,
+            }
+            solved = self.proved(matched, supply, demand);
+            if !matched || solved.gap.abs() <= ROUNDING_GAP * solved.cost.abs() {
+                break;
+            }
         }
-        self.checked(solved, supply)
-    }
-
-    fn assign(
-        &mut self,
-        start: Start,
-        supply: &[u64],
-        demand: &[u64],
-        control: &Control,
-    ) -> Result<Solved> {
-        self.assignment.solve(&self.cost, start, control)?;
-        let columns = self.assignment.columns().iter();
-        let paid = columns
-            .enumerate()
-            .map(|(i, &j)| self.cost.at(i, j as usize));
-        Ok(self.proved(paid.sum(), supply, demand, true))
+        let Solved { cost, gap, .. } = solved;
+        let mass = supply.iter().sum::<u64>() as f64;
+        // The costs are finite, so the gap is no NaN.
+        if gap > 1e-9 * cost.abs() && gap > 1e-12 * mass * self.cost.largest() {
+            return Err(Error::parameter(
+                "cost",
+                "of numbers that 64-bit arithmetic can tell apart",
+                format!("an optimal plan with a gap of {gap} at a cost of {cost}"),
+            ));
+        }
+        Ok(solved)
     }
 
     /// Returns the plan's cost, and its gap to the bound that the column potentials prove.
-    fn proved(&self, paid: f64, supply: &[u64], demand: &[u64], matched: bool) -> Solved {
+    fn proved(&self, matched: bool, supply: &[u64], demand: &[u64]) -> Solved {
         let cost = &self.cost;
-        let v = match matched {
-            true => self.assignment.dual_potentials(),
-            false => self.transportation.dual_potentials(),
-        };
+        let paid = |(i, j, mass)| mass as f64 * cost.at(i as usize, j as usize);
+        let paid: f64 = self.plan(matched).map(paid).sum();
+        let v = self.potentials(matched);
         let potentials = (0..cost.rows()).map(|i| f64::least(cost.row(i), v));
         let rows: f64 = potentials.zip(supply).map(|(u, &m)| u * m as f64).sum();
         let columns: f64 = v.iter().zip(demand).map(|(v, &m)| v * m as f64).sum();
@@ -118,29 +111,21 @@ impl Workspace {
         }
     }
 
-    fn checked(&self, solved: Solved, supply: &[u64]) -> Result<Solved> {
-        let Solved {
-            cost: paid, gap, ..
-        } = solved;
-        let mass = supply.iter().sum::<u64>() as f64;
-        let room = 1e-9 * paid.abs();
-        // The costs are finite, so the gap is no NaN.
-        if gap > room && gap > 1e-12 * mass * self.cost.largest() {
-            return Err(Error::parameter(
-                "cost",
-                "of numbers that 64-bit arithmetic can tell apart",
-                format!("an optimal plan with a gap of {gap} at a cost of {paid}"),
-            ));
-        }
-        Ok(solved)
+    /// Row, column and mass of every entry of the last plan.
+    fn plan(&self, matched: bool) -> impl Iterator<Item = (u32, u32, u64)> {
+        let (columns, flows) = match matched {
+            true => (self.assignment.columns(), &[][..]),
+            false => (&[][..], self.transportation.flows()),
+        };
+        let pairs = columns.iter().zip(0..).map(|(&j, i)| (i, j, 1));
+        pairs.chain(flows.iter().copied())
     }
 
-    fn plan(&self, solved: Solved) -> Vec<(u32, u32, u64)> {
-        if solved.matched {
-            let columns = self.assignment.columns().iter();
-            return columns.zip(0..).map(|(&j, i)| (i, j, 1)).collect();
+    fn potentials(&self, matched: bool) -> &[f64] {
+        match matched {
+            true => self.assignment.dual_potentials(),
+            false => self.transportation.dual_potentials(),
         }
-        self.transportation.flows().collect()
     }
 }
 
@@ -202,18 +187,11 @@ pub fn optimal_transport(
     }
     let all = supply.iter().sum::<u64>() as f64;
     let scale = total / all;
-    let plan = workspace.plan(solved).into_iter();
-    let plan = plan.map(|(i, j, mass)| {
-        (
-            rows[i as usize] as u32,
-            columns[j as usize] as u32,
-            mass as f64 * scale,
-        )
+    let plan = workspace.plan(solved.matched).map(|(i, j, mass)| {
+        let (row, column) = (rows[i as usize], columns[j as usize]);
+        (row as u32, column as u32, mass as f64 * scale)
     });
-    let potentials = match solved.matched {
-        true => workspace.assignment.dual_potentials(),
-        false => workspace.transportation.dual_potentials(),
-    };
+    let potentials = workspace.potentials(solved.matched);
     // A column without mass may have any potential that the rows allow; with -∞ it does not bind
     // them.
     let mut v = vec![f64::NEG_INFINITY; cost.stride()];

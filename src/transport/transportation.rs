@@ -12,6 +12,7 @@
 
 use super::cost::Costs;
 use super::kernel::Number;
+use crate::support::adjacency::Adjacency;
 use crate::support::error::Result;
 use crate::support::parallel::Control;
 
@@ -126,16 +127,12 @@ impl NetworkSimplex {
         Ok(())
     }
 
-    pub(super) fn flows(&self) -> impl Iterator<Item = (u32, u32, u64)> {
-        self.flows.iter().copied()
+    pub(super) fn flows(&self) -> &[(u32, u32, u64)] {
+        &self.flows
     }
 
     pub(super) fn dual_potentials(&self) -> &[f64] {
         &self.v
-    }
-
-    fn column(&self, node: u32) -> Option<usize> {
-        (node as usize).checked_sub(self.rows)
     }
 
     /// Builds a first tree. Each row in turn goes to its cheapest columns with room, by the cost
@@ -178,26 +175,10 @@ impl NetworkSimplex {
         // Root the tree at row 0: make links both ways, then go outwards.
         let nodes = rows + columns;
         self.tree.reset(nodes);
-        let mut starts = vec![0u32; nodes + 1];
-        for &(i, j, _) in &cells {
-            starts[i as usize + 1] += 1;
-            starts[j as usize + 1] += 1;
-        }
-        for node in 0..nodes {
-            starts[node + 1] += starts[node];
-        }
-        let mut links = vec![(0u32, 0u128); 2 * cells.len()];
-        let mut at = starts.clone();
-        for &(i, j, mass) in &cells {
-            for (from, to) in [(i, j), (j, i)] {
-                links[at[from as usize] as usize] = (to, mass);
-                at[from as usize] += 1;
-            }
-        }
+        let links = Adjacency::new(nodes, &cells);
         let mut stack = vec![0u32];
         while let Some(node) = stack.pop() {
-            let range = starts[node as usize] as usize..starts[node as usize + 1] as usize;
-            for &(next, mass) in &links[range] {
+            for &(next, mass) in links.of(node) {
                 if next != self.tree.parent[node as usize] {
                     self.tree.link(next, node, mass);
                     stack.push(next);
@@ -326,12 +307,9 @@ impl NetworkSimplex {
             let parent = self.tree.parent[node as usize];
             let mass = passing[node as usize];
             passing[parent as usize] += mass;
-            let (row, column) = match self.column(node) {
-                Some(_) => (parent, node),
-                None => (node, parent),
-            };
+            // Rows come before columns.
+            let (row, column) = (node.min(parent), node.max(parent) - self.rows as u32);
             if mass != 0 {
-                let column = column - self.rows as u32;
                 self.flows.push((row, column, mass.unsigned_abs() as u64));
             }
         }

@@ -1,12 +1,10 @@
 //! An index file from `fastdx index build`: words with vectors or edges, and data computed for
 //! them.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::support::error::{Error, Result};
+use crate::support::error::Result;
 use crate::support::file::{self, Kind, MAGIC, Sections, map};
 use crate::words::embedding::Embedding;
 use crate::words::embedding::format::native;
@@ -22,29 +20,20 @@ pub enum Index {
     Graph(Arc<WordGraph>),
 }
 
-/// The beginning of a file: what is there of a header.
-fn beginning(path: &Path) -> Result<Vec<u8>> {
-    let file = File::open(path).map_err(Error::io(path))?;
-    let mut bytes = Vec::new();
-    let read = file.take(32).read_to_end(&mut bytes);
-    read.map_err(Error::io(path))?;
-    Ok(bytes)
-}
-
 /// Whether a file starts like an index file.
 ///
 /// # Errors
-/// [`Error::Io`].
+/// [`Io`](crate::Error::Io).
 pub(crate) fn is_index(path: &Path) -> Result<bool> {
-    Ok(beginning(path)?.starts_with(&MAGIC))
+    Ok(map(path)?.bytes().starts_with(&MAGIC))
 }
 
 /// The checksum in a file's header, which identifies its contents; 0 for what has no header.
 ///
 /// # Errors
-/// [`Error::Io`].
+/// [`Io`](crate::Error::Io).
 pub fn fingerprint(path: &Path) -> Result<u64> {
-    Ok(file::fingerprint(&beginning(path)?))
+    Ok(file::fingerprint(map(path)?.bytes()))
 }
 
 impl Index {
@@ -52,7 +41,7 @@ impl Index {
     /// checksum.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
+    /// [`Io`](crate::Error::Io); [`Corrupt`](crate::Error::Corrupt) for a damaged, truncated, extended or foreign file.
     pub fn open(path: &Path, verify: bool) -> Result<Self> {
         Ok(Self::read(path, verify)?.0)
     }
@@ -62,8 +51,7 @@ impl Index {
     /// # Errors
     /// The errors of [`open`](Self::open).
     pub fn read(path: &Path, verify: bool) -> Result<(Self, u64)> {
-        let file = File::open(path).map_err(Error::io(path))?;
-        let backing = map(path, &file)?;
+        let backing = map(path)?;
         // If the sections cannot be parsed, reading the file as an embedding reports the problem.
         let sections = Sections::parse(&backing, false);
         let graph = sections

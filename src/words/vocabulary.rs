@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use crate::support::buffer::Buffer;
 use crate::support::error::{Error, Result};
-use crate::support::file::{Kind, Sections};
+use crate::support::file::{Kind, Parts, Sections};
 use crate::support::fork::Once;
 
 const EMPTY: u32 = u32::MAX;
@@ -21,30 +21,10 @@ pub struct Vocabulary {
     pub(crate) offsets: Buffer<u64>,
     /// Slots, a power of two in number and at most half occupied: [`EMPTY`] or a word id.
     pub(crate) slots: Buffer<u32>,
-    compounds: Arc<Once<HashSet<Beginning>>>,
-    unreadable: Arc<Once<Arc<[u32]>>>,
-}
-
-/// The beginning of a word: its first characters, hashed. Equal beginnings have equal values;
-/// different ones almost always differ, and always if their lengths differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Beginning {
-    hash: u64,
-    length: u64,
-}
-
-impl Beginning {
-    #[inline]
-    pub(crate) fn push(&mut self, c: char) {
-        // Horner's rule.
-        let next = self.hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.hash = next.wrapping_add(u64::from(u32::from(c)) + 1);
-        self.length += 1;
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.length == 0
-    }
+    /// The beginnings of its compounds, and the words that a text cannot release: both are computed by
+    /// the rooms that need them, on first use.
+    pub(crate) compounds: Arc<Once<HashSet<Box<str>>>>,
+    pub(crate) unreadable: Arc<Once<Arc<[u32]>>>,
 }
 
 /// The words of a vocabulary as bytes: UTF-8, unless another process has changed the mapped file.
@@ -168,12 +148,23 @@ impl Vocabulary {
         Ok(Self::of(bytes, offsets, slots))
     }
 
+    /// Adds the sections of the words, without the index.
+    pub(crate) fn store<'a>(&'a self, parts: &mut Parts<'a>) {
+        parts.add(Kind::WordOffsets, &self.offsets);
+        parts.add(Kind::WordBytes, &self.bytes);
+    }
+
     /// XXH3-64 of the words and their order.
     pub fn fingerprint(&self) -> u64 {
+        self.hashed().digest()
+    }
+
+    /// The hash of the words and their order, to which a space adds its distances.
+    pub(crate) fn hashed(&self) -> Xxh3Default {
         let mut hash = Xxh3Default::new();
         hash.update(&self.bytes);
         hash.update(bytemuck::cast_slice(&self.offsets));
-        hash.digest()
+        hash
     }
 
     /// Number of words.
@@ -190,19 +181,6 @@ impl Vocabulary {
         // UTF-8 was checked when the vocabulary was created. Check it again, because another
         // process could have changed a mapped file; words are short.
         std::str::from_utf8(self.table().bytes(id)).unwrap_or("\u{fffd}")
-    }
-
-    /// The beginnings of its compounds; `find` computes them on first use.
-    pub(crate) fn compounds(
-        &self,
-        find: impl FnOnce(&Self) -> HashSet<Beginning>,
-    ) -> &HashSet<Beginning> {
-        self.compounds.get_or_init(|| find(self))
-    }
-
-    /// The words that a text cannot release; `find` computes them on first use.
-    pub(crate) fn unreadable(&self, find: impl FnOnce(&Self) -> Arc<[u32]>) -> &Arc<[u32]> {
-        self.unreadable.get_or_init(|| find(self))
     }
 
     pub(crate) fn table(&self) -> WordTable<'_> {

@@ -10,9 +10,7 @@ use fastdx::guarantee::proved::audit;
 use fastdx::law::base::BaseMeasure;
 use fastdx::mechanism::tem::Truncation;
 use fastdx::words::embedding::format::native;
-use fastdx::{
-    Control, Cover, Embedding, Error, Mechanism, Metric, MetricSpace, Randomness, Tem, WordMetric,
-};
+use fastdx::{Control, Cover, Embedding, Error, Mechanism, Metric, MetricSpace, Randomness, Tem};
 use proptest::prelude::*;
 use rand::RngExt;
 

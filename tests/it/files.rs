@@ -145,7 +145,7 @@ fn the_default_vocabulary_is_what_it_says() {
             <= 2_500_000
     );
     let id = |w| e.vocabulary().require(w).unwrap();
-    let d = |a, b| fastdx::WordMetric::distance(&e, id(a), id(b));
+    let d = |a, b| fastdx::MetricSpace::distance(&e, id(a), id(b));
     assert!(d("coffee", "tea") < d("coffee", "parliament"));
 }
 
@@ -158,7 +158,7 @@ fn the_nouns_keep_their_hierarchy() {
     );
     assert!(native::to_bytes(&e).len() <= 1_500_000);
     let id = |w| e.vocabulary().require(w).unwrap();
-    let d = |a, b| fastdx::WordMetric::distance(&e, id(a), id(b));
+    let d = |a, b| fastdx::MetricSpace::distance(&e, id(a), id(b));
     assert!(d("dog", "animal") < d("dog", "furniture"));
     let norm = |w| e.vector(id(w)).iter().map(|x| x * x).sum::<f32>().sqrt();
     assert!(norm("animal") < norm("dog"));

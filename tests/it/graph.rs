@@ -3,7 +3,7 @@
 use crate::common::{assert_drawn, edges, graph, tem};
 use fastdx::mechanism::tem::Truncation;
 use fastdx::words::graph::WordGraph;
-use fastdx::{Mechanism, MetricSpace, WordMetric};
+use fastdx::{Mechanism, MetricSpace};
 use proptest::prelude::*;
 
 /// All distances by the Floyd-Warshall algorithm.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::{assert_distribution, counts, from_vectors, intervals, rng};
 use fastdx::noise::hyperbolic::noise::{Base, HyperbolicLaplace as Noise};
-use fastdx::{Embedding, HyperbolicLaplace, Mechanism, Metric, Randomness, WordMetric};
+use fastdx::{Embedding, HyperbolicLaplace, Mechanism, Metric, MetricSpace, Randomness};
 use statrs::distribution::{Beta, ContinuousCDF};
 
 #[test]
@@ -98,7 +98,7 @@ fn certain_loss(mechanism: &impl Mechanism, e: &Embedding, draws: usize) -> f64 
     let mut worst = 0.0f64;
     for a in 0..words {
         for b in (0..words).filter(|&b| b != a) {
-            let d = WordMetric::distance(e, a as u32, b as u32);
+            let d = MetricSpace::distance(e, a as u32, b as u32);
             assert!(d > 0.0 && d.is_finite(), "{d}");
             for ((low, _), (_, high)) in bounds[a].iter().zip(&bounds[b]) {
                 worst = worst.max((low / high).ln() / d);

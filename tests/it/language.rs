@@ -10,7 +10,7 @@ use fastdx::law::base::BaseMeasure;
 use fastdx::mechanism::contextual::{ContextualTem, InOrder, Released};
 use fastdx::mechanism::tem::Truncation;
 use fastdx::text::{Consistent, Oov, Policy, Replacements, TextPrivatizer};
-use fastdx::words::space::WordMetric;
+use fastdx::words::space::MetricSpace;
 use fastdx::{
     Control, Cover, Embedding, Mechanism, Metric, NgramPrior, Randomness, Result, Tem, Vocabulary,
 };

@@ -9,16 +9,9 @@ use super::Coordinate;
 const ROWS: usize = 4;
 
 /// The part of a vector behind its last whole eight coordinates, with zeros after it.
-struct Tail([f64; 8]);
-
-impl Tail {
-    fn of<A: Coordinate>(a: &[A]) -> Self {
-        let mut tail = [0.0; 8];
-        for (to, x) in tail.iter_mut().zip(a.as_chunks::<8>().1) {
-            *to = x.wide();
-        }
-        Tail(tail)
-    }
+fn tail_of<A: Coordinate>(a: &[A]) -> [f64; 8] {
+    let rest = a.as_chunks::<8>().1;
+    std::array::from_fn(|l| rest.get(l).map_or(0.0, |x| x.wide()))
 }
 
 /// A mask that loads the first `count` of four lanes.
@@ -38,7 +31,7 @@ pub(super) fn euclidean<'r, A: Coordinate>(
     mut row: impl FnMut(usize) -> &'r [f32],
     out: &mut [f64],
 ) {
-    let tail = Tail::of(a);
+    let tail = tail_of(a);
     let (fours, rest) = out.as_chunks_mut::<ROWS>();
     let first = fours.len() * ROWS;
     for (i, out) in fours.iter_mut().enumerate() {
@@ -62,7 +55,7 @@ pub(super) fn euclidean<'r, A: Coordinate>(
 #[target_feature(enable = "avx2")]
 fn of_rows<A: Coordinate, const R: usize>(
     a: &[A],
-    tail: &Tail,
+    tail: &[f64; 8],
     rows: [&[f32]; R],
     out: &mut [f64; R],
 ) {
@@ -91,7 +84,7 @@ fn of_rows<A: Coordinate, const R: usize>(
         );
         // SAFETY: the tail has eight numbers.
         let (first, last) = unsafe {
-            let at = tail.0.as_ptr();
+            let at = tail.as_ptr();
             (_mm256_loadu_pd(at), _mm256_loadu_pd(at.add(4)))
         };
         for ((row, low), high) in rows.iter().zip(&mut low).zip(&mut high) {

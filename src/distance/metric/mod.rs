@@ -156,6 +156,16 @@ impl Metric {
             _ => None,
         }
     }
+
+    /// The first of row-major vectors that is no point of this metric space, and why.
+    pub(crate) fn first_refused<A: Coordinate>(
+        self,
+        vectors: &[A],
+        dim: usize,
+    ) -> Option<(usize, String)> {
+        let mut each = vectors.chunks_exact(dim).enumerate();
+        each.find_map(|(i, vector)| Some((i, self.refuse(vector)?)))
+    }
 }
 
 impl fmt::Display for Metric {

@@ -59,33 +59,9 @@ impl ExactSearch {
         (BYTES / bytes.max(1) / 48 * 48).clamp(BATCH, MAX_QUERIES)
     }
 
-    /// Finds the `k` nearest rows of `vectors` for each query; `vectors` are those the structure
-    /// was built on. `ids` and `distances` hold `k` entries per query.
-    pub(crate) fn nearest(
-        &self,
-        vectors: &[f32],
-        queries: &[f64],
-        k: usize,
-        ids: &mut [u32],
-        distances: &mut [f64],
-    ) {
-        let mut scratch = Scratch::default();
-        let batches = queries
-            .chunks(self.batch() * self.scoring.dim)
-            .zip(ids.chunks_mut(self.batch() * k))
-            .zip(distances.chunks_mut(self.batch() * k));
-        for ((queries, ids), distances) in batches {
-            self.nearest_batch(vectors, queries, k, None, &mut scratch, |i, ranked| {
-                for (r, &(distance, id)) in ranked.iter().enumerate() {
-                    ids[i * k + r] = id;
-                    distances[i * k + r] = distance;
-                }
-            });
-        }
-    }
-
     /// Searches some queries, ideally no more than [`batch`](Self::batch). `found(i, ranked)`
-    /// receives the k nearest of query i, by distances rounded to the grid if there is one.
+    /// receives the k nearest rows of query i, by distances rounded to the grid if there is one.
+    /// `vectors` are those that the structure was built on.
     pub(crate) fn nearest_batch(
         &self,
         vectors: &[f32],
@@ -197,16 +173,11 @@ mod tests {
         let vectors: Buffer<f32> = vectors.into();
         for isa in Isa::available() {
             let search = ExactSearch::with_isa(&vectors, n, metric, isa);
-            let m = queries.len() / n;
-            let (mut ids, mut distances) = (vec![0; m * k], vec![0.0; m * k]);
-            search.nearest(&vectors, queries, k, &mut ids, &mut distances);
-            for (i, query) in queries.chunks_exact(n).enumerate() {
-                let expected = reference(metric, &vectors, query, k);
-                let got: Vec<_> = (0..k)
-                    .map(|r| (distances[i * k + r], ids[i * k + r]))
-                    .collect();
+            let mut scratch = Scratch::default();
+            search.nearest_batch(&vectors, queries, k, None, &mut scratch, |i, got| {
+                let expected = reference(metric, &vectors, &queries[i * n..][..n], k);
                 assert_eq!(got, expected, "{isa:?}, query {i}");
-            }
+            });
         }
     }
 

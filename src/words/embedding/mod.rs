@@ -8,8 +8,6 @@ pub mod poincare;
 use std::path::Path;
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::Xxh3Default;
-
 use crate::cover::Cover;
 use crate::distance::metric::Metric;
 #[cfg(target_arch = "x86_64")]
@@ -17,13 +15,14 @@ use crate::distance::metric::bounded::BoundedRows;
 use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::distance::search::exact::Scratch;
 use crate::distance::search::hnsw::Rows;
-use crate::distance::search::{ExactSearch, Hnsw, HnswParameters};
+use crate::distance::search::{ExactSearch, Hnsw, HnswParameters, batch_size};
 use crate::guarantee::Certificate;
 use crate::support::buffer::{Aligned, Backing, Buffer};
 use crate::support::error::{Error, Result};
 use crate::support::fork::Once;
-use crate::support::parallel::{Control, for_all};
-use crate::words::space::{MetricSpace, WordMetric};
+use crate::support::parallel::{Control, for_all_with, install, pool};
+use crate::words::claims::Claims;
+use crate::words::space::MetricSpace;
 use crate::words::vocabulary::Vocabulary;
 
 /// Words with their vectors (float32, one row per word) and a metric on them.
@@ -51,8 +50,7 @@ struct Derived {
     bounded: Arc<Once<Option<BoundedRows>>>,
     lists: Option<NeighborLists>,
     hnsw: Option<Arc<Hnsw>>,
-    certificates: Vec<Certificate>,
-    cover: Option<Arc<Cover>>,
+    claims: Claims,
 }
 
 impl Embedding {
@@ -137,29 +135,19 @@ impl Embedding {
         if let Some(cover) = &cover {
             cover.check_space(&self)?;
         }
-        self.derived.cover = cover;
+        self.derived.claims.cover = cover;
         Ok(self)
     }
 
     /// The cover that was loaded from its file or set by [`with_cover`](Self::with_cover).
     pub fn cover(&self) -> Option<&Arc<Cover>> {
-        self.derived.cover.as_ref()
+        self.derived.claims.cover.as_ref()
     }
 
     pub(crate) fn certified(&self, certificate: Certificate) -> Self {
         let mut embedding = self.clone();
-        embedding.derived.certificates.push(certificate);
+        embedding.derived.claims.certificates.push(certificate);
         embedding
-    }
-
-    /// Returns the same embedding with the certificates and the cover of its file.
-    pub(crate) fn claiming(
-        mut self,
-        certificates: Vec<Certificate>,
-        cover: Option<Arc<Cover>>,
-    ) -> Self {
-        (self.derived.certificates, self.derived.cover) = (certificates, cover);
-        self
     }
 
     /// The HNSW graph, if one was built.
@@ -170,20 +158,15 @@ impl Embedding {
     /// Whether it holds nothing but its words and vectors: no lists, cover or certificates, which files keep.
     #[cfg(feature = "python")]
     pub(crate) fn is_bare(&self) -> bool {
-        let derived = &self.derived;
-        derived.lists.is_none() && derived.cover.is_none() && derived.certificates.is_empty()
+        let Derived { lists, claims, .. } = &self.derived;
+        lists.is_none() && claims.cover.is_none() && claims.certificates.is_empty()
     }
 
     fn check_vectors(&self) -> Result<()> {
-        let bad = self
-            .vectors
-            .chunks_exact(self.dim)
-            .enumerate()
-            .find_map(|(id, v)| self.metric.refuse(v).map(|reason| (id as u32, reason)));
-        match bad {
+        match self.metric.first_refused(&self.vectors, self.dim) {
             None => Ok(()),
             Some((id, reason)) => Err(Error::Vector {
-                owner: format!("{:?}", self.vocabulary.word(id)),
+                owner: format!("{:?}", self.vocabulary.word(id as u32)),
                 reason,
             }),
         }
@@ -305,13 +288,9 @@ impl Embedding {
                 got: format!("{} numbers", queries.len()),
             });
         }
-        for (i, query) in queries.chunks_exact(self.dim).enumerate() {
-            if let Some(reason) = self.metric.refuse(query) {
-                return Err(Error::Vector {
-                    owner: format!("query {i}"),
-                    reason,
-                });
-            }
+        if let Some((i, reason)) = self.metric.first_refused(queries, self.dim) {
+            let owner = format!("query {i}");
+            return Err(Error::Vector { owner, reason });
         }
         let m = queries.len() / self.dim;
         let (mut ids, mut distances) = (Vec::new(), Vec::new());
@@ -329,14 +308,18 @@ impl Embedding {
         distances.resize(m * k, 0.0);
         let search = self.search();
         // Equally many batches per thread, none larger than useful.
-        let threads = crate::support::parallel::pool()?.current_num_threads();
-        let rows = crate::distance::search::batch_size(m, threads);
-        crate::support::parallel::install(m, 1, || {
+        let rows = batch_size(m, pool()?.current_num_threads()).min(search.batch());
+        install(m, 1, || {
             let found = ids.chunks_mut(rows * k).zip(distances.chunks_mut(rows * k));
             let each = queries.chunks(rows * self.dim).zip(found);
-            for_all(each, |(queries, (ids, distances))| {
+            for_all_with(each, Scratch::default, |scratch, (queries, found)| {
                 control.check()?;
-                search.nearest(&self.vectors, queries, k, ids, distances);
+                let (ids, distances) = found;
+                search.nearest_batch(&self.vectors, queries, k, None, scratch, |i, ranked| {
+                    for (at, &(distance, id)) in (i * k..).zip(ranked) {
+                        (ids[at], distances[at]) = (id, distance);
+                    }
+                });
                 control.advance(ids.len() / k);
                 Ok(())
             })
@@ -358,7 +341,7 @@ fn embedded(
     Ok(shared.get_or_init(|| embedding).clone())
 }
 
-impl WordMetric for Embedding {
+impl MetricSpace for Embedding {
     fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
@@ -373,17 +356,13 @@ impl WordMetric for Embedding {
 
     fn fingerprint(&self) -> u64 {
         *self.derived.fingerprint.get_or_init(|| {
-            let mut hash = Xxh3Default::new();
-            hash.update(&self.vocabulary.bytes);
-            hash.update(bytemuck::cast_slice(&self.vocabulary.offsets));
+            let mut hash = self.vocabulary.hashed();
             hash.update(self.metric.name().as_bytes());
             hash.update(bytemuck::cast_slice(self.vectors()));
             hash.digest()
         })
     }
-}
 
-impl MetricSpace for Embedding {
     fn distances_to(&self, a: u32, b: &[u32], out: &mut [f64]) {
         let vectors = &self.vectors;
         self.metric.distances_to(self.vector(a), vectors, b, out);
@@ -445,7 +424,7 @@ impl MetricSpace for Embedding {
     }
 
     fn certificates(&self) -> &[Certificate] {
-        &self.derived.certificates
+        &self.derived.claims.certificates
     }
 
     fn with_certificate(&self, certificate: Certificate) -> Option<Arc<dyn MetricSpace>> {

@@ -5,8 +5,8 @@ use std::path::Path;
 use super::WordGraph;
 use crate::support::buffer::{Backing, Buffer};
 use crate::support::error::{Error, Result};
-use crate::support::file::{Kind, Sections, map, write_atomically, write_sections};
-use crate::words::stored_certificates::{certificate_words, certificates, cover};
+use crate::support::file::{Kind, Parts, Sections, map};
+use crate::words::claims::Claims;
 use crate::words::vocabulary::Vocabulary;
 
 impl WordGraph {
@@ -24,16 +24,13 @@ impl WordGraph {
                 "a graph of all distances",
             ));
         }
-        write_atomically(path, |out| self.write(out))
+        self.parts().save(path)
     }
 
     /// The bytes that [`save`](Self::save) would write; not of a table of distances, of which
     /// nothing reads them.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        // Writing to a Vec cannot fail.
-        let _ = self.write(&mut bytes);
-        bytes
+        self.parts().to_bytes()
     }
 
     /// Reads the graph from the bytes that [`to_bytes`](Self::to_bytes) returned; verifies
@@ -50,37 +47,26 @@ impl WordGraph {
     /// # Errors
     /// [`Error::Io`]; [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
     pub fn open(path: &Path, verify: bool) -> Result<Self> {
-        let file = std::fs::File::open(path).map_err(Error::io(path))?;
-        let backing = map(path, &file)?;
-        Self::read(&backing, path, verify)
+        Self::read(&map(path)?, path, verify)
     }
 
     pub(crate) fn read(backing: &Backing, path: &Path, verify: bool) -> Result<Self> {
         parse(backing, verify).map_err(Error::corrupt(path))
     }
 
-    fn write(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
+    fn parts(&self) -> Parts<'_> {
         let nodes = self.components.len() as u64;
         let meta = [self.len() as u64, nodes, self.step.to_bits()];
         let pairs: Vec<u32> = self.edges.iter().flat_map(|e| [e.0, e.1]).collect();
         let lengths: Vec<u64> = self.edges.iter().map(|e| e.2).collect();
-        let vocabulary = &self.vocabulary;
-        let certificates = certificate_words(&self.certificates);
-        let cover_meta;
-        let mut sections: Vec<(Kind, &[u8])> = vec![
-            (Kind::GraphMeta, bytemuck::cast_slice(&meta)),
-            (Kind::WordOffsets, bytemuck::cast_slice(&vocabulary.offsets)),
-            (Kind::WordBytes, &vocabulary.bytes),
-            (Kind::WordSlots, bytemuck::cast_slice(&vocabulary.slots)),
-            (Kind::GraphPairs, bytemuck::cast_slice(&pairs)),
-            (Kind::GraphLengths, bytemuck::cast_slice(&lengths)),
-        ];
-        sections.push((Kind::Certificates, bytemuck::cast_slice(&certificates)));
-        if let Some(cover) = &self.cover {
-            cover_meta = cover.meta();
-            sections.extend(cover.sections(&cover_meta));
-        }
-        write_sections(out, &sections)
+        let mut parts = Parts::default();
+        parts.add_made(Kind::GraphMeta, &meta);
+        self.vocabulary.store(&mut parts);
+        parts.add(Kind::WordSlots, &self.vocabulary.slots);
+        parts.add_made(Kind::GraphPairs, &pairs);
+        parts.add_made(Kind::GraphLengths, &lengths);
+        self.claims.store(&mut parts);
+        parts
     }
 }
 
@@ -118,7 +104,6 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<WordGraph, Stri
     if !graph.is_bounded() {
         return Err("the lengths are too large".into());
     }
-    graph.certificates = certificates(&sections, &graph, verify)?;
-    graph.cover = cover(&sections, &graph)?;
+    graph.claims = Claims::read(&sections, &graph, verify)?;
     Ok(graph)
 }

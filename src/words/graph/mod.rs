@@ -22,16 +22,15 @@ pub use table::MAX_TABLE_WORDS;
 
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::Xxh3Default;
-
 use crate::cover::Cover;
 use crate::guarantee::Certificate;
 use crate::support::arithmetic::gcd;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
-use crate::words::space::{MetricSpace, WordMetric};
+use crate::words::claims::Claims;
+use crate::words::space::MetricSpace;
 use crate::words::vocabulary::Vocabulary;
-use paths::{Adjacency, NONE};
+use paths::{NONE, Paths};
 use table::Table;
 
 /// The largest number of distances that are few.
@@ -44,7 +43,7 @@ const LONGEST: f64 = 1e290;
 /// ```
 /// use std::sync::Arc;
 /// use fastdx::words::graph::{Edges, WordGraph};
-/// use fastdx::{Mechanism, Randomness, Tem, WordMetric};
+/// use fastdx::{Mechanism, MetricSpace, Randomness, Tem};
 /// let mut edges = Edges::new();
 /// for (word, hypernym) in [("dog", "animal"), ("cat", "animal"), ("animal", "thing")] {
 ///     edges.push(word, hypernym).unwrap();
@@ -61,7 +60,7 @@ pub struct WordGraph {
     vocabulary: Vocabulary,
     /// Each edge once, the smaller id first, ascending; lengths in steps.
     edges: Vec<(u32, u32, u64)>,
-    graph: Adjacency,
+    graph: Paths,
     step: f64,
     /// The distance between words without a path, in steps.
     far: u64,
@@ -72,8 +71,7 @@ pub struct WordGraph {
     few_distances: bool,
     /// An edge between any two words, and no shorter way.
     table: Option<Arc<Table>>,
-    certificates: Vec<Certificate>,
-    cover: Option<Arc<Cover>>,
+    claims: Claims,
 }
 
 /// The way of a node to the root of its tree.
@@ -168,15 +166,14 @@ impl WordGraph {
         Ok(WordGraph {
             vocabulary,
             edges: Vec::new(),
-            graph: Adjacency::new(words.len(), &[]),
+            graph: Paths::new(words.len(), &[]),
             step: table.step,
             far: table.longest.into(),
             components: vec![0; words.len()],
             ups: None,
             few_distances: false,
             table: Some(Arc::new(table)),
-            certificates: Vec::new(),
-            cover: None,
+            claims: Claims::default(),
         })
     }
 
@@ -195,7 +192,7 @@ impl WordGraph {
     ) -> Self {
         edges.sort_unstable();
         edges.dedup_by_key(|e| (e.0, e.1));
-        let graph = Adjacency::new(nodes, &edges);
+        let graph = Paths::new(nodes, &edges);
         let longest = edges.iter().map(|e| e.2).max().unwrap_or(0);
         let unit = edges.iter().fold(0, |a, e| gcd(a, e.2)).max(1);
         let mut components = vec![u32::MAX; nodes];
@@ -236,8 +233,7 @@ impl WordGraph {
             ups: forest.then(|| ups.into()),
             few_distances: widest / unit < MAX_FEW,
             table: None,
-            certificates: Vec::new(),
-            cover: None,
+            claims: Claims::default(),
         }
     }
 
@@ -271,7 +267,7 @@ impl WordGraph {
     /// Returns the same graph with one more certificate.
     pub(crate) fn certified(&self, certificate: Certificate) -> Self {
         let mut graph = self.clone();
-        graph.certificates.push(certificate);
+        graph.claims.certificates.push(certificate);
         graph
     }
 
@@ -283,13 +279,13 @@ impl WordGraph {
         if let Some(cover) = &cover {
             cover.check_space(&self)?;
         }
-        self.cover = cover;
+        self.claims.cover = cover;
         Ok(self)
     }
 
     /// The cover that was loaded from its file or set by [`with_cover`](Self::with_cover).
     pub fn cover(&self) -> Option<&Arc<Cover>> {
-        self.cover.as_ref()
+        self.claims.cover.as_ref()
     }
 
     fn joined(&self, a: u32, b: u32) -> bool {
@@ -363,9 +359,9 @@ fn numbered(edges: &Edges, only: &[&str]) -> Result<(Vec<u32>, usize)> {
 }
 
 /// The largest distance within a component, or an upper bound of at most twice that.
-fn widest(graph: &Adjacency, roots: &[u32], forest: bool) -> u64 {
+fn widest(graph: &Paths, roots: &[u32], forest: bool) -> u64 {
     // One array for all components: each search resets the entries that it touched.
-    let mut distances = vec![NONE; graph.words()];
+    let mut distances = vec![NONE; graph.nodes()];
     let mut furthest = |from: u32| {
         let mut best = (0, from);
         for word in graph.search(from, None, &mut distances) {
@@ -389,7 +385,7 @@ fn widest(graph: &Adjacency, roots: &[u32], forest: bool) -> u64 {
     widths.max().unwrap_or(0)
 }
 
-impl WordMetric for WordGraph {
+impl MetricSpace for WordGraph {
     fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
@@ -406,9 +402,7 @@ impl WordMetric for WordGraph {
     }
 
     fn fingerprint(&self) -> u64 {
-        let mut hash = Xxh3Default::new();
-        hash.update(&self.vocabulary.bytes);
-        hash.update(bytemuck::cast_slice(&self.vocabulary.offsets));
+        let mut hash = self.vocabulary.hashed();
         hash.update(&self.step.to_le_bytes());
         for &(u, v, length) in &self.edges {
             hash.update(bytemuck::cast_slice(&[u, v]));
@@ -419,9 +413,7 @@ impl WordMetric for WordGraph {
         }
         hash.digest()
     }
-}
 
-impl MetricSpace for WordGraph {
     fn distances(&self, a: u32, out: &mut [f64]) {
         if let Some(table) = &self.table {
             let row = out.iter_mut().zip(table.row(a as usize));
@@ -434,7 +426,7 @@ impl MetricSpace for WordGraph {
     }
 
     fn certificates(&self) -> &[Certificate] {
-        &self.certificates
+        &self.claims.certificates
     }
 
     fn with_certificate(&self, certificate: Certificate) -> Option<Arc<dyn MetricSpace>> {

@@ -2,50 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use crate::support::adjacency::Adjacency;
+
 /// The distance of an unreachable word.
 pub(super) const NONE: u64 = u64::MAX;
 
-/// An undirected graph: every word's neighbours and the lengths of the edges.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Adjacency {
-    starts: Vec<usize>,
-    links: Vec<(u32, u64)>,
-}
+/// An undirected graph with the lengths of its edges.
+pub(super) type Paths = Adjacency<u64>;
 
-impl Adjacency {
-    pub(super) fn new(words: usize, edges: &[(u32, u32, u64)]) -> Self {
-        let mut starts = vec![0; words + 1];
-        for &(u, v, _) in edges {
-            starts[u as usize + 1] += 1;
-            starts[v as usize + 1] += 1;
-        }
-        for i in 0..words {
-            starts[i + 1] += starts[i];
-        }
-        let mut next = starts.clone();
-        let mut links = vec![(0, 0); 2 * edges.len()];
-        for &(u, v, length) in edges {
-            for (from, to) in [(u, v), (v, u)] {
-                links[next[from as usize]] = (to, length);
-                next[from as usize] += 1;
-            }
-        }
-        Adjacency { starts, links }
-    }
-
-    pub(super) fn words(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    #[inline]
-    pub(super) fn of(&self, word: u32) -> &[(u32, u64)] {
-        &self.links[self.starts[word as usize]..self.starts[word as usize + 1]]
-    }
-
+impl Paths {
     /// Distances from a word to every word, [`NONE`] for unreachable words; stops once `target` is
     /// known. Dijkstra (1959).
     pub(super) fn distances(&self, from: u32, target: Option<u32>) -> Vec<u64> {
-        let mut distances = vec![NONE; self.words()];
+        let mut distances = vec![NONE; self.nodes()];
         self.search(from, target, &mut distances);
         distances
     }

@@ -24,7 +24,7 @@ pub fn word_ids<'a>(
     text: &'a str,
 ) -> impl Iterator<Item = (Range<usize>, Option<u32>)> + 'a {
     let known = |word: &str| look_up(vocabulary, &normalize(word), word).is_some();
-    let begins = |beginning: &_| compounds_of(vocabulary).contains(beginning);
+    let begins = |beginning: &str| compounds_of(vocabulary).contains(beginning);
     known_words(text, known, begins).map(|range| {
         let id = id_of(vocabulary, &text[range.clone()]);
         (range, id)

@@ -155,14 +155,8 @@ fn char_at(text: &str, at: usize) -> Option<char> {
 }
 
 fn chunk_end(text: &str, start: usize) -> usize {
-    let mut at = start;
-    while let Some(c) = char_at(text, at) {
-        if is_space(c) {
-            break;
-        }
-        at += c.len_utf8();
-    }
-    at
+    let length = text[start..].find(is_space);
+    length.map_or(text.len(), |length| start + length)
 }
 
 /// The e-mail or web address in a run without white space, without the punctuation around it;

@@ -251,7 +251,7 @@ mod tests {
 
     use super::*;
     use crate::mechanism::tem::Truncation;
-    use crate::{Embedding, Metric, MetricSpace, Randomness, Vocabulary, WordMetric};
+    use crate::{Embedding, Metric, MetricSpace, Randomness, Vocabulary};
     use rand::RngExt;
 
     /// The result equals the certificate of exact distances of all pairs, on words of many kinds:
@@ -295,7 +295,7 @@ mod tests {
             if let Some(bounded) = certificate(&tem, &control).unwrap() {
                 found += 1;
                 assert_eq!(bounded.epsilon, exact.epsilon, "{case} {metric} {count}");
-                let d = |(a, b): (u32, u32)| crate::WordMetric::distance(&*space, a, b);
+                let d = |(a, b): (u32, u32)| MetricSpace::distance(&*space, a, b);
                 // Among pairs with the same loss, any may be named.
                 let apart = d(bounded.pair) / d(exact.pair) - 1.0;
                 assert!(bounded.pair == exact.pair || apart.abs() < 1e-9 || kind == 1);
@@ -366,7 +366,7 @@ mod tests {
         }
     }
 
-    impl WordMetric for Off {
+    impl MetricSpace for Off {
         fn vocabulary(&self) -> &Vocabulary {
             &self.vocabulary
         }
@@ -382,9 +382,7 @@ mod tests {
         fn fingerprint(&self) -> u64 {
             7
         }
-    }
 
-    impl MetricSpace for Off {
         fn distances(&self, a: u32, out: &mut [f64]) {
             out.copy_from_slice(&self.distances[self.at(a, 0)..][..out.len()]);
         }

@@ -6,7 +6,6 @@ mod text;
 mod word2vec;
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +14,7 @@ use flate2::bufread::MultiGzDecoder;
 use crate::distance::metric::Metric;
 use crate::support::buffer::Backing;
 use crate::support::error::{Error, Hidden, Result};
+use crate::support::file::{MAGIC, map};
 use crate::support::names::named;
 use crate::support::parallel::Control;
 use crate::words::embedding::Embedding;
@@ -88,8 +88,7 @@ pub(crate) struct Table {
 /// # Errors
 /// [`Error::Io`], [`Error::Format`].
 pub(crate) fn matrix(path: &Path) -> Result<(Vec<f64>, usize, usize)> {
-    let file = File::open(path).map_err(Error::io(path))?;
-    let backing = crate::support::file::map(path, &file)?;
+    let backing = map(path)?;
     let matrix = npy::matrix(backing.bytes());
     let (numbers, rows, columns) =
         matrix.map_err(|reason| format_error(path, None, reason, None))?;
@@ -107,8 +106,7 @@ pub fn load(path: &Path, options: &Options, control: &Control) -> Result<(Embedd
     if options.limit == Some(0) {
         return Err(Error::parameter("limit", "at least 1", 0));
     }
-    let file = File::open(path).map_err(Error::io(path))?;
-    let mut backing = crate::support::file::map(path, &file)?;
+    let mut backing = map(path)?;
     if backing.bytes().starts_with(&[0x1f, 0x8b]) {
         backing = gunzip(path, backing.bytes(), control)?;
     }
@@ -122,7 +120,7 @@ pub fn load(path: &Path, options: &Options, control: &Control) -> Result<(Embedd
     let format = options.format.unwrap_or_else(|| detect(bytes));
     let metric = options.metric.unwrap_or(Metric::Euclidean);
     let limit = options.limit.unwrap_or(usize::MAX);
-    let mut table = match format {
+    let table = match format {
         Format::Fastdx => {
             let embedding = native::read(&backing, path, options.verify)?;
             let embedding = match options.limit {
@@ -137,8 +135,7 @@ pub fn load(path: &Path, options: &Options, control: &Control) -> Result<(Embedd
         Format::Word2vecBinary => word2vec::parse(path, bytes, limit)?,
         Format::Npy => npy::parse(path, bytes, options.vocabulary.as_deref(), limit)?,
     };
-    let repeated = table.keep_first();
-    Ok((table.into_embedding(path, metric)?, repeated))
+    table.into_embedding(path, metric)
 }
 
 pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
@@ -146,37 +143,10 @@ pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
 }
 
 impl Table {
-    /// Keeps the first of equal words; returns how many others there were.
-    fn keep_first(&mut self) -> usize {
-        let mut seen = HashSet::with_capacity(self.words.len());
-        let kept: Vec<bool> = self.words.iter().map(|word| seen.insert(&**word)).collect();
-        let repeated = kept.iter().filter(|&&kept| !kept).count();
-        if repeated == 0 {
-            return 0;
-        }
-        let rows = self.vectors.chunks_exact(self.dim).zip(&kept);
-        self.vectors = rows
-            .filter(|&(_, &kept)| kept)
-            .flat_map(|(row, _)| row)
-            .copied()
-            .collect();
-        let mut of_words = kept.iter();
-        self.words.retain(|_| of_words.next() == Some(&true));
-        // Entries no longer stand on lines that follow each other.
-        self.first_line = None;
-        repeated
-    }
-
-    fn into_embedding(self, path: &Path, metric: Metric) -> Result<Embedding> {
+    /// Keeps the first of equal words; also returns how many others there were.
+    fn into_embedding(mut self, path: &Path, metric: Metric) -> Result<(Embedding, usize)> {
         let line = |entry: usize| self.first_line.map(|first| first + entry as u64);
-        let vocabulary = crate::Vocabulary::new(&self.words)
-            .map_err(|e| format_error(path, None, e.to_string(), None))?;
-        let bad = self
-            .vectors
-            .chunks_exact(self.dim)
-            .enumerate()
-            .find_map(|(i, v)| metric.refuse(v).map(|reason| (i, reason)));
-        if let Some((i, reason)) = bad {
+        if let Some((i, reason)) = metric.first_refused(&self.vectors, self.dim) {
             let reason = match line(i) {
                 Some(_) => format!("its vector {reason}"),
                 None => format!("the vector of word {i} (counted from 0) {reason}"),
@@ -184,12 +154,21 @@ impl Table {
             let word = Hidden::new(&*self.words[i]);
             return Err(format_error(path, line(i), reason, Some(word)));
         }
-        Ok(Embedding::from_parts(
-            vocabulary,
-            self.vectors.into(),
-            self.dim,
-            metric,
-        ))
+        let mut seen = HashSet::with_capacity(self.words.len());
+        let kept: Vec<bool> = self.words.iter().map(|word| seen.insert(&**word)).collect();
+        let repeated = kept.iter().filter(|&&kept| !kept).count();
+        if repeated > 0 {
+            let rows = self.vectors.chunks_exact(self.dim).zip(&kept);
+            let rows = rows.filter(|&(_, &kept)| kept).flat_map(|(row, _)| row);
+            self.vectors = rows.copied().collect();
+            let mut kept = kept.iter();
+            self.words.retain(|_| kept.next() == Some(&true));
+        }
+        let vocabulary = crate::Vocabulary::new(&self.words)
+            .map_err(|e| format_error(path, None, e.to_string(), None))?;
+        let vectors = self.vectors.into();
+        let embedding = Embedding::from_parts(vocabulary, vectors, self.dim, metric);
+        Ok((embedding, repeated))
     }
 }
 
@@ -244,27 +223,22 @@ fn gunzip(path: &Path, bytes: &[u8], control: &Control) -> Result<Backing> {
 /// Names a common vector file format that fastdx does not read, and says what to do instead. No
 /// format that fastdx reads starts with these bytes.
 fn unreadable(bytes: &[u8]) -> Option<&'static str> {
+    const PICKLE: &str = "a Python pickle, as gensim saves its .kv and .model; fastdx reads no pickles, because \
+         they can run code: save it with gensim's save_word2vec_format";
+    const NPZ: &str = "a NumPy archive (.npz): save the array of vectors alone with numpy.save, \
+                       and the words beside it in a text file, one a line";
+    const ZIP: &str = "a zip archive: unpack it and give the file that it holds";
+    const UTF16: &str = "text in UTF-16: save it in UTF-8";
+    const LFS: &str =
+        "a pointer of Git LFS, in place of the file itself: fetch it with git lfs pull";
+    const FASTTEXT: &str = "a fastText model (.bin): give the vectors in text (.vec)";
     match bytes {
-        [0x80, 2..=5, ..] => Some(
-            "a Python pickle, as gensim saves its .kv and .model; fastdx reads no pickles, because \
-             they can run code: save it with gensim's save_word2vec_format",
-        ),
-        [b'P', b'K', 3, 4, ..] => Some(match first_in_archive(bytes).ends_with(b".npy") {
-            true => {
-                "a NumPy archive (.npz): save the array of vectors alone with numpy.save, and the \
-                 words beside it in a text file, one a line"
-            }
-            false => "a zip archive: unpack it and give the file that it holds",
-        }),
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("text in UTF-16: save it in UTF-8"),
-        [b'v', b'e', b'r', b's', b'i', b'o', b'n', b' ', ..]
-            if bytes.starts_with(b"version https://git-lfs.github.com/spec/") =>
-        {
-            Some("a pointer of Git LFS, in place of the file itself: fetch it with git lfs pull")
-        }
-        [0xba, 0x16, 0x4f, 0x2f, ..] => {
-            Some("a fastText model (.bin): give the vectors in text (.vec)")
-        }
+        [0x80, 2..=5, ..] => Some(PICKLE),
+        [b'P', b'K', 3, 4, ..] if first_in_archive(bytes).ends_with(b".npy") => Some(NPZ),
+        [b'P', b'K', 3, 4, ..] => Some(ZIP),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some(UTF16),
+        _ if bytes.starts_with(b"version https://git-lfs.github.com/spec/") => Some(LFS),
+        [0xba, 0x16, 0x4f, 0x2f, ..] => Some(FASTTEXT),
         _ => None,
     }
 }
@@ -277,7 +251,7 @@ fn first_in_archive(bytes: &[u8]) -> &[u8] {
 }
 
 fn detect(bytes: &[u8]) -> Format {
-    if bytes.starts_with(&crate::support::file::MAGIC) {
+    if bytes.starts_with(&MAGIC) {
         return Format::Fastdx;
     }
     if bytes.starts_with(b"\x93NUMPY") {

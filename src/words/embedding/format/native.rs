@@ -34,18 +34,16 @@
 //! Checksums cover every bit, including padding and header, so any flipped bit is detected. Even
 //! without verification the structure is checked: no read goes out of bounds.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 
 use crate::distance::metric::Metric;
 use crate::distance::neighbors::{Grid, NeighborLists};
 use crate::support::buffer::{Backing, Buffer};
 use crate::support::error::{Error, Result};
-use crate::support::file::{Kind, Sections, map, write_atomically, write_sections};
+use crate::support::file::{Kind, Parts, Sections, map};
+use crate::words::claims::Claims;
 use crate::words::embedding::Embedding;
 use crate::words::space::MetricSpace;
-use crate::words::stored_certificates::{certificate_words, certificates, cover};
 use crate::words::vocabulary::Vocabulary;
 
 /// The storage of vectors.
@@ -77,15 +75,12 @@ pub fn save_as(embedding: &Embedding, path: &Path, storage: Storage) -> Result<(
             }
         }
     }
-    write_atomically(path, |out| write(embedding, storage, out))
+    parts(embedding, storage).save(path)
 }
 
 /// The bytes that [`Embedding::save`] would write.
 pub fn to_bytes(embedding: &Embedding) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    // Writing to a Vec cannot fail.
-    let _ = write(embedding, Storage::F32, &mut bytes);
-    bytes
+    parts(embedding, Storage::F32).to_bytes()
 }
 
 /// Reads the embedding from the bytes that [`to_bytes`] returned; verifies checksums.
@@ -96,7 +91,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Embedding> {
     read(&Backing::copy(bytes), Path::new("<bytes>"), true)
 }
 
-fn write(embedding: &Embedding, storage: Storage, out: &mut impl Write) -> std::io::Result<()> {
+fn parts(embedding: &Embedding, storage: Storage) -> Parts<'_> {
     let vocabulary = embedding.vocabulary();
     let metric = Metric::ALL.iter().position(|&m| m == embedding.metric());
     let meta = [
@@ -104,43 +99,29 @@ fn write(embedding: &Embedding, storage: Storage, out: &mut impl Write) -> std::
         embedding.dim() as u64,
         metric.unwrap_or(usize::MAX) as u64,
     ];
-    let (scales, integers) = match storage {
-        Storage::F32 => (Vec::new(), Vec::new()),
-        Storage::I16 => quantise(embedding),
-    };
-    let mut sections: Vec<(Kind, &[u8])> = vec![
-        (Kind::Meta, bytemuck::cast_slice(&meta)),
-        (Kind::WordOffsets, bytemuck::cast_slice(&vocabulary.offsets)),
-        (Kind::WordBytes, &vocabulary.bytes),
-    ];
-    match storage {
-        Storage::F32 => {
-            sections.push((Kind::WordSlots, bytemuck::cast_slice(&vocabulary.slots)));
-            sections.push((Kind::Vectors, bytemuck::cast_slice(embedding.vectors())));
-        }
-        Storage::I16 => {
-            sections.push((Kind::VectorsI16, bytemuck::cast_slice(&integers)));
-            sections.push((Kind::RowScales, bytemuck::cast_slice(&scales)));
-        }
+    let mut parts = Parts::default();
+    parts.add_made(Kind::Meta, &meta);
+    vocabulary.store(&mut parts);
+    if storage == Storage::I16 {
+        let (scales, integers) = quantise(embedding);
+        parts.add_made(Kind::VectorsI16, &integers);
+        parts.add_made(Kind::RowScales, &scales);
+        return parts;
     }
-    let list_meta;
-    if let (Some(lists), Storage::F32) = (embedding.lists(), storage) {
+    parts.add(Kind::WordSlots, &vocabulary.slots);
+    parts.add(Kind::Vectors, embedding.vectors());
+    if let Some(lists) = embedding.lists() {
         let grid = lists.grid();
-        let step = grid.step().to_bits();
-        list_meta = [lists.k() as u64, grid.id_bits().into(), step];
-        sections.push((Kind::ListMeta, bytemuck::cast_slice(&list_meta)));
-        sections.push((Kind::Lists, bytemuck::cast_slice(&lists.entries)));
+        let meta = [
+            lists.k() as u64,
+            grid.id_bits().into(),
+            grid.step().to_bits(),
+        ];
+        parts.add_made(Kind::ListMeta, &meta);
+        parts.add(Kind::Lists, &lists.entries);
     }
-    let certificates = certificate_words(MetricSpace::certificates(embedding));
-    let cover_meta;
-    if storage == Storage::F32 {
-        sections.push((Kind::Certificates, bytemuck::cast_slice(&certificates)));
-        if let Some(cover) = embedding.cover() {
-            cover_meta = cover.meta();
-            sections.extend(cover.sections(&cover_meta));
-        }
-    }
-    write_sections(out, &sections)
+    embedding.derived.claims.store(&mut parts);
+    parts
 }
 
 fn quantise(embedding: &Embedding) -> (Vec<f32>, Vec<i16>) {
@@ -160,8 +141,7 @@ fn quantise(embedding: &Embedding) -> (Vec<f32>, Vec<i16>) {
 /// # Errors
 /// [`Error::Io`]; [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
 pub fn open(path: &Path, verify: bool) -> Result<Embedding> {
-    let file = File::open(path).map_err(Error::io(path))?;
-    read(&map(path, &file)?, path, verify)
+    read(&map(path)?, path, verify)
 }
 
 /// Parses the file's bytes; `path` is for messages.
@@ -209,13 +189,12 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<Embedding, Stri
         return Err("the vectors do not fit the words".into());
     }
     let lists = lists(&sections, vocabulary.len(), verify)?;
-    let embedding = Embedding::from_parts(vocabulary, vectors, dim, metric).with_lists(lists);
+    let mut embedding = Embedding::from_parts(vocabulary, vectors, dim, metric).with_lists(lists);
     if verify {
         embedding.check_vectors().map_err(|e| e.to_string())?;
     }
-    let claimed = certificates(&sections, &embedding, verify)?;
-    let cover = cover(&sections, &embedding)?;
-    Ok(embedding.claiming(claimed, cover))
+    embedding.derived.claims = Claims::read(&sections, &embedding, verify)?;
+    Ok(embedding)
 }
 
 /// Reads the neighbour lists, if the file has them. Their order and ids are checked only together

@@ -24,29 +24,27 @@ pub(super) fn parse(
         })?,
     };
     let text = std::fs::read(&vocabulary).map_err(Error::io(&vocabulary))?;
-    let mut words = Vec::with_capacity(rows.min(limit));
     let text = super::without_mark(&text);
-    let lines = text
-        .strip_suffix(b"\n")
-        .unwrap_or(text)
-        .split(|&b| b == b'\n');
-    let mut count = 0;
-    for (i, line) in lines.enumerate() {
-        count += 1;
-        if i >= limit.min(rows) {
-            continue;
-        }
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let word = std::str::from_utf8(line).map_err(|_| "is not UTF-8");
-        let word = word.and_then(|w| if w.is_empty() { Err("is empty") } else { Ok(w) });
-        let word =
-            word.map_err(|what| format_error(&vocabulary, Some(i as u64 + 1), what, None))?;
-        words.push(word.to_owned());
-    }
-    if count != rows {
-        let reason = format!("{count} words, and the array has {rows} rows");
+    let lines = text.strip_suffix(b"\n").unwrap_or(text);
+    let lines: Vec<&[u8]> = lines.split(|&b| b == b'\n').collect();
+    if lines.len() != rows {
+        let reason = format!("{} words, and the array has {rows} rows", lines.len());
         return Err(format_error(&vocabulary, None, reason, None));
     }
+    let word = |(line, number): (&&[u8], u64)| {
+        let reason = match std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)) {
+            Err(_) => "is not UTF-8",
+            Ok("") => "is empty",
+            Ok(word) => return Ok(word.to_owned()),
+        };
+        Err(format_error(&vocabulary, Some(number), reason, None))
+    };
+    let words: Vec<String> = lines
+        .iter()
+        .zip(1..)
+        .take(limit)
+        .map(word)
+        .collect::<Result<_>>()?;
     let numbers = numbers.take(words.len() * dim);
     Ok(Table {
         words,

@@ -3,12 +3,14 @@
 
 use std::path::Path;
 
+use memchr::memchr_iter;
+
 use super::{Table, format_error, header};
 use crate::support::error::{Hidden, Result};
-use crate::support::parallel::{Control, map_all};
+use crate::support::parallel::{Control, install, map_all};
 
-/// Lines are split into blocks of about this many bytes, one block per task.
-const BLOCK_BYTES: usize = 1 << 20;
+/// Lines that one task parses.
+const LINES_PER_TASK: usize = 512;
 /// Number of lines used to find the dimension if there is no header.
 const SAMPLE: usize = 100;
 
@@ -59,24 +61,36 @@ pub(super) fn parse(
     if dim > body.len() / 2 {
         return fail(Some(1), format!("the header promises {dim} numbers a word"));
     }
-    let body = first_lines(body, limit);
-    let blocks = blocks(body);
-    let parsed: Vec<_> = crate::support::parallel::install(blocks.len(), 1, || {
-        let parse = |block: &&[u8]| control.check().map(|()| parse_block(block, dim));
-        map_all(&blocks, parse)
+    let body = body.strip_suffix(b"\n").unwrap_or(body);
+    let (mut start, ends) = (0, memchr_iter(b'\n', body).chain([body.len()]));
+    let line = |end| &body[std::mem::replace(&mut start, end + 1)..end];
+    let lines = ends.map(line).take(limit);
+    let lines: Vec<&[u8]> = lines.filter(|_| !body.is_empty()).collect();
+    let tasks = lines.chunks(LINES_PER_TASK);
+    let tasks = tasks.zip((first_line..).step_by(LINES_PER_TASK));
+    let parsed = install(lines.len(), LINES_PER_TASK, || {
+        map_all(tasks, |(lines, first)| {
+            control.check()?;
+            let mut vectors = Vec::new();
+            let words = lines.iter().zip(first..).map(|(line, number)| {
+                let word = parse_line(line, dim, &mut vectors);
+                word.map_err(|wrong| (number, wrong))
+            });
+            let words: std::result::Result<Vec<&str>, _> = words.collect();
+            Ok(words.map(|words| (words, vectors)))
+        })
     })??;
-    let rows: usize = parsed.iter().map(|p| p.words.len()).sum();
-    let mut words = Vec::with_capacity(rows);
-    let mut vectors = Vec::with_capacity(rows * dim);
-    let mut lines = first_line;
-    for block in parsed {
-        if let Some((line, Wrong { reason, offender })) = block.error {
-            return Err(format_error(path, Some(lines + line), reason, offender));
-        }
-        lines += block.lines;
-        words.extend(block.words);
-        vectors.extend(block.vectors);
+    let mut words = Vec::with_capacity(lines.len());
+    let mut vectors = Vec::new();
+    for part in parsed {
+        let (some, numbers) = part.map_err(|(line, (reason, offender)): (_, Wrong)| {
+            let offender = (!offender.is_empty()).then(|| Hidden::new(offender));
+            format_error(path, Some(line), reason, offender)
+        })?;
+        words.extend(some.into_iter().map(str::to_owned));
+        vectors.extend(numbers);
     }
+    let rows = words.len();
     if let Some(promised) = promised
         && rows != promised.min(limit)
     {
@@ -115,29 +129,6 @@ fn common_numbers(bytes: &[u8]) -> usize {
     best.map_or(0, |(&n, _)| n)
 }
 
-fn first_lines(body: &[u8], limit: usize) -> &[u8] {
-    if limit == usize::MAX {
-        return body;
-    }
-    let ends = body.iter().enumerate().filter(|&(_, &b)| b == b'\n');
-    let end = ends.map(|(i, _)| i + 1).nth(limit - 1);
-    &body[..end.unwrap_or(body.len())]
-}
-
-fn blocks(mut body: &[u8]) -> Vec<&[u8]> {
-    let mut blocks = Vec::new();
-    while body.len() > BLOCK_BYTES {
-        let end = match body[BLOCK_BYTES..].iter().position(|&b| b == b'\n') {
-            Some(at) => BLOCK_BYTES + at + 1,
-            None => break,
-        };
-        blocks.push(&body[..end]);
-        body = &body[end..];
-    }
-    blocks.push(body);
-    blocks
-}
-
 fn trim(line: &[u8]) -> &[u8] {
     let end = line.iter().rposition(|b| !b" \t\r".contains(b));
     &line[..end.map_or(0, |e| e + 1)]
@@ -149,61 +140,21 @@ fn fields(line: &[u8]) -> usize {
     line.split(|b| b" \t".contains(b)).count()
 }
 
-#[derive(Default)]
-struct ParsedBlock {
-    words: Vec<String>,
-    vectors: Vec<f32>,
-    lines: u64,
-    /// Line within the block, from 0, and its error.
-    error: Option<(u64, Wrong)>,
-}
-
 /// The error in a line: a reason that shows nothing of the line, and the word or field.
-struct Wrong {
-    reason: String,
-    offender: Option<Hidden>,
-}
-
-impl Wrong {
-    fn new(reason: impl Into<String>, offender: &str) -> Self {
-        Wrong {
-            reason: reason.into(),
-            offender: (!offender.is_empty()).then(|| Hidden::new(offender)),
-        }
-    }
-}
-
-fn parse_block(bytes: &[u8], dim: usize) -> ParsedBlock {
-    let mut block = ParsedBlock::default();
-    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    if bytes.is_empty() {
-        return block;
-    }
-    for line in bytes.split(|&b| b == b'\n') {
-        match parse_line(line, dim, &mut block.vectors) {
-            Ok(word) => block.words.push(word.to_owned()),
-            Err(reason) => {
-                block.error = Some((block.lines, reason));
-                return block;
-            }
-        }
-        block.lines += 1;
-    }
-    block
-}
+type Wrong<'a> = (String, &'a str);
 
 fn parse_line<'a>(
     line: &'a [u8],
     dim: usize,
     vectors: &mut Vec<f32>,
-) -> std::result::Result<&'a str, Wrong> {
+) -> std::result::Result<&'a str, Wrong<'a>> {
     let line = trim(line);
     if line.is_empty() {
-        return Err(Wrong::new("an empty line", ""));
+        return Err(("an empty line".into(), ""));
     }
     let text = std::str::from_utf8(line).map_err(|e| {
         let at = e.valid_up_to() + 1;
-        Wrong::new(format!("byte {at} of the line is not UTF-8"), "")
+        (format!("byte {at} of the line is not UTF-8"), "")
     })?;
     let start = vectors.len();
     vectors.resize(start + dim, 0.0);
@@ -212,9 +163,9 @@ fn parse_line<'a>(
     for (i, slot) in vectors[start..].iter_mut().enumerate().rev() {
         let (before, field) = rest.rsplit_once([' ', '\t']).ok_or_else(|| {
             let have = dim - 1 - i;
-            Wrong::new(format!("{have} numbers, expected {dim}"), first(text))
+            (format!("{have} numbers, expected {dim}"), first(text))
         })?;
-        let wrong = |what| Wrong::new(format!("number {} of {dim} is {what}", i + 1), field);
+        let wrong = |what| (format!("number {} of {dim} is {what}", i + 1), field);
         *slot = field.parse::<f32>().map_err(|_| wrong("not a number"))?;
         if !slot.is_finite() {
             return Err(wrong("not finite in float32"));
@@ -222,14 +173,14 @@ fn parse_line<'a>(
         rest = before;
     }
     if rest.is_empty() {
-        return Err(Wrong::new("a line without a word", ""));
+        return Err(("a line without a word".into(), ""));
     }
     // A word may hold spaces, but "the 0.1" is a line with one number too many.
     if let Some((_, last)) = rest.rsplit_once([' ', '\t'])
         && last.parse::<f32>().is_ok()
     {
         let reason = format!("more than the expected {dim} numbers");
-        return Err(Wrong::new(reason, first(text)));
+        return Err((reason, first(text)));
     }
     Ok(rest)
 }

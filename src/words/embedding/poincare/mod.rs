@@ -82,25 +82,23 @@ impl Training {
         from: Option<(Vec<f32>, usize)>,
         key: &Key,
     ) -> Result<Self> {
-        let at_least_one = [
-            ("dim", parameters.dim),
-            ("epochs", parameters.epochs),
-            ("negatives", parameters.negatives),
-            ("threads", parameters.threads),
+        let counts = [
+            ("dim", parameters.dim, 100_000),
+            ("epochs", parameters.epochs, usize::MAX),
+            ("negatives", parameters.negatives, 100_000),
+            ("threads", parameters.threads, usize::MAX),
         ];
-        for (name, value) in at_least_one {
+        for (name, value, most) in counts {
             if value == 0 {
                 return Err(Error::parameter(name, "at least 1", value));
+            }
+            if value > most {
+                return Err(Error::parameter(name, format!("at most {most}"), value));
             }
         }
         if !(parameters.rate > 0.0 && parameters.rate <= 1000.0) {
             let expected = "positive, at most 1000";
             return Err(Error::parameter("lr", expected, parameters.rate));
-        }
-        for (name, value) in [("dim", parameters.dim), ("negatives", parameters.negatives)] {
-            if value > 100_000 {
-                return Err(Error::parameter(name, "at most 100000", value));
-            }
         }
         if edges.is_empty() {
             return Err(Error::parameter("edges", "at least one", "none"));
@@ -108,11 +106,8 @@ impl Training {
         for (i, &(u, v)) in edges.iter().enumerate() {
             if u == v || u.max(v) as usize >= nodes {
                 let expected = format!("edges between two different nodes below {nodes}");
-                return Err(Error::parameter(
-                    "edges",
-                    expected,
-                    format!("({u}, {v}) at {i}"),
-                ));
+                let got = format!("({u}, {v}) at {i}");
+                return Err(Error::parameter("edges", expected, got));
             }
         }
         let mut sorted: Vec<(u32, u32)> =

@@ -3,31 +3,32 @@
 //! An [`Embedding`](crate::Embedding) is one; a word graph with shortest paths is another. Noise
 //! mechanisms need more (vectors to add noise to) and take an embedding.
 
-mod lists;
-
 use std::sync::Arc;
 
 use crate::distance::neighbors::{Grid, NeighborLists, smallest};
+use crate::distance::search::batch_size;
 use crate::guarantee::Certificate;
+use crate::support::error::{Error, Result};
+use crate::support::parallel::{Control, for_all, install};
 use crate::words::vocabulary::Vocabulary;
 
-/// Words and a metric on them: the required methods.
+/// Words and a metric on them.
 ///
 /// Implementations must be *metrics* in the arithmetic they compute in: `distance` is
 /// non-negative, 0 on equal ids, bit-for-bit symmetric, and obeys the triangle inequality. The
 /// privacy proofs rest on this.
 ///
-/// [`MetricSpace`] adds optional methods for speed, each with a default:
+/// Four methods are required:
 ///
 /// ```
 /// use std::sync::Arc;
 ///
-/// use fastdx::{MetricSpace, Randomness, Tem, Vocabulary, WordMetric};
+/// use fastdx::{MetricSpace, Randomness, Tem, Vocabulary};
 ///
 /// /// Words are as far apart as their lengths.
 /// struct Lengths(Vocabulary);
 ///
-/// impl WordMetric for Lengths {
+/// impl MetricSpace for Lengths {
 ///     fn vocabulary(&self) -> &Vocabulary {
 ///         &self.0
 ///     }
@@ -46,14 +47,25 @@ use crate::words::vocabulary::Vocabulary;
 ///     }
 /// }
 ///
-/// impl MetricSpace for Lengths {}
-///
 /// let space = Lengths(Vocabulary::new(["tea", "coffee", "water"])?);
 /// let tem = Tem::new(Arc::new(space), 2.0, Default::default(), Randomness::new(None))?;
 /// assert_eq!(tem.probabilities(0).len(), 3);
 /// # Ok::<(), fastdx::Error>(())
 /// ```
-pub trait WordMetric: Send + Sync {
+///
+/// The others have defaults, which a faster implementation may override:
+///
+/// | to | one may implement |
+/// |---|---|
+/// | compute many distances at a time | [`distances`](Self::distances), [`distances_to`](Self::distances_to), [`block`](Self::block), [`rows`](Self::rows), [`farthest`](Self::farthest) |
+/// | tell what distances cost, and how exact they are | [`distances_by_row`](Self::distances_by_row), [`distance_error`](Self::distance_error) |
+/// | bound distances sooner than compute them | [`bounded_distances`](Self::bounded_distances) |
+/// | find near words | [`neighbors`](Self::neighbors), [`has_few_distances`](Self::has_few_distances), [`lists`](Self::lists) |
+/// | carry certificates | [`certificates`](Self::certificates), [`with_certificate`](Self::with_certificate) |
+///
+/// Methods that return distances return those of [`distance`](Self::distance) bit for bit,
+/// unless their documentation says otherwise.
+pub trait MetricSpace: Send + Sync {
     /// The words.
     fn vocabulary(&self) -> &Vocabulary;
 
@@ -65,25 +77,10 @@ pub trait WordMetric: Send + Sync {
 
     /// XXH3-64 of the words and of the data that determines their distances.
     fn fingerprint(&self) -> u64;
-}
 
-/// A [`WordMetric`] with all methods that mechanisms call. Every method has a default, which a
-/// faster implementation may override: `impl MetricSpace for Mine {}` is complete.
-///
-/// | to | one may implement |
-/// |---|---|
-/// | compute many distances at a time | [`distances`](Self::distances), [`distances_to`](Self::distances_to), [`block`](Self::block), [`rows`](Self::rows), [`farthest`](Self::farthest) |
-/// | tell what distances cost, and how exact they are | [`distances_by_row`](Self::distances_by_row), [`distance_error`](Self::distance_error) |
-/// | bound distances sooner than compute them | [`bounded_distances`](Self::bounded_distances) |
-/// | find near words | [`neighbors`](Self::neighbors), [`has_few_distances`](Self::has_few_distances), [`lists`](Self::lists) |
-/// | carry certificates | [`certificates`](Self::certificates), [`with_certificate`](Self::with_certificate) |
-///
-/// Methods that return distances return those of [`distance`](WordMetric::distance) bit for bit,
-/// unless their documentation says otherwise.
-pub trait MetricSpace: WordMetric {
     // Many distances at a time.
 
-    /// Distances from word `a` to every word, bit for bit those of [`distance`](WordMetric::distance);
+    /// Distances from word `a` to every word, bit for bit those of [`distance`](Self::distance);
     /// `out.len()` is the size of the vocabulary.
     fn distances(&self, a: u32, out: &mut [f64]) {
         for (out, b) in out.iter_mut().zip(0..) {
@@ -117,19 +114,16 @@ pub trait MetricSpace: WordMetric {
     /// Distances between every word of `a` and every word of `b`: row i of `out` starts at
     /// i · `stride`. The last bits may differ from those of `distance`.
     fn block(&self, a: &[u32], b: &[u32], out: &mut [f64], stride: usize) {
-        let mut row = match self.distances_by_row() {
-            true => vec![0.0; self.vocabulary().len()],
-            false => Vec::new(),
-        };
+        let mut row = Vec::new();
         for (&a, out) in a.iter().zip(out.chunks_mut(stride)) {
-            if self.distances_by_row() {
-                self.distances(a, &mut row);
+            if !self.distances_by_row() {
+                self.distances_to(a, b, &mut out[..b.len()]);
+                continue;
             }
+            row.resize(self.vocabulary().len(), 0.0);
+            self.distances(a, &mut row);
             for (&b, out) in b.iter().zip(out) {
-                *out = match self.distances_by_row() {
-                    true => row[b as usize],
-                    false => self.distance(a, b),
-                };
+                *out = row[b as usize];
             }
         }
     }
@@ -218,4 +212,65 @@ pub trait MetricSpace: WordMetric {
 /// Words whose rows are computed together: as many as fit the cache, at most 64.
 pub(crate) fn rows_together(words: usize) -> usize {
     ((1 << 21) / words.max(1)).clamp(1, 64)
+}
+
+impl Grid {
+    /// Returns the grid of a space. Its diameter is at most twice the largest distance from one
+    /// word.
+    pub fn of(space: &dyn MetricSpace) -> Self {
+        Grid::new(space.vocabulary().len(), 2.0 * space.farthest())
+    }
+}
+
+impl NeighborLists {
+    /// Builds the lists of a space, in parallel, exactly.
+    ///
+    /// `memory` limits the bytes of the result; it is checked before anything is allocated.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a `k` outside 1..=V, [`Error::TooLarge`], [`Error::Interrupted`].
+    pub fn build(
+        space: &dyn MetricSpace,
+        k: usize,
+        memory: u64,
+        control: &Control,
+    ) -> Result<NeighborLists> {
+        let words = space.vocabulary().len();
+        if k == 0 || k > words {
+            return Err(Error::parameter(
+                "k",
+                format!("between 1 and the {words} words"),
+                k,
+            ));
+        }
+        let needed = words as u64 * k as u64 * 8;
+        let too_large = Error::TooLarge {
+            what: format!("lists of {k} neighbours for {words} words"),
+            needed,
+            limit: memory,
+        };
+        let mut entries: Vec<u64> = Vec::new();
+        if needed > memory || entries.try_reserve_exact(words * k).is_err() {
+            return Err(too_large);
+        }
+        entries.resize(words * k, 0);
+        let grid = Grid::of(space);
+        install(words, 1, || {
+            let block = batch_size(words, rayon::current_num_threads());
+            for_all(entries.chunks_mut(block * k).enumerate(), |(i, lists)| {
+                control.check()?;
+                let first = (i * block) as u32;
+                let count = lists.len() / k;
+                let words: Vec<u32> = (first..first + count as u32).collect();
+                space.neighbors(&words, grid, k, lists);
+                control.advance(count);
+                Ok(())
+            })
+        })??;
+        Ok(NeighborLists {
+            grid,
+            k,
+            entries: entries.into(),
+        })
+    }
 }
