@@ -25,8 +25,7 @@ from fastdx.channel.law import Channel
 from fastdx.channel.limit import RateDistortion, vector_rate_distortion
 from fastdx.channel.linearization import Linearized, linearize
 from fastdx.channel.neural import NeuralPrior
-from fastdx.channel.posterior import Posterior
-from fastdx.channel.views import DecodedGuarantee, DecodedWord, View
+from fastdx.channel.posterior import DecodedGuarantee, DecodedWord, Posterior, View
 
 __all__ = [
     "Bits",

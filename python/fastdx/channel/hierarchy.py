@@ -59,16 +59,6 @@ class Hierarchy:
     ----------
     words : sequence of str
         The words of a space, in order of frequency.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fastdx.channel.hierarchy import Hierarchy
-    >>> words = ["the", "flu", "cancer", "pneumonia", "city"]
-    >>> h = Hierarchy(words)
-    >>> found = h.most_specific(np.array([0, .3, .3, .3, .1]), np.full(5, .2), .5, least_bits=.5)
-    >>> found.name, found.probability > .8
-    ('disease', True)
     """
 
     def __init__(self, words: Sequence[str]) -> None:

@@ -51,7 +51,9 @@ GROUPS = {
 }
 """The commands, in groups."""
 ABOUT = {name: about for group in GROUPS.values() for name, about in group.items()}
-COMMANDS = {name: {"info": "convert", "try": "trial"}.get(name, name) for name in ABOUT}
+COMMANDS = {name: name for name in ABOUT} | {
+    "try": "trial", "convert": "files", "info": "files", "index": "files",
+}  # fmt: skip
 """The module of each command."""
 
 EXAMPLES = """

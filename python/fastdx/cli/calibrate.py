@@ -19,7 +19,6 @@ from fastdx.cli.options import (
     made,
     quiet_option,
     spec_of,
-    words_options,
 )
 from fastdx.lab import report
 from fastdx.mechanisms import MECHANISMS
@@ -78,10 +77,9 @@ def add(commands: Commands) -> None:
     p.add_argument("--sentence", metavar="TEXT", help="show releases of this sentence at every ε; "
                    "it must be public, because the page shows it (default: an English "
                    "one)")  # fmt: skip
-    add_options(p, *LAW, *COVER)
+    add_options(p, *LAW, *COVER, "embedding", "graph")
     p.add_argument("-o", "--output", required=True, metavar="FILE", help="the HTML page")
     quiet_option(p)
-    words_options(p, "embedding", "graph")
     p.set_defaults(run=_calibrate)
 
 

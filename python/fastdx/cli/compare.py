@@ -13,11 +13,11 @@ from fastdx.channel import NgramPrior
 from fastdx.cli.messages import CommandError, step, tell
 from fastdx.cli.options import (
     Commands,
+    add_options,
     attacked_texts,
     lines_of,
     load,
     quiet_option,
-    words_options,
 )
 from fastdx.lab.comparison import (
     FEWER,
@@ -87,7 +87,7 @@ def add(commands: Commands) -> None:
                    help="words that are left out of the vocabulary, as for privatize")  # fmt: skip
     p.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
     quiet_option(p)
-    words_options(p, "embedding")
+    add_options(p, "embedding")
     p.set_defaults(run=_compare)
 
 
@@ -125,7 +125,7 @@ def _compare(args: argparse.Namespace) -> None:
         return
     with step("reading the words", quiet=args.quiet) as args.progress:
         _read(args)
-        e = load(args, args.embedding) if args.embedding else Embedding.default()
+        e = load(args.embedding) if args.embedding else Embedding.default()
         page = "\n".join(_page(args, args.mechanisms, e)) + "\n"
     with open_output(args.output, []) as out:
         out.write(page.encode())

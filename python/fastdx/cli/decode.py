@@ -17,10 +17,10 @@ from fastdx.cli.formats import Opener, format_named, read
 from fastdx.cli.messages import CommandError, step, tell
 from fastdx.cli.options import (
     Commands,
+    add_options,
     channel_of,
     quiet_option,
     show_text,
-    words_options,
 )
 from fastdx.exceptions import ParameterError
 
@@ -67,7 +67,7 @@ def add(commands: Commands) -> None:
     group.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
     quiet_option(group)
     show_text(group)
-    words_options(p, "embedding")
+    add_options(p, "embedding")
     p.set_defaults(run=_decode)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from fastdx import Embedding, Tem, from_spec
+from fastdx import Embedding, from_spec
 from fastdx._core import RECOMMENDED_EPSILON, spec_keys
 from fastdx._types import Unchanged
 from fastdx.cli import policies
@@ -127,17 +127,6 @@ def _figure(given: str) -> Any:
         raise CommandError("--numbers and --dates must be ε, or a table as JSON") from None
 
 
-READING: tuple[Option, ...] = (
-    Option("embedding-format", "by default recognised by the content", key="index.format",
-           choices=("fastdx", "glove", "word2vec-text", "fasttext", "word2vec-binary", "npy")),
-    Option("metric", "by default the file's own, or euclidean", key="index.metric",
-           choices=("euclidean", "manhattan", "chebyshev", "angular", "poincare")),
-    Option("limit", "read only the first N words", key="index.limit", type=int, metavar="N"),
-    Option("vocabulary", "for .npy: the words, one per line", key="index.vocabulary",
-           metavar="FILE"),
-)  # fmt: skip
-"""How to read an embedding file."""
-
 GROUPS: dict[str, tuple[Option, ...]] = {
     "policy": (
         Option("epsilon", "ε per unit of distance (default on the built-in words: "
@@ -173,7 +162,6 @@ GROUPS: dict[str, tuple[Option, ...]] = {
                key="index.lengths", action="store_true"),
         Option("min-count", "with --graph: the file has a third column, of counts; leave out lines "
                "with a smaller one", key="index.min_count", type=int, metavar="N"),
-        *READING,
     ),
     "text": (
         Option("oov", "how to treat unknown words (default %(default)s; keep releases them "
@@ -213,11 +201,6 @@ def add_options(p: argparse._ActionsContainer, *names: str) -> None:
         OPTIONS[name].add(p)
 
 
-def words_options(p: argparse.ArgumentParser, *names: str) -> None:
-    """Add some options of words, and those that say how to read an embedding file."""
-    add_options(p.add_argument_group("words"), *names, *(option.name for option in READING))
-
-
 def show_text(p: argparse._ActionsContainer) -> None:
     """Add ``--show-text``."""
     p.add_argument("--show-text", action="store_true",
@@ -252,14 +235,9 @@ def spec_of(args: argparse.Namespace) -> dict[str, Any]:
     third = [f"--{name}" for name in ("lengths", "min-count") if name in names]
     if third and "graph" not in names:
         raise CommandError(f"{third[0]} goes with --graph")
-    index = [f"--{o.name}" for o in given if o.key.startswith("index.")]
-    index = [name for name in index if name not in third]
-    if "graph" in names and index:
-        raise CommandError(f"--graph has its own metric: leave out {', '.join(index)}")
-    if index and "embedding" not in names:
-        raise CommandError(f"{index[0]} goes with --embedding")
-    if {"cover", "cover-file"} <= set(names):
-        raise CommandError("--cover and --cover-file exclude each other")
+    for one, other in (("cover", "cover-file"), ("graph", "embedding")):
+        if {one, other} <= set(names):
+            raise CommandError(f"--{one} and --{other} exclude each other")
     spec: dict[str, Any] = {}
     for option in given:
         table, _, key = option.key.rpartition(".")
@@ -370,15 +348,14 @@ def channel_of(args: argparse.Namespace) -> Channel:
     space = None
     if args.embedding:
         with step("loading the words"):
-            space = load(args, args.embedding)
+            space = load(args.embedding)
     return Channel.load(Path(card), space)
 
 
-def load(args: argparse.Namespace, path: str) -> Embedding:
-    """Load an embedding as the options say; for another file, say what it seems to be."""
+def load(path: str, **reading: Any) -> Embedding:
+    """Load an embedding; for another file, say what it seems to be."""
     try:
-        return Embedding.load(path, format=args.embedding_format, limit=args.limit,
-                              metric=args.metric, vocabulary=args.vocabulary)  # fmt: skip
+        return Embedding.load(path, **reading)
     except FormatError as e:
         from fastdx.cli.formats import Opener, format_of
 
@@ -393,8 +370,3 @@ def attacked_texts(path: str) -> tuple[list[str], list[str]]:
     if len(lines) < 2:
         raise CommandError(f"{path}: --texts needs at least two lines, one text each")
     return lines[::2], lines[1::2]
-
-
-def shown_lists(tem: Tem) -> str:
-    """Describe the lists that a Tem has stored."""
-    return "none" if tem.lists_k is None else f"{tem.lists_k} neighbours a word"

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._shared.checks import check_type, inside, share
+from fastdx._shared.missing import is_missing
 from fastdx._shared.student import quantile
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.receiver import Prior, by_rank
 from fastdx.counts.comparison import Difference, differences
-from fastdx.counts.documents import texts_and_sizes, words_of
 from fastdx.counts.linear import Rule, rule_for
 from fastdx.counts.update import Update
-from fastdx.exceptions import ParameterError
+from fastdx.exceptions import InputTypeError, ParameterError
 
 _Numbers = NDArray[np.float64]
 
@@ -145,23 +145,13 @@ class Estimator:
             A text is no release of this mechanism.
         InputTypeError
             A frame is given, or what is no text.
-
-        Examples
-        --------
-        >>> from fastdx import Embedding, Tem
-        >>> from fastdx.channel import Channel
-        >>> from fastdx.counts import Estimator
-        >>> e = Embedding(["tea", "coffee", "cup"], [[0.0], [1.0], [2.0]])
-        >>> channel = Channel.of(Tem(e, 0.5, oov="mask"))
-        >>> Estimator(channel).add(["tea, coffee", "tea"]).add([["tea", "coffee"], ["tea"]])
-        Estimator(4 documents, 6 words)
         """
-        flat, sizes = texts_and_sizes(texts)
+        flat, sizes = _texts_and_sizes(texts)
         ids, lengths = self._channel._core.observed(flat, False)
         # A word that shows itself is as good as its output; V stands for an unknown one.
         count = np.uint32(len(self._prior))
         self._ids.append(np.where(ids < count, ids, ids - count))
-        self._lengths.append(words_of(lengths, sizes))
+        self._lengths.append(_words_of(lengths, sizes))
         return self
 
     def __add__(self, other: Estimator) -> Estimator:
@@ -353,3 +343,43 @@ def indicator(channel: Channel, words: str | Iterable[str]) -> _Numbers:
     wanted = np.zeros(len(space))
     wanted[np.asarray(space.ids(asked), dtype=np.int64)] = 1.0
     return wanted
+
+
+def _texts_and_sizes(given: Any) -> tuple[list[str], list[int]]:
+    """Return the texts of what was given, and how many of them make each document."""
+    if isinstance(given, str):
+        return [given], [1]
+    frame = hasattr(given, "columns")
+    for name in ("to_pylist", "tolist", "to_list"):
+        if hasattr(given, name):
+            given = getattr(given, name)()
+            break
+    if frame or isinstance(given, (bytes, dict)) or not isinstance(given, Iterable):
+        raise InputTypeError("texts must be a str, a list or a column of a frame, not "
+                             f"{type(given).__name__}")  # fmt: skip
+    texts: list[str] = []
+    sizes = []
+    for at, one in enumerate(given):
+        if is_missing(one):
+            continue
+        parts = [one] if isinstance(one, str) else one
+        if isinstance(parts, (bytes, dict)) or not isinstance(parts, Iterable):
+            raise InputTypeError(f"texts[{at}] must be a str or a list of them, not "
+                                 f"{type(one).__name__}")  # fmt: skip
+        before = len(texts)
+        for place, part in enumerate(parts):
+            if isinstance(part, str):
+                texts.append(part)
+            elif not is_missing(part):
+                raise InputTypeError(f"texts[{at}][{place}] must be a str, not "
+                                     f"{type(part).__name__}")  # fmt: skip
+        sizes.append(len(texts) - before)
+    return texts, sizes
+
+
+def _words_of(lengths: NDArray[np.uint32], sizes: list[int]) -> NDArray[np.uint32]:
+    """Return the words of documents that so many texts make."""
+    ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    bounds = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    words: NDArray[np.uint32] = np.diff(ends[bounds]).astype(np.uint32)
+    return words

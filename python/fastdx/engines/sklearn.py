@@ -60,13 +60,6 @@ class Privatizer(  # type: ignore[call-arg]
     The output is of the kind and shape of the input; there is no ``set_output``. Cross-validation
     draws the same texts again in every fold: look at its results, but a release of them costs the ε
     of all draws.
-
-    Examples
-    --------
-    >>> from fastdx.engines.sklearn import Privatizer
-    >>> private = Privatizer().fit_transform(["A cup of tea, please.", None])
-    >>> private[0].count(","), private[1]
-    (1, None)
     """
 
     def __init__(
@@ -150,16 +143,6 @@ class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
     -----
     Holds 4·V·m bytes while it fits, for m different outputs in the texts. Words are taken as
     independent given the class, as naive Bayes does; a word that is no output is left out.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.channel import Channel
-    >>> from fastdx.engines.sklearn import ChannelNB
-    >>> e = Embedding(["tea", "coffee", "law"], [[0.0], [1.0], [9.0]])
-    >>> judge = ChannelNB(Channel.of(Tem(e, 2.0)))
-    >>> judge.fit(["tea coffee", "law law"], ["drinks", "courts"]).predict(["coffee"]).tolist()
-    ['drinks']
     """
 
     def __init__(self, channel: Channel, prior: ArrayLike | str | NgramPrior | None = None) -> None:

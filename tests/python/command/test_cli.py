@@ -249,8 +249,9 @@ def test_tab_separated_files_have_no_quotes(sure: list[str]) -> None:
 
 def test_index(tmp_path: Path) -> None:
     path = tmp_path / "index"
-    done = run("index", "build", "--limit", "3000", "--k", "20", "-o", path, "--embedding",
-               ROOT / "data" / "default.fdx")  # fmt: skip
+    few = tmp_path / "few.fdx"
+    run("convert", ROOT / "data" / "default.fdx", "--limit", "3000", "-o", few, code=0)
+    done = run("index", "build", "--k", "20", "-o", path, "--embedding", few)
     assert done.returncode == 0 and "20 neighbours a word" in done.stderr
     assert "lists      20" in run("info", path).stdout
     assert run("privatize", "--epsilon", "3", "--embedding", path, stdin="coffee").returncode == 0
@@ -363,8 +364,9 @@ def test_an_interruption_that_scikit_learn_swallows_is_raised_again() -> None:
 def test_hyperbolic(tmp_path: Path) -> None:
     glove = tmp_path / "g.txt"
     glove.write_text("cat 0.1 0.2\ndog 0.3 -0.4\n")
-    poincare = ("privatize", "--mechanism", "hyperbolic", "--embedding", glove, "--metric",
-                "poincare", "--allow-unchanged", "--guarantee")  # fmt: skip
+    run("convert", glove, "-o", tmp_path / "g.fdx", "--metric", "poincare", code=0)
+    poincare = ("privatize", "--mechanism", "hyperbolic", "--embedding", tmp_path / "g.fdx",
+                "--allow-unchanged", "--guarantee")  # fmt: skip
     done = run(*poincare, "--epsilon", "2", stdin="cat, dog!", code=0)
     assert done.stdout.split(",")[0] in ("cat", "dog") and "poincare" in done.stderr
     fails("Tem on the Poincaré metric", *poincare, "--epsilon", "0.5", stdin="cat")

@@ -24,7 +24,7 @@ import pytest
 import fastdx
 from fastdx.budget import Ledger
 from fastdx.cli import COMMANDS, parser
-from fastdx.cli.resume import MANIFEST
+from fastdx.cli.jobs import MANIFEST
 from helpers.command import FASTDX, Command, fails, interruptible, run
 from helpers.policies import made, options, weak
 
@@ -293,8 +293,7 @@ class TestMechanisms:
 
     def test_options_that_go_together(self, command: Command) -> None:
         for args, message in (
-            (("--metric", "manhattan"), "--metric goes with --embedding"),
-            (("--graph", "g", "--embedding", "e", "--limit", "3"), "out --embedding, --limit"),
+            (("--graph", "g", "--embedding", "e"), "exclude each other"),
             (("--cover", "3", "--cover-file", "c"), "exclude each other"),
             (("--cover", "0"), "--cover must be"), (("--cache", "-1"), "--cache must be"),
             (("--cover", "0", "--balance", "0.1"), "--cover must be"),
