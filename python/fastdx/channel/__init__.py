@@ -22,8 +22,6 @@ from __future__ import annotations
 from fastdx._core import NgramPrior
 from fastdx._types import Bits, LanguageModel
 from fastdx.channel.law import Channel
-from fastdx.channel.limit import RateDistortion, vector_rate_distortion
-from fastdx.channel.linearization import Linearized, linearize
 from fastdx.channel.neural import NeuralPrior
 from fastdx.channel.posterior import DecodedGuarantee, DecodedWord, Posterior, View
 
@@ -33,12 +31,8 @@ __all__ = [
     "DecodedGuarantee",
     "DecodedWord",
     "LanguageModel",
-    "Linearized",
     "NeuralPrior",
     "NgramPrior",
     "Posterior",
-    "RateDistortion",
     "View",
-    "linearize",
-    "vector_rate_distortion",
 ]

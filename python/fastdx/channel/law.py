@@ -331,7 +331,7 @@ class Channel:
 
         E abs(v(W) - E[v(W) | Y])², a sum over all words and outputs. Without any output it is the
         variance of the vectors. With `bits` it is the mechanism's place beside
-        `vector_rate_distortion`, which no mechanism comes below. `prior` is as for `bits`.
+        `fastdx.lab.limit`, which no mechanism comes below. `prior` is as for `bits`.
         """
         likely, sums, weights, vectors = self._sums(prior)
         # About the mean: the difference of two large numbers would lose digits.

@@ -254,16 +254,6 @@ def vector_rate_distortion(
     ------
     ParameterError
         A parameter outside its domain, or vectors that are all alike.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.channel import Channel, vector_rate_distortion
-    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [5.0]])
-    >>> channel = Channel.of(Tem(e, 4.0))
-    >>> curve = vector_rate_distortion(e.vectors)
-    >>> bool(curve.least(channel.distortion()) <= channel.bits())
-    True
     """
     try:
         given = np.asarray(vectors, dtype=np.float32)
