@@ -6,7 +6,7 @@ features are a mean of its rows. Otherwise each text goes through `Channel.decod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 from typing import Any
@@ -94,7 +94,7 @@ def _known(channel: Channel, texts: Iterable[str | None]) -> list[_Ids]:
     ]
 
 
-def _means(table: _Numbers, rows: list[_Ids]) -> _Numbers:
+def _means(table: _Numbers, rows: Sequence[_Ids]) -> _Numbers:
     """Return the mean of some rows for each text; zeros for one without words."""
     means = np.zeros((len(rows), table.shape[1]))
     for at, ids in enumerate(rows):
@@ -218,7 +218,8 @@ class TextFeatures:
             posterior = self._channel.decode(words, self._prior)
         if not len(posterior):
             return np.zeros(self._vectors.shape[1])
-        return posterior.means.mean(axis=0)
+        mean: _Numbers = posterior.means.mean(axis=0)
+        return mean
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the mechanism in place of the law, which is computed again where it is needed."""

@@ -38,12 +38,6 @@ def by_rank(prior: Prior, count: int) -> _Numbers:
     return normal
 
 
-def entropy(probabilities: _Numbers) -> float:
-    """Return the entropy of a distribution, in bits."""
-    kept = probabilities[probabilities > 0]
-    return float(-(kept * np.log2(kept)).sum())
-
-
 def posterior_sums(
     core: ChannelCore, prior: _Numbers, values: _Numbers
 ) -> tuple[_Numbers, _Numbers]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fastdx.lab import (
         attacks,
         audit,
+        compared,
         comparison,
         evaluation,
         hyperbolic,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "attacks",
     "audit",
+    "compared",
     "comparison",
     "evaluation",
     "hyperbolic",

@@ -18,9 +18,10 @@ from fastdx._shared.replace import open_output
 from fastdx.calibration.measures import names_of, spread, statistics_at
 from fastdx.channel import Channel
 from fastdx.channel.guesses import prior_of
-from fastdx.channel.receiver import Prior, entropy
+from fastdx.channel.receiver import Prior
 from fastdx.exceptions import ParameterError
 from fastdx.lab import attacks
+from fastdx.lab.limit import entropy
 from fastdx.mechanisms import Mechanism
 
 __all__ = ["write"]
