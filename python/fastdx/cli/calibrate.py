@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from fastdx import from_spec
 from fastdx.calibration.choice import MOST_UNCHANGED
 from fastdx.calibration.measures import SAMPLE
 from fastdx.channel import NgramPrior
@@ -16,7 +17,6 @@ from fastdx.cli.options import (
     Commands,
     add_options,
     attacked_texts,
-    made,
     quiet_option,
     spec_of,
 )
@@ -91,7 +91,7 @@ def _calibrate(args: argparse.Namespace) -> None:
     if args.mechanism is None and "index" not in spec:
         spec = RECOMMENDED | spec
     with step("making the mechanism", quiet=args.quiet) as progress:
-        mechanism = made(spec)
+        mechanism = from_spec(spec)
         words = list(mechanism.space.words)
         usual = 1000 if mechanism.has_law else SAMPLE
         sample = usual if args.sample is None else args.sample

@@ -14,7 +14,6 @@ from fastdx.cli.options import (
     add_options,
     attacked_texts,
     lines_of,
-    load,
     quiet_option,
 )
 from fastdx.lab.compared import page
@@ -100,8 +99,9 @@ def _compare(args: argparse.Namespace) -> None:
     if args.bits is not None and args.named is not None:
         raise CommandError("--bits does not go with --named")
     with step("reading the words", quiet=args.quiet) as progress:
+        e = Embedding.load(args.embedding) if args.embedding else Embedding.default()
         lines = page(
-            load(args.embedding) if args.embedding else Embedding.default(), args.mechanisms,
+            e, args.mechanisms,
             epsilon=args.epsilon, named=args.named, bits=args.bits, words=args.words,
             exclude={"none": None, "offensive": "offensive"}.get(args.exclude, Path(args.exclude)),
             judge=Embedding.load(args.judge) if args.judge else None,

@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from fastdx import Tem
+from fastdx import Embedding, Tem, from_spec
 from fastdx._core import check_index
 from fastdx.cli.messages import CommandError, step
-from fastdx.cli.options import COVER, Commands, add_options, load, made, quiet_option, spec_of
+from fastdx.cli.options import COVER, Commands, add_options, quiet_option, spec_of
 
 
 def add(commands: Commands) -> None:
@@ -86,8 +86,8 @@ def add(commands: Commands) -> None:
 
 def _convert(args: argparse.Namespace) -> None:
     with step("converting"):
-        embedding = load(args.input, format=args.format, metric=args.metric, limit=args.limit,
-                         vocabulary=args.vocabulary)  # fmt: skip
+        embedding = Embedding.load(args.input, format=args.format, metric=args.metric,
+                                   limit=args.limit, vocabulary=args.vocabulary)  # fmt: skip
         embedding.save(args.output, storage=args.storage)
     size = Path(args.output).stat().st_size
     print(f"{args.output}: {embedding!r}, {size:,} bytes", file=sys.stderr)
@@ -95,7 +95,7 @@ def _convert(args: argparse.Namespace) -> None:
 
 def _info(args: argparse.Namespace) -> None:
     with step("reading"):
-        embedding = load(args.input)
+        embedding = Embedding.load(args.input)
     words = embedding.words
     print(f"words      {len(embedding):,}")
     print(f"dimension  {embedding.dim}")
@@ -113,7 +113,7 @@ def _lists(tem: Tem) -> str:
 def _index_build(args: argparse.Namespace) -> None:
     # Lists and cover are the same at every ε.
     with step("making the cover", quiet=args.quiet):
-        tem = made({"epsilon": 1.0, **spec_of(args)})
+        tem = from_spec({"epsilon": 1.0, **spec_of(args)})
     assert isinstance(tem, Tem)
     words = len(tem.space)
     with step(f"building the lists of {words:,} words", words, quiet=args.quiet) as progress:

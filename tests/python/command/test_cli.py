@@ -128,7 +128,7 @@ class TestRecommended:
     ])  # fmt: skip
     def test_it_has_no_other_mechanism_and_words(self, more: list[str], name: str) -> None:
         told = run("privatize", *more, stdin="coffee", code=1).stderr
-        assert f"--epsilon must be given with {name}: the rec" in told and "calibrate" in told
+        assert f"epsilon must be given with {name}: the rec" in told and "calibrate" in told
 
 
 def test_text_is_kept_byte_for_byte_between_words(tmp_path: Path, sure: list[str]) -> None:
@@ -170,7 +170,7 @@ BAD = [
     (["privatize", "--epsilon", "0"], "", 1, "epsilon must be"),
     ([*ONE, "/no/such"], "", 1, "/no/such: No such file"),
     ([*ONE, "--embedding", "/no/such"], "", 1, "/no/such: No such"),
-    ([*ONE, "--mechanism", "laplace", "--gamma", "1"], "", 1, "--gamma"),
+    ([*ONE, "--mechanism", "laplace", "--gamma", "1"], "", 1, "gamma must"),
     ([*ONE, "--gamma", "1", "--beta", ".1"], "", 1, "must be left out where gamma is given"),
     ([*ONE, "--column", "x"], "", 1, "--column goes with"),
     ([*ONE, "--format", "csv"], "", 1, "csv needs --column"),
@@ -272,8 +272,7 @@ def test_convert_and_info(tmp_path: Path) -> None:
     done = run("convert", glove, "-o", tmp_path / "m", "--metric", "manhattan", "--limit", "1")
     assert "1 words × 2, manhattan" in done.stderr
     (tmp_path / "p.csv").write_text("id,text\n1,the coffee was cold\n")
-    said = "reads an embedding or an index file here, and this seems to be csv"
-    assert "coffee" not in fails(said, "info", tmp_path / "p.csv")
+    assert "coffee" not in fails("p.csv, line 1: a word without numbers", "info", tmp_path / "p.csv")
 
 
 @pytest.mark.parametrize("given", [("privatize", "--epsilon", "5", "-q"), ("--help",)])

@@ -174,9 +174,6 @@ def test_the_command(tmp_path: Path, command: Command) -> None:
     ]:
         assert said in command(*base, *more).err
     assert "never released" not in command(*base, "--exclude", "none").err
-    Cover.nearest(words, 25).save(tmp_path / "cover")
-    told = command(*base, "--cover-file", tmp_path / "cover", "--exclude", "none").err
-    assert "above 0.04" in told
     index = ("-o", tmp_path / "index", "--embedding", tmp_path / "words.fdx")
     command("index", "build", "--k", "30", "--cover", "20", "-q", *index)
     assert "above 0.05" in command(*base, "--embedding", index[1], "--exclude", "none").err
