@@ -7,6 +7,7 @@ Extra: ``fastdx[sklearn]``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any
@@ -18,7 +19,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastdx._core import Guarantee
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.features import columns_of, counted, laws, prior_of, shares_behind
+from fastdx.channel.features import counted, laws, prior_of
+from fastdx.counts.update import Update
 from fastdx.engines._recipe import Recipe, no_text, privatize_values
 from fastdx.exceptions import InputTypeError, ParameterError
 
@@ -156,14 +158,13 @@ class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
         texts, labels = list(X), np.asarray(y)
         if len(texts) != len(labels):
             raise ParameterError(f"y must be {len(texts)} labels, got {len(labels)}")
-        words = len(self.channel.mechanism.space)
         counts = counted(self.channel, texts)
         self.classes_, of = np.unique(labels, return_inverse=True)
         sums = np.array([counts[of == c].sum(axis=0).A1 for c in range(len(self.classes_))])
         outputs = np.flatnonzero(sums.any(axis=0))
-        columns = columns_of(self.channel, outputs)
-        smooth = words * prior_of(self.channel, self.prior).frequencies
-        self.shares_ = shares_behind(columns, sums[:, outputs], smooth, ROUNDS)
+        prior = prior_of(self.channel, self.prior).frequencies
+        update = Update(self.channel._core, outputs, prior, unknown=0.0, memory=sys.maxsize)
+        self.shares_ = update.after(ROUNDS, sums[:, outputs], smooth=len(prior))
         self.released_ = np.zeros_like(self.shares_)
         for ids, law in laws(self.channel):
             self.released_ += self.shares_[:, ids] @ law

@@ -14,7 +14,8 @@ from sklearn.preprocessing import FunctionTransformer
 import fastdx
 from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.features import TextFeatures, counted, shares_behind
+from fastdx.channel.features import TextFeatures, counted
+from fastdx.counts.update import Update
 from fastdx.engines.sklearn import ROUNDS, ChannelNB
 from helpers.laws import behind, law_of
 
@@ -93,12 +94,13 @@ def test_many_texts_at_once_are_what_each_is(space: Embedding, policy: dict[str,
 
 def test_em_reaches_the_maximum(space: Embedding) -> None:
     """Against the condition of the maximum: at it, the derivative by each share is the total."""
-    k = law_of(Tem(space, 1.0)).astype(np.float32)
+    tem = Tem(space, 1.0)
+    k, update = law_of(tem), Update(Channel.of(tem)._core, np.arange(6), PI, 0.0, 1 << 20)
     counts = np.array([[40.0, 3, 0, 10, 7, 1], [0.0, 0, 9, 1, 30, 2]])
     smooth = 6 * PI
 
     def worth(rounds: int) -> NDArray[np.float64]:
-        shares = shares_behind(k, counts, smooth, rounds)
+        shares = update.after(rounds, counts, 6.0)
         value: NDArray[np.float64] = (counts * np.log(shares @ k)).sum(axis=1) + (
             smooth * np.log(shares)
         ).sum(axis=1)
@@ -106,7 +108,7 @@ def test_em_reaches_the_maximum(space: Embedding) -> None:
 
     steps = np.array([worth(rounds) for rounds in (1, 2, 5, 20, 100)])
     assert (np.diff(steps, axis=0) >= -1e-6).all()
-    found = shares_behind(k, counts, smooth, 5000)
+    found = update.after(5000, counts, 6.0)
     slope = (counts / (found @ k)) @ k.T + smooth / found
     np.testing.assert_allclose(slope, np.repeat(counts.sum(axis=1) + 6, 6).reshape(2, 6), rtol=1e-4)
 
