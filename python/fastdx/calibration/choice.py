@@ -116,13 +116,6 @@ def choose_epsilon(
     ------
     ParameterError
         No ε keeps the promise, or every ε does.
-
-    Examples
-    --------
-    >>> from fastdx import Tem, calibration
-    >>> choice = calibration.choose_epsilon(Tem(epsilon=1.0), words=["coffee", "tea", "king"])
-    >>> round(choice.mechanism.epsilon, 1) == round(choice.epsilon, 1)
-    True
     """
     laws = {"max_reidentified": max_reidentified, "max_posterior": max_posterior,
             "max_bits": max_bits, "min_deniable": min_deniable,

@@ -6,7 +6,7 @@ features are a mean of its rows. Otherwise each text goes through `Channel.decod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 from typing import Any
@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, NgramPrior
 from fastdx._shared.checks import check_type
-from fastdx._shared.laws import laws as blocks_of_laws
 from fastdx.channel import receiver
 from fastdx.channel.law import Channel
 from fastdx.exceptions import ParameterError
@@ -31,11 +30,6 @@ def prior_of(channel: Channel, prior: Any) -> NgramPrior:
         return prior
     frequencies: Any = None if prior is None else receiver.numbers_of(prior)
     return NgramPrior.of_frequencies(channel.mechanism.space, frequencies)
-
-
-def laws(channel: Channel) -> Iterator[tuple[slice, _Numbers]]:
-    """Yield the laws of all words in blocks: which words, and a law a row."""
-    return blocks_of_laws(channel._core, len(channel.mechanism.space))
 
 
 def counted(channel: Channel, texts: Iterable[str | None]) -> Any:
@@ -88,16 +82,6 @@ class TextFeatures:
         How often each word is written, by default 1/(rank + 2.7) in the order of the space. With an
         NgramPrior of order 2 or 3, and for ``consistent=`` mechanisms, each text is decoded as a
         whole, about a millisecond a word.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.channel import Channel
-    >>> from fastdx.channel.features import TextFeatures
-    >>> e = Embedding(["tea", "coffee", "law"], [[0.0], [1.0], [9.0]])
-    >>> features = TextFeatures(Channel.of(Tem(e, 2.0)), [1, 1, 1])
-    >>> features(["tea, tea!", "law"]).round(2).tolist()
-    [[0.27], [8.99]]
     """
 
     def __init__(self, channel: Channel, prior: ArrayLike | str | NgramPrior | None = None) -> None:

@@ -7,6 +7,7 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,6 @@ def add(commands: Commands) -> None:
     group.add_argument("--author-column", metavar="NAME",
                        help="the column of the author, for attacks on authorship")  # fmt: skip
     group = p.add_argument_group("measuring")
-    group.add_argument("--only", action="append", default=[], metavar="NAME", help="judge this "
-                       "policy of a file of several; repeatable (default: all)")  # fmt: skip
     group.add_argument("--sample", type=int, default=5000, metavar="N",
                        help="the number of texts used, drawn at random (0: all; default "
                        "%(default)s)")  # fmt: skip
@@ -176,12 +175,9 @@ def _drawn(rows: list[dict[str, str]], sample: int, seed: int) -> list[dict[str,
 
 def _judged(args: argparse.Namespace) -> Mechanism | dict[str, Mechanism]:
     """Make the mechanisms to judge."""
-    several = args.policy is not None and policies.has_names(args.policy)
-    if args.only and not several:
-        raise CommandError("--only goes with --policy FILE of several policies")
-    if several:
+    if args.policy and Path(args.policy).exists() and policies.has_names(args.policy):
         refuse_beside_policy(args)
-        return policies.mechanisms(args.policy, args.only)
+        return policies.mechanisms(args.policy)
     return MechanismOptions.of(args).make()
 
 

@@ -316,7 +316,9 @@ class _Run(NamedTuple):
         if card is not None:
             with open_output(str(beside(str(job.output))), [job.name]) as beside_it:
                 beside_it.write(f"{card}\n".encode())
-        self.total.left.update(form.left)
+        self.total.left |= form.left
+        self.total.dropped |= form.dropped
+        self.total.names_are_content |= form.names_are_content
         self.total.files.append(
             {"input": job.name, "output": job.output or "-", "format": job.kind.name}
         )

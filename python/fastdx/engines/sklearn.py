@@ -18,8 +18,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, T
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastdx._core import Guarantee
+from fastdx._shared.laws import laws
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.features import counted, laws, prior_of
+from fastdx.channel.features import counted, prior_of
 from fastdx.counts.update import Update
 from fastdx.engines._recipe import Recipe, no_text, privatize_values
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -166,7 +167,7 @@ class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
         update = Update(self.channel._core, outputs, prior, unknown=0.0, memory=sys.maxsize)
         self.shares_ = update.after(ROUNDS, sums[:, outputs], smooth=len(prior))
         self.released_ = np.zeros_like(self.shares_)
-        for ids, law in laws(self.channel):
+        for ids, law in laws(self.channel._core, len(prior)):
             self.released_ += self.shares_[:, ids] @ law
         self._log_prior = np.log(np.bincount(of) / len(of))
         self.n_features_in_ = 1

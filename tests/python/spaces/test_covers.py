@@ -17,7 +17,6 @@ from fastdx import (
     MultivariateLaplace,
     NeighborResponse,
     Tem,
-    calibration,
 )
 from fastdx.cli import main
 from fastdx.lab import audit
@@ -304,7 +303,7 @@ def test_balanced_covers_of_the_built_in_words_stay_what_they_are() -> None:
 
 def test_near_losses_are_those_of_the_laws() -> None:
     for mechanism in (Tem(E, 2.0), Tem(E, 2.0, cover=6), NeighborResponse(E, 4.0, cover=6)):
-        found = calibration.near_losses(mechanism, E.words[:9], 5)
+        found = audit.near_losses(mechanism, E.words[:9], 5)
         for word, loss in zip(E.words[:9], found, strict=True):
             near = np.argsort(E.distances(word), kind="stable")[1:6]
             own = np.log(mechanism.probabilities(word))
