@@ -17,7 +17,7 @@ from fastdx.calibration.measures import measured_ids, names_of, statistics
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.guesses import best_guess, check_texts, named_in_sentences, prior_of
-from fastdx.channel.receiver import Prior
+from fastdx.channel.law import Prior
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.mechanisms import Mechanism
 

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, NgramPrior
 from fastdx._shared.checks import check_type
-from fastdx.channel import receiver
-from fastdx.channel.law import Channel
+from fastdx.channel.law import Channel, numbers_of
 from fastdx.exceptions import ParameterError
 
 _Numbers = NDArray[np.float64]
@@ -28,7 +27,7 @@ def prior_of(channel: Channel, prior: Any) -> NgramPrior:
     """Return a prior as a model of language."""
     if isinstance(prior, NgramPrior):
         return prior
-    frequencies: Any = None if prior is None else receiver.numbers_of(prior)
+    frequencies: Any = None if prior is None else numbers_of(prior)
     return NgramPrior.of_frequencies(channel.mechanism.space, frequencies)
 
 
@@ -102,8 +101,7 @@ class TextFeatures:
 
         For V words: what V outputs tell, V words that show themselves, and an unknown word.
         """
-        pi, vectors = self._prior.frequencies, self._vectors
-        evidence, sums = receiver.posterior_sums(self._channel._core, pi, vectors)
+        evidence, sums, pi, vectors = self._channel._sums(self._prior)
         hidden, middle = self._hidden(evidence), pi @ vectors
         means = _over(sums, evidence[:, None]) * (1 - hidden)[:, None] + np.outer(hidden, middle)
         return np.vstack([means, vectors, middle])

@@ -110,8 +110,7 @@ def _certain(
     if marginal[best] >= at_least:
         return DecodedWord(words[best], "word", float(marginal[best]))
     found = hierarchy_of(words).most_specific(marginal, prior, at_least)
-    return NOTHING if found is None else DecodedWord(f"[{found.name}]", "category",
-                                                     found.probability)  # fmt: skip
+    return NOTHING if found is None else DecodedWord(f"[{found[0]}]", "category", found[1])
 
 
 class Posterior:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastdx._shared.checks import inside, positive
 from fastdx._shared.student import bisected
 from fastdx.channel import Channel
-from fastdx.channel.receiver import Prior, by_rank
+from fastdx.channel.law import Prior, by_rank
 from fastdx.counts.estimator import indicator, unknown_of
 from fastdx.counts.linear import Rule, rule_for
 from fastdx.exceptions import ParameterError

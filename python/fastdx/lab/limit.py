@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._shared.checks import at_least, positive
-from fastdx.channel.receiver import by_rank
+from fastdx.channel.law import by_rank
 from fastdx.exceptions import ParameterError
 
 _Numbers = NDArray[np.float64]

@@ -18,7 +18,7 @@ from fastdx._shared.replace import open_output
 from fastdx.calibration.measures import names_of, spread, statistics_at
 from fastdx.channel import Channel
 from fastdx.channel.guesses import prior_of
-from fastdx.channel.receiver import Prior
+from fastdx.channel.law import Prior
 from fastdx.exceptions import ParameterError
 from fastdx.lab import attacks, audit
 from fastdx.lab.limit import entropy

@@ -83,8 +83,8 @@ def test_masses_are_sums_over_all_descendants() -> None:
         if not able:
             assert found is None
             continue
-        assert found is not None and found.probability >= at_least
-        singular = next((n for n in able if n == found.name), None)
+        assert found is not None and found[1] >= at_least
+        singular = next((n for n in able if n == found[0]), None)
         rarest = min(base[n] for n in able)
         assert singular is None or base[singular] == pytest.approx(rarest)
 
