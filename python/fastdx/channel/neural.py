@@ -95,7 +95,6 @@ class NeuralPrior:
         share: float = 0.95,
         frequencies: ArrayLike | None = None,
     ) -> None:
-        """Spell the words."""
         base = Tem(space, 1.0, language="frequency").base if frequencies is None else frequencies
         # Checked and normalised as for n-grams.
         self._q = NgramPrior.of_frequencies(space, base).frequencies
@@ -170,11 +169,9 @@ class NeuralPrior:
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what it was made of."""
         return partial(type(self), **self._settings), (self._space, self._engine)
 
     def __repr__(self) -> str:
-        """Return what it is."""
         return (f"NeuralPrior({len(self._space):,} words, {self._engine}, "
                 f"share={self._share:g})")  # fmt: skip
 
@@ -293,11 +290,9 @@ class LlamaEngine:
         return self.run([(token, place, slot, want)]).reshape(-1)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the path; the file is loaded again."""
         return type(self), self._made
 
     def __repr__(self) -> str:
-        """Return the file's name."""
         return Path(self._made[0]).name
 
 

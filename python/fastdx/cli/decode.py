@@ -97,7 +97,6 @@ def _decode(args: argparse.Namespace) -> None:
 
 
 def _part(args: argparse.Namespace, posterior: Posterior) -> str:
-    """Return one text in the output format."""
     view = posterior.text(args.view, at_least=args.at_least)
     if args.to == "text":
         return str(view)
@@ -124,7 +123,6 @@ def _prior(args: argparse.Namespace, channel: Channel) -> NgramPrior:
 
 
 def _texts(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Yield each text with its place."""
     opener = Opener()
     for name in args.files or ["-"]:
         format = None if format_named(name) else "text" if args.column is None else "jsonl"

@@ -174,7 +174,6 @@ def _drawn(rows: list[dict[str, str]], sample: int, seed: int) -> list[dict[str,
 
 
 def _judged(args: argparse.Namespace) -> Mechanism | dict[str, Mechanism]:
-    """Make the mechanisms to judge."""
     if args.policy and Path(args.policy).exists() and policies.has_names(args.policy):
         refuse_beside_policy(args)
         return policies.mechanisms(args.policy)

@@ -106,7 +106,6 @@ def _info(args: argparse.Namespace) -> None:
 
 
 def _lists(tem: Tem) -> str:
-    """Describe the lists that a Tem has stored."""
     return "none" if tem.lists_k is None else f"{tem.lists_k} neighbours a word"
 
 
