@@ -19,8 +19,9 @@ from experiments.data import Labelled, Source, builtin, first
 from experiments.measures import Numbers, by_rank, cover, ids_of, narrowed, right, tem
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Mechanism, MultivariateLaplace, NeighborResponse
-from fastdx.channel import Channel, NgramPrior, vector_rate_distortion
+from fastdx.channel import Channel, NgramPrior
 from fastdx.lab.attacks import sentence_attack
+from fastdx.lab.limit import vector_rate_distortion
 
 WORDS = 3000
 BITS = (1.0, 2.0, 3.0, 4.0)

@@ -18,8 +18,8 @@ from scipy.special import rel_entr, softmax
 from experiments.data import builtin
 from experiments.measures import Numbers, by_rank, cover, narrowed
 from experiments.tables import Experiment, Run, Table
-from fastdx.channel import vector_rate_distortion
 from fastdx.lab.laws import largest_loss
+from fastdx.lab.limit import vector_rate_distortion
 
 WORDS = 600
 BITS = (1.0, 2.0, 3.0)

@@ -19,8 +19,9 @@ from experiments.measures import Numbers, ids_of
 from experiments.releases import kind_of
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, Tem
-from fastdx.channel import Channel, NgramPrior, linearize
+from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.neural import smollm
+from fastdx.lab.attacks import linearize
 from fastdx.lab.evaluation import of_share
 
 LONGEST = 12

@@ -13,12 +13,11 @@ For mechanisms with a law the others are exact sums over it, else they are count
 """
 
 from fastdx.calibration.choice import Choice, choose_epsilon
-from fastdx.calibration.measures import Table, near_losses, statistics
+from fastdx.calibration.measures import Table, statistics
 
 __all__ = [
     "Choice",
     "Table",
     "choose_epsilon",
-    "near_losses",
     "statistics",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from fastdx.calibration.measures import measured_ids, names_of, statistics
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.guesses import best_guess, check_texts, named_in_sentences, prior_of
-from fastdx.channel.receiver import Prior
+from fastdx.channel.law import Prior
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.mechanisms import Mechanism
 
@@ -115,13 +116,6 @@ def choose_epsilon(
     ------
     ParameterError
         No ε keeps the promise, or every ε does.
-
-    Examples
-    --------
-    >>> from fastdx import Tem, calibration
-    >>> choice = calibration.choose_epsilon(Tem(epsilon=1.0), words=["coffee", "tea", "king"])
-    >>> round(choice.mechanism.epsilon, 1) == round(choice.epsilon, 1)
-    True
     """
     laws = {"max_reidentified": max_reidentified, "max_posterior": max_posterior,
             "max_bits": max_bits, "min_deniable": min_deniable,
@@ -134,38 +128,31 @@ def choose_epsilon(
     check_tolerance(tolerance)
     names = names_of(mechanism, measured_ids(mechanism, words))
 
-    # These functions return the log-ratio of consequence and bound, which is above 0 if ε breaks
-    # the promise; then the word that binds, and the reason.
     @cache  # the search evaluates ends of intervals again
-    def of_words(epsilon: float) -> tuple[float, str, str] | None:
+    def look(epsilon: float) -> tuple[float, str, str] | None:
+        """The log-ratio of consequence and bound, the word that binds, and the reason."""
         try:
             at = mechanism.with_epsilon(epsilon)
         except FastdxError:
             return None  # below the smallest ε of this mechanism
         table = statistics(at, names, draws, near=0, inputs=False)
-        unchanged = table["N_w"] / (max_unchanged or np.inf)
+        unchanged = table["N_w"] / (max_unchanged or inf)
         outputs = (min_outputs or 0) / np.maximum(table["S_w"], 1e-9)
         worst = int(np.maximum(unchanged, outputs).argmax())
         reason = "unchanged" if unchanged[worst] >= outputs[worst] else "outputs"
-        return log_ratio(float(max(unchanged[worst], outputs[worst])), 1.0), names[worst], reason
-
-    @cache
-    def look(epsilon: float) -> tuple[float, str, str] | None:
-        found = of_words(epsilon)
+        found = log_ratio(float(max(unchanged[worst], outputs[worst])), 1.0), names[worst], reason
         for promise in promises:
             # If one is broken, the others' passes over all laws would decide nothing.
-            if found is None or found[0] > 0:
+            if found[0] > 0:
                 break
-            value, word = promise.consequence(mechanism.with_epsilon(epsilon))
+            value, word = promise.consequence(at)
             found = max(found, (log_ratio(value, promise.most), word, promise.reason))
         return found
 
-    def excess_of(found: tuple[float, str, str] | None) -> float | None:
-        return None if found is None else found[0]
+    def excess(epsilon: float) -> float | None:
+        return None if (found := look(epsilon)) is None else found[0]
 
-    low, high = _border(lambda epsilon: excess_of(look(epsilon)),
-                        lambda epsilon: excess_of(of_words(epsilon)),
-                        mechanism.epsilon, tolerance)  # fmt: skip
+    low, high = narrowed(excess, *_bracket(excess, mechanism.epsilon), tolerance)
     if (binding := look(high)) is None:
         raise ParameterError("mechanism has no ε in the range looked at")
     said = [promise.sentence for promise in promises]
@@ -265,24 +252,6 @@ def _check_possible(name: str, most: float, known: float, why: str) -> None:
         raise ParameterError(
             f"no ε keeps the promise: {name} must be at least {known:.4g}, {why}; got {most}"
         )
-
-
-def _border(
-    excess: Callable[[float], float | None],
-    excess_of_words: Callable[[float], float | None],
-    start: float,
-    tolerance: float,
-) -> tuple[float, float]:
-    """Return two ε around the border of the promise. Both functions must cache their values."""
-    low, high = _bracket(excess, start)
-    if (excess_of_words(high) or 0.0) > 0:
-        # The measured words alone are cheaper: if the attacks keep the promise at their border, the
-        # search ends there.
-        kept, high = narrowed(excess_of_words, low, high, tolerance)
-        if (excess(kept) or 0.0) <= 0:
-            return kept, high
-        high = kept
-    return narrowed(excess, low, high, tolerance)
 
 
 def _bracket(excess: Callable[[float], float | None], start: float) -> tuple[float, float]:

@@ -95,13 +95,6 @@ def statistics(
         for a mechanism with a law). For a mechanism with a law also credible_inputs, shannon,
         min_entropy and hartley (bits), near, and deniable if `factor` is given; in a simulation
         K_w, which counts measured words only.
-
-    Examples
-    --------
-    >>> from fastdx import Tem, calibration
-    >>> table = calibration.statistics(Tem(epsilon=3.0), ["coffee", "tea"], inputs=False)
-    >>> table["N_w"].shape
-    (2,)
     """
     inside("confidence", confidence)
     ids = measured_ids(mechanism, words)
@@ -160,7 +153,6 @@ def _simulated(
 def _exact(
     names: NDArray[Any], count: int, found: tuple[NDArray[Any], ...], **more: NDArray[Any]
 ) -> Table:
-    """Return closed forms as a table."""
     n, s, distinct, shannon, minimum, close = found
     return _table(word=names, N_w=n, N_w_low=n, N_w_high=n, support=s, S_w=distinct, **more,
                  shannon=shannon, min_entropy=minimum, hartley=np.full(len(n), np.log2(count)),
@@ -185,29 +177,6 @@ def statistics_at(
     column = np.array(names, dtype=object)
     for found in closed_forms(mechanism, ids, eta, 0, draws, epsilons):
         yield _exact(column, len(mechanism.space), found)
-
-
-def near_losses(
-    mechanism: Mechanism,
-    words: Iterable[str] | None = None,
-    near: int = 20,
-) -> NDArray[np.float64]:
-    """Compute how well the best output can distinguish a word from its nearest words.
-
-    Returns float64, shape (words,): the largest abs(ln Pr[y|w] - ln Pr[y|w']) over all outputs y
-    and the `near` nearest words w'. Takes a mechanism with a law, and by default 200 words spread
-    over the vocabulary.
-    """
-    ids = measured_ids(mechanism, words) if words is not None else spread(mechanism)
-    near = counted("near", near, 0, 2**31)
-    core, found = ChannelCore(mechanism), np.zeros(len(ids))
-    for at, (id, word) in enumerate(zip(ids, names_of(mechanism, ids), strict=True)):
-        order = np.argsort(mechanism.space.distances(word), kind="stable")
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(core.laws([id, *order[order != id][:near]], False))
-            # An output that neither word can have gives NaN, which counts nothing.
-            found[at] = np.fmax.reduce(np.abs(logs[1:] - logs[0]), axis=None, initial=0.0)
-    return found
 
 
 def spread(mechanism: Mechanism) -> NDArray[np.uint32]:

@@ -22,11 +22,8 @@ from __future__ import annotations
 from fastdx._core import NgramPrior
 from fastdx._types import Bits, LanguageModel
 from fastdx.channel.law import Channel
-from fastdx.channel.limit import RateDistortion, vector_rate_distortion
-from fastdx.channel.linearization import Linearized, linearize
 from fastdx.channel.neural import NeuralPrior
-from fastdx.channel.posterior import Posterior
-from fastdx.channel.views import DecodedGuarantee, DecodedWord, View
+from fastdx.channel.posterior import DecodedGuarantee, DecodedWord, Posterior, View
 
 __all__ = [
     "Bits",
@@ -34,12 +31,8 @@ __all__ = [
     "DecodedGuarantee",
     "DecodedWord",
     "LanguageModel",
-    "Linearized",
     "NeuralPrior",
     "NgramPrior",
     "Posterior",
-    "RateDistortion",
     "View",
-    "linearize",
-    "vector_rate_distortion",
 ]

@@ -6,7 +6,7 @@ features are a mean of its rows. Otherwise each text goes through `Channel.decod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 from typing import Any
@@ -15,112 +15,54 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, NgramPrior
-from fastdx._shared.checks import check_type, one_of
-from fastdx._shared.laws import laws as blocks_of_laws
-from fastdx.channel import receiver
-from fastdx.channel.law import Channel
+from fastdx._shared.checks import check_type
+from fastdx.channel.law import Channel, numbers_of
 from fastdx.exceptions import ParameterError
 
 _Numbers = NDArray[np.float64]
-_Ids = NDArray[np.uint32]
-
-KINDS = ("means", "counts")
-LEAST = 1e-3
-"""A word that is less probable than this at a place leaves the sparse counts."""
-TEXTS = 256
-"""Texts whose means are computed together."""
+_Ids = NDArray[np.integer[Any]]
 
 
 def prior_of(channel: Channel, prior: Any) -> NgramPrior:
     """Return a prior as a model of language."""
     if isinstance(prior, NgramPrior):
         return prior
-    frequencies: Any = None if prior is None else receiver.numbers_of(prior)
+    frequencies: Any = None if prior is None else numbers_of(prior)
     return NgramPrior.of_frequencies(channel.mechanism.space, frequencies)
-
-
-def laws(channel: Channel) -> Iterator[tuple[slice, _Numbers]]:
-    """Yield the laws of all words in blocks: which words, and a law a row."""
-    return blocks_of_laws(channel._core, len(channel.mechanism.space))
-
-
-def columns_of(channel: Channel, outputs: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return Pr[output | word] of some outputs: float32, shape (V, len(outputs))."""
-    found = np.empty((len(channel.mechanism.space), len(outputs)), dtype=np.float32)
-    for ids, law in laws(channel):
-        found[ids] = law[:, outputs]
-    return found
-
-
-def shares_behind(
-    columns: NDArray[np.float32], counts: _Numbers, smooth: _Numbers, rounds: int
-) -> _Numbers:
-    """Return the shares of words that explain counts of outputs: float64, shape (n, V).
-
-    Each row raises Σ_y counts_y·ln (θ·K)_y + Σ_w smooth_w·ln θ_w over the shares θ by some rounds
-    of EM that start from shares like `smooth`; no round makes it smaller.
-
-    Parameters
-    ----------
-    columns : ndarray of float32, shape (V, m)
-        K of the m outputs that are counted.
-    counts : ndarray of float, shape (n, m)
-        How often each collection has each output.
-    smooth : ndarray of float, shape (V,)
-        Counts of words that are added to all: a Dirichlet prior of 1 + smooth.
-    rounds : int
-        Rounds of EM.
-    """
-    shares = np.tile(smooth / smooth.sum(), (len(counts), 1))
-    for _ in range(rounds):
-        expected = shares @ columns
-        weights = np.divide(counts, expected, out=np.zeros_like(expected), where=expected > 0)
-        shares *= weights @ columns.T
-        shares += smooth
-        shares /= shares.sum(axis=1, keepdims=True)
-    return shares
 
 
 def counted(channel: Channel, texts: Iterable[str | None]) -> Any:
     """Return how often each word of the space stands in texts, as they are: sparse (n, V)."""
-    ids, lengths = _known(channel, texts)
-    return _incidence(ids, lengths, len(channel.mechanism.space))
-
-
-def _known(channel: Channel, texts: Iterable[str | None]) -> tuple[_Ids, _Ids]:
-    """Return the ids of texts' known words in a row, and how many each text has."""
-    tokens = channel.mechanism.tokenize
-    places = {word: i for i, word in enumerate(channel.mechanism.space.words)}
-    rows = [[places[w] for w in tokens((text or "").lower()) if w in places] for text in texts]
-    lengths = np.fromiter(map(len, rows), dtype=np.uint32, count=len(rows))
-    flat = np.fromiter((i for row in rows for i in row), dtype=np.uint32, count=lengths.sum())
-    return flat, lengths
-
-
-def _incidence(ids: _Ids, lengths: _Ids, rows: int) -> Any:
     from scipy.sparse import csr_matrix
 
-    starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    return csr_matrix((np.ones(len(ids)), ids.astype(np.int64), starts), (len(lengths), rows))
+    rows = _known(channel, texts)
+    starts, ids = np.cumsum([0, *map(len, rows)]), np.concatenate([*rows, np.zeros(0, dtype=int)])
+    return csr_matrix((np.ones(len(ids)), ids, starts), (len(rows), len(channel.mechanism.space)))
 
 
-def _row_means(table: _Numbers, ids: _Ids, lengths: _Ids) -> _Numbers:
+def _known(channel: Channel, texts: Iterable[str | None]) -> list[_Ids]:
+    """Return the ids of the known words of each text."""
+    tokens = channel.mechanism.tokenize
+    places = {word: i for i, word in enumerate(channel.mechanism.space.words)}
+    return [
+        np.array([places[w] for w in tokens((text or "").lower()) if w in places], dtype=np.int64)
+        for text in texts
+    ]
+
+
+def _means(table: _Numbers, rows: Sequence[_Ids]) -> _Numbers:
     """Return the mean of some rows for each text; zeros for one without words."""
-    means = np.zeros((len(lengths), table.shape[1]))
-    ends = np.cumsum(lengths, dtype=np.int64)
-    full = np.flatnonzero(lengths)
-    for first in range(0, len(full), TEXTS):
-        some = full[first : first + TEXTS]
-        starts = ends[some] - lengths[some]
-        rows = table[ids[starts[0] : ends[some[-1]]]]
-        means[some] = np.add.reduceat(rows, starts - starts[0]) / lengths[some, None]
+    means = np.zeros((len(rows), table.shape[1]))
+    for at, ids in enumerate(rows):
+        if len(ids):
+            means[at] = table[ids].mean(axis=0)
     return means
 
 
 def _over(numbers: _Numbers, total: _Numbers) -> _Numbers:
-    """Divide rows; those of what never happens become 0."""
-    happens = total > 0
-    return numbers * np.where(happens, 1 / np.where(happens, total, 1.0), 0.0)[:, None]
+    """Divide; what never happens becomes 0."""
+    happens = np.broadcast_to(total > 0, numbers.shape)
+    return np.divide(numbers, total, out=np.zeros_like(numbers), where=happens)
 
 
 class TextFeatures:
@@ -139,66 +81,30 @@ class TextFeatures:
         How often each word is written, by default 1/(rank + 2.7) in the order of the space. With an
         NgramPrior of order 2 or 3, and for ``consistent=`` mechanisms, each text is decoded as a
         whole, about a millisecond a word.
-    kind : {'means', 'counts'}, optional
-        The mean over a text's words of the posterior mean of each one's vector; or how often each
-        word stands in the text, in expectation, as a sparse matrix. There, a word is left out at a
-        place where its probability is below 0.001.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.channel import Channel
-    >>> from fastdx.channel.features import TextFeatures
-    >>> e = Embedding(["tea", "coffee", "law"], [[0.0], [1.0], [9.0]])
-    >>> features = TextFeatures(Channel.of(Tem(e, 2.0)), [1, 1, 1])
-    >>> features(["tea, tea!", "law"]).round(2).tolist()
-    [[0.27], [8.99]]
     """
 
-    def __init__(
-        self,
-        channel: Channel,
-        prior: ArrayLike | str | NgramPrior | None = None,
-        kind: str = "means",
-    ) -> None:
+    def __init__(self, channel: Channel, prior: ArrayLike | str | NgramPrior | None = None) -> None:
         check_type("channel", channel, Channel)
-        one_of("kind", kind, KINDS)
         space = channel.mechanism.space
+        if not isinstance(space, Embedding):
+            raise ParameterError(
+                "channel must be of an Embedding: words of a graph have no vectors"
+            )
         self._channel, self._prior = channel, prior_of(channel, prior)
-        self._vectors: _Numbers | None = None
-        if kind == "counts":
-            self.names = [f"count {word}" for word in space.words]
-        elif isinstance(space, Embedding):
-            self._vectors = space.vectors.astype(np.float64)
-            self.names = [f"mean {i}" for i in range(space.vectors.shape[1])]
-        else:
-            raise ParameterError("kind must be 'counts': the words of a graph have no vectors")
-        self._table: Any = None
+        self._vectors: _Numbers = space.vectors.astype(np.float64)
+        self._table: _Numbers | None = None
         if self._prior.order == 1 and not channel.mechanism.consistent:
             self._table = self._made_table()
 
-    def _made_table(self) -> Any:
-        """Return a row for each number that `ChannelCore.observed` gives, in one or two passes.
+    def _made_table(self) -> _Numbers:
+        """Return a row for each number that `ChannelCore.observed` gives, in one pass.
 
         For V words: what V outputs tell, V words that show themselves, and an unknown word.
         """
-        pi, core, vectors = self._prior.frequencies, self._channel._core, self._vectors
-        values = np.empty((len(pi), 0)) if vectors is None else vectors
-        evidence, sums = receiver.posterior_sums(core, pi, values)
-        hidden = self._hidden(evidence)
-        if vectors is not None:
-            middle = pi @ vectors
-            means = _over(sums, evidence) * (1 - hidden)[:, None] + np.outer(hidden, middle)
-            return np.vstack([means, vectors, middle])
-        from scipy.sparse import csr_matrix, identity, vstack
-
-        share = _over((1 - hidden)[:, None], evidence)[:, 0]
-        blocks = []
-        for ids, law in laws(self._channel):
-            rows = pi[ids, None] * law * share
-            blocks.append(csr_matrix(np.where(rows >= LEAST, rows, 0.0)))
-        bags = vstack(blocks, format="csc").T
-        return vstack([bags, identity(len(pi)), csr_matrix((1, len(pi)))], format="csr")
+        evidence, sums, pi, vectors = self._channel._sums(self._prior)
+        hidden, middle = self._hidden(evidence), pi @ vectors
+        means = _over(sums, evidence[:, None]) * (1 - hidden)[:, None] + np.outer(hidden, middle)
+        return np.vstack([means, vectors, middle])
 
     def _hidden(self, evidence: _Numbers) -> _Numbers:
         """Return how likely each output stands for a word that the space does not have."""
@@ -206,12 +112,12 @@ class TextFeatures:
         if not unknown or self._channel.mechanism.oov != "random":
             return np.zeros(len(evidence))
         drawn = unknown * self._channel._core.unknown_law()
-        return _over(drawn[:, None], drawn + (1 - unknown) * evidence)[:, 0]
+        return _over(drawn, drawn + (1 - unknown) * evidence)
 
-    def __call__(self, texts: Iterable[str | None]) -> Any:
-        """Return the features of released texts: float64, shape (texts, columns).
+    def __call__(self, texts: Iterable[str | None]) -> _Numbers:
+        """Return the means of released texts: float64, shape (texts, n).
 
-        Counts are a ``scipy.sparse`` matrix. A text without words, and None, has zeros.
+        A text without words, and None, has zeros.
 
         Raises
         ------
@@ -222,36 +128,28 @@ class TextFeatures:
         given = ["" if text is None else text for text in texts]
         if self._table is None:
             with ThreadPoolExecutor(self._channel.mechanism.threads or cpu_count()) as pool:
-                return self._stacked(list(pool.map(self._decoded, given)))
-        ids, lengths = self._channel._core.observed(given, True)
+                return np.array(list(pool.map(self._decoded, given))).reshape(
+                    len(given), self._vectors.shape[1]
+                )
+        flat, lengths = self._channel._core.observed(given, True)
+        rows = np.split(flat, np.cumsum(lengths)[:-1]) if given else []
         if not self._prior.unknown:
             # Nothing is known of unknown words.
-            kept = ids < self._table.shape[0] - 1
-            text = np.repeat(np.arange(len(given)), lengths)[kept]
-            left = np.bincount(text, minlength=len(given)).astype(np.uint32)
-            if (gone := np.flatnonzero((left == 0) & (lengths > 0))).size:
-                raise ParameterError("texts must be releases of this mechanism, got at "
-                                     f"{gone[0]} one of unknown words")  # fmt: skip
-            ids, lengths = ids[kept], left
-        if self._vectors is not None:
-            return _row_means(self._table, ids, lengths)
-        return _incidence(ids, lengths, self._table.shape[0]) @ self._table
+            known = [ids[ids < len(self._table) - 1] for ids in rows]
+            for at, (ids, kept) in enumerate(zip(rows, known, strict=True)):
+                if len(ids) and not len(kept):
+                    raise ParameterError(f"texts must be releases of this mechanism, got at {at} "
+                                         "one of unknown words")  # fmt: skip
+            rows = known
+        return _means(self._table, rows)
 
-    def _stacked(self, rows: list[_Numbers]) -> Any:
-        from scipy.sparse import csr_matrix
-
-        found = np.array(rows).reshape(len(rows), len(self.names))
-        return found if self._vectors is not None else csr_matrix(found)
-
-    def of_clear(self, texts: Iterable[str | None]) -> Any:
+    def of_clear(self, texts: Iterable[str | None]) -> _Numbers:
         """Return the same features of texts that were not privatised, of known words only.
 
         For a model that learned from releases and is used on texts of one's own. True vectors vary
         more than posterior means, so measure it: raw vectors or naive Bayes may do better.
         """
-        if self._vectors is None:
-            return counted(self._channel, texts)
-        return _row_means(self._vectors, *_known(self._channel, texts))
+        return _means(self._vectors, _known(self._channel, texts))
 
     def _decoded(self, text: str) -> _Numbers:
         try:
@@ -263,12 +161,10 @@ class TextFeatures:
             if not words:
                 raise
             posterior = self._channel.decode(words, self._prior)
-        counts = posterior.expected_counts()
-        if self._vectors is None:
-            return counts
-        unknown = posterior.unknown.sum() * self._prior.frequencies
-        total: _Numbers = (counts + unknown) @ self._vectors
-        return total / max(len(posterior), 1)
+        if not len(posterior):
+            return np.zeros(self._vectors.shape[1])
+        mean: _Numbers = posterior.means.mean(axis=0)
+        return mean
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the mechanism in place of the law, which is computed again where it is needed."""

@@ -12,8 +12,7 @@ from fastdx._core import ChannelCore, NgramPrior
 from fastdx._shared.intervals import Interval, over_texts
 from fastdx._shared.laws import laws
 from fastdx.bags import STOP_WORDS
-from fastdx.channel.law import Channel
-from fastdx.channel.receiver import Prior, by_rank
+from fastdx.channel.law import Channel, Prior, by_rank
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 

@@ -6,7 +6,6 @@ import gzip
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +14,6 @@ _Numbers = NDArray[np.float64]
 
 SPACES = 4
 """Spaces whose words are kept."""
-
-
-class Category(NamedTuple):
-    """Nouns that are one thing."""
-
-    name: str
-    probability: float
 
 
 @cache
@@ -59,42 +51,19 @@ class Hierarchy:
     ----------
     words : sequence of str
         The words of a space, in order of frequency.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fastdx.channel.hierarchy import Hierarchy
-    >>> words = ["the", "flu", "cancer", "pneumonia", "city"]
-    >>> h = Hierarchy(words)
-    >>> found = h.most_specific(np.array([0, .3, .3, .3, .1]), np.full(5, .2), .5, least_bits=.5)
-    >>> found.name, found.probability > .8
-    ('disease', True)
     """
 
     def __init__(self, words: Sequence[str]) -> None:
         lines = nouns()
-        self.names: list[str] = []
-        known: dict[str, int] = {}
-        rows: list[int] = []
-        categories: list[int] = []
-        shares: list[float] = []
-        plural = np.zeros(len(words), dtype=bool)
-        for row, word in enumerate(words):
-            if word not in lines:
-                continue
-            plural[row] = lines[word][2] is not None
-            for name in sorted(above(word)):
-                if lines[name][2] is not None:
-                    continue  # a plural is no category: its singular is
-                place = known.setdefault(name, len(known))
-                rows.append(row)
-                categories.append(place)
-                shares.append(lines[word][0])
+        # A plural is no category: its singular is.
+        pairs = [(row, name) for row, word in enumerate(words) if word in lines
+                 for name in sorted(above(word)) if lines[name][2] is None]  # fmt: skip
+        known = {name: i for i, name in enumerate(dict.fromkeys(name for _, name in pairs))}
         self.names = list(known)
-        self._rows = np.array(rows, dtype=np.int64)
-        self._categories = np.array(categories, dtype=np.int64)
-        self._shares = np.array(shares, dtype=np.float64)
-        self._plural = plural
+        self._rows = np.array([row for row, _ in pairs], dtype=np.int64)
+        self._categories = np.array([known[name] for _, name in pairs], dtype=np.int64)
+        self._shares = np.array([lines[words[row]][0] for row, _ in pairs], dtype=np.float64)
+        self._plural = np.array([word in lines and lines[word][2] is not None for word in words])
         self._plurals = {of: word for word, (_, _, of) in lines.items() if of is not None}
 
     def masses(self, probabilities: _Numbers) -> _Numbers:
@@ -103,30 +72,25 @@ class Hierarchy:
         The sum over all words below it, each times the share of its sense.
         """
         weights = self._shares * probabilities[self._rows]
-        total = np.zeros(len(self.names))
-        np.add.at(total, self._categories, weights)
-        return total
+        return np.bincount(self._categories, weights, len(self.names)).astype(np.float64)
 
     def most_specific(
         self, probabilities: _Numbers, prior: _Numbers, at_least: float, least_bits: float = 4.0
-    ) -> Category | None:
-        """Return the category of most information with at least this probability at a place.
+    ) -> tuple[str, float] | None:
+        """Return the name and the probability of the category of most information at a place.
 
-        Its information is -log2 of how often one of its words is written, by the prior (Resnik
-        1995), and at least `least_bits`: "entity" says nothing.
+        Its probability is `at_least` this; its information is -log2 of how often one of its words
+        is written, by the prior (Resnik 1995), and at least `least_bits`: "entity" says nothing.
         """
         masses = self.masses(probabilities)
-        able = masses >= at_least
-        if not able.any():
-            return None
         with np.errstate(divide="ignore"):
             bits = -np.log2(self.masses(prior))
-        able &= bits >= least_bits
+        able = (masses >= at_least) & (bits >= least_bits)
         if not able.any():
             return None
         # A category and the only one below it have the same words: the lower one has fewer above.
         best = max(np.flatnonzero(able), key=lambda c: (bits[c], len(above(self.names[c]))))
-        return Category(self._numbered(int(best), probabilities), float(masses[best]))
+        return self._numbered(int(best), probabilities), float(masses[best])
 
     def _numbered(self, category: int, probabilities: _Numbers) -> str:
         """Return its name, in the plural where its words are mostly plurals."""

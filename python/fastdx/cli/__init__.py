@@ -17,7 +17,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -51,7 +51,9 @@ GROUPS = {
 }
 """The commands, in groups."""
 ABOUT = {name: about for group in GROUPS.values() for name, about in group.items()}
-COMMANDS = {name: {"info": "convert", "try": "trial"}.get(name, name) for name in ABOUT}
+COMMANDS = {name: name for name in ABOUT} | {
+    "try": "trial", "convert": "files", "info": "files", "index": "files",
+}  # fmt: skip
 """The module of each command."""
 
 EXAMPLES = """
@@ -95,11 +97,7 @@ def parser(asked: str | None = None) -> Parser:
 
 
 class _Ended(BaseException):
-    """A signal ends the command, as Ctrl-C does; unfinished outputs are removed."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+    """A signal, whose number it has, ends the command; unfinished outputs are removed."""
 
 
 @contextmanager
@@ -109,15 +107,12 @@ def _ending_signals() -> Iterator[None]:
     def end(number: int, _: FrameType | None) -> None:
         raise _Ended(number)
 
-    names = ("SIGTERM", "SIGHUP")
-    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    try:
-        # Under nohup the process ignores SIGHUP, and continues to do so.
-        before = {
-            n: signal.signal(n, end) for n in numbers if signal.getsignal(n) == signal.SIG_DFL
-        }
-    except ValueError:  # not on the main thread
-        before = {}
+    before = {}
+    with suppress(ValueError):  # not on the main thread
+        for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:
+            # Under nohup the process ignores SIGHUP, and continues to do so.
+            if signal.getsignal(number) == signal.SIG_DFL:
+                before[number] = signal.signal(number, end)
     try:
         yield
     finally:
@@ -180,9 +175,10 @@ def _run(args: argparse.Namespace) -> int:
             args.run(args)
             sys.stdout.flush()
     except _Ended as e:
-        print(f"fastdx: ended by {signal.Signals(e.number).name}", file=sys.stderr)
+        (number,) = e.args
+        print(f"fastdx: ended by {signal.Signals(number).name}", file=sys.stderr)
         _drop_output()
-        return 128 + e.number
+        return 128 + int(number)
     except BrokenPipeError:  # the reader has closed the pipe, as `| head` does
         _drop_output()
         return 141

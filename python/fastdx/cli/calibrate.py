@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from fastdx import from_spec
 from fastdx.calibration.choice import MOST_UNCHANGED
 from fastdx.calibration.measures import SAMPLE
 from fastdx.channel import NgramPrior
@@ -16,10 +17,8 @@ from fastdx.cli.options import (
     Commands,
     add_options,
     attacked_texts,
-    made,
     quiet_option,
     spec_of,
-    words_options,
 )
 from fastdx.lab import report
 from fastdx.mechanisms import MECHANISMS
@@ -78,10 +77,9 @@ def add(commands: Commands) -> None:
     p.add_argument("--sentence", metavar="TEXT", help="show releases of this sentence at every ε; "
                    "it must be public, because the page shows it (default: an English "
                    "one)")  # fmt: skip
-    add_options(p, *LAW, *COVER)
+    add_options(p, *LAW, *COVER, "embedding", "graph")
     p.add_argument("-o", "--output", required=True, metavar="FILE", help="the HTML page")
     quiet_option(p)
-    words_options(p, "embedding", "graph")
     p.set_defaults(run=_calibrate)
 
 
@@ -93,7 +91,7 @@ def _calibrate(args: argparse.Namespace) -> None:
     if args.mechanism is None and "index" not in spec:
         spec = RECOMMENDED | spec
     with step("making the mechanism", quiet=args.quiet) as progress:
-        mechanism = made(spec)
+        mechanism = from_spec(spec)
         words = list(mechanism.space.words)
         usual = 1000 if mechanism.has_law else SAMPLE
         sample = usual if args.sample is None else args.sample

@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from fastdx import Embedding, Tem
+from fastdx import Embedding
 from fastdx._shared.replace import open_output
-from fastdx.channel import NgramPrior
 from fastdx.cli.messages import CommandError, step, tell
 from fastdx.cli.options import (
     Commands,
+    add_options,
     attacked_texts,
     lines_of,
-    load,
     quiet_option,
-    words_options,
 )
-from fastdx.lab.comparison import (
-    FEWER,
-    HEADER,
-    MORE,
-    compare,
-    description,
-    families,
-    family_names,
-)
-from fastdx.mechanisms import Mechanism
-from fastdx.mechanisms.finite_law import drawn
+from fastdx.lab.compared import page
+from fastdx.lab.comparison import description, family_names
 
 SENTENCES = (
     "cancer treatment in Boston",
@@ -48,10 +36,6 @@ STANDARD_WORDS = 2000
 """The default number of words: computing the ε of a law takes V³ steps."""
 STANDARD_NAMES = ["tem", "tem-cover", "tem-balanced", "laplace", "response"]
 """The mechanisms that are compared by default."""
-MEMORY_BYTES = 8 << 30
-"""The most bytes of laws of all words."""
-COPIES = 4
-"""The most copies of the laws of all words in memory at once."""
 
 
 def add(commands: Commands) -> None:
@@ -87,7 +71,7 @@ def add(commands: Commands) -> None:
                    help="words that are left out of the vocabulary, as for privatize")  # fmt: skip
     p.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
     quiet_option(p)
-    words_options(p, "embedding")
+    add_options(p, "embedding")
     p.set_defaults(run=_compare)
 
 
@@ -105,127 +89,26 @@ def _share(text: str) -> float:
     return share
 
 
-def _read(args: argparse.Namespace) -> None:
-    """Refuse options that contradict each other, and read the files that they name."""
-    if args.words < 0:
-        raise CommandError(f"--words must be at least 0, got {args.words}")
-    if args.bits is not None and args.named is not None:
-        raise CommandError("--bits does not go with --named")
-    args.sentences = lines_of(args.sentences) if args.sentences else SENTENCES
-    args.judge = Embedding.load(args.judge) if args.judge else None
-    args.texts = attacked_texts(args.texts) if args.texts else None
-    words = {"none": None, "offensive": "offensive"}
-    args.exclude = words.get(args.exclude, Path(args.exclude))
-
-
 def _compare(args: argparse.Namespace) -> None:
     if args.mechanisms == "list":
         for name in family_names():
             print(f"{name:22}{description(name)}")
         return
-    with step("reading the words", quiet=args.quiet) as args.progress:
-        _read(args)
-        e = load(args, args.embedding) if args.embedding else Embedding.default()
-        page = "\n".join(_page(args, args.mechanisms, e)) + "\n"
+    if args.words < 0:
+        raise CommandError(f"--words must be at least 0, got {args.words}")
+    if args.bits is not None and args.named is not None:
+        raise CommandError("--bits does not go with --named")
+    with step("reading the words", quiet=args.quiet) as progress:
+        e = Embedding.load(args.embedding) if args.embedding else Embedding.default()
+        lines = page(
+            e, args.mechanisms,
+            epsilon=args.epsilon, named=args.named, bits=args.bits, words=args.words,
+            exclude={"none": None, "offensive": "offensive"}.get(args.exclude, Path(args.exclude)),
+            judge=Embedding.load(args.judge) if args.judge else None,
+            texts=attacked_texts(args.texts) if args.texts else None,
+            sentences=lines_of(args.sentences) if args.sentences else SENTENCES,
+            progress=progress, tell=partial(tell, quiet=args.quiet),
+        )  # fmt: skip
+        text = "".join(f"{line}\n" for line in lines)
     with open_output(args.output, []) as out:
-        out.write(page.encode())
-
-
-def _few(options: argparse.Namespace, e: Embedding) -> tuple[Embedding, str]:
-    """Return the most frequent words, without excluded ones, and a phrase that describes them."""
-    excluded: set[str] = set()
-    if options.exclude is not None:
-        excluded = set(Tem(e, 1.0, exclude=options.exclude).excluded)
-    ids = [i for i, word in enumerate(e.words) if word not in excluded]
-    words = options.words or len(ids)
-    needed = COPIES * 8 * min(words, len(ids)) ** 2
-    if needed > MEMORY_BYTES:
-        most = int((MEMORY_BYTES / (8 * COPIES)) ** 0.5)
-        raise CommandError(
-            f"the laws of {min(words, len(ids)):,} words need {needed:,} bytes, the limit is "
-            f"{MEMORY_BYTES:,}: give --words {most} or less"
-        )
-    few = ids[:words]
-    which = f"The first {len(few):,} of the embedding's {len(e):,} words"
-    if excluded:
-        which += f", without the {len(excluded)} that are never released"
-    names = e.words
-    return Embedding([names[i] for i in few], e.vectors[few], metric=e.metric), which
-
-
-def _page(options: argparse.Namespace, names: list[str] | str, e: Embedding) -> Iterator[str]:
-    """Yield the lines of the page."""
-    judge = options.judge
-    few, which = _few(options, e)
-    lost: list[tuple[str, str]] = []
-
-    def left_out(name: str, why: str) -> None:
-        tell(f"left out: {name}: {why}", quiet=options.quiet)
-        lost.append((name, why))
-
-    made = families(few, names, left_out=left_out)
-    yield f"# {len(made)} mechanisms compared on {len(few):,} words\n"
-    yield f"{which}; {few.metric} metric, {few.dim} dimensions.\n"
-    if options.bits is None and options.named is None:
-        yield (
-            f"Each mechanism has ε = {options.epsilon:.4g} in its own unit. Equal numbers in "
-            "different units are not equal protection: compare *bits a word*, *named* and the "
-            "computed columns.\n"
-        )
-    else:
-        bound = (
-            f"a release tells no more than {options.bits:g} bits about a word"
-            if options.named is None
-            else f"the attacker names no more than {options.named:.1%} of the words"
-        )
-        yield f"Each mechanism has the largest ε at which {bound}. The row says if it has none.\n"
-    by = "another embedding"
-    if judge is None:
-        by = "the mechanisms' own embedding, which flatters those that use its distances (--judge)"
-    yield (
-        "- *bits a word*: the mutual information of a word and its replacement, if words are "
-        "written with probability ∝ 1/(rank + 2.7). A release of n words tells any reader at most "
-        "n times this about its text.\n"
-        "- *named*: how often the best attacker names the written word from one output by itself. "
-        "He knows the mechanism and these probabilities of words. *(draws)*: he learned the "
-        "mechanism from draws, and names fewer words than possible. At equal success of this one "
-        "guess, mechanisms may tell very different numbers of bits.\n"
-        "- *named in sentences*: the share of content words that the strongest attacker names, "
-        "with an interval over texts. He knows the mechanism and which words follow each other "
-        "(--texts).\n"
-        "- *ε proved*: the ε of the mechanism's proof, for any vocabulary. *ε computed*: the "
-        "largest log-ratio over all pairs of these words and all outputs, per unit of the "
-        "embedding's distance, and for any two words (the ε of local differential privacy). ∞: an "
-        "output of one word is impossible for another. –: the law cannot be computed. A law is "
-        "drawn from integers, none below 2⁻¹⁰⁰ of the largest of its row, so at a large ε the "
-        "computed ε may be below the proved one.\n"
-        f"- *similarity*: the mean cosine of word and replacement in {by}. *chance*: the mean "
-        "cosine of words and replacements paired at random.\n"
-    )
-    yield "| " + " | ".join(HEADER) + " |"
-    yield "|" + "---|" * len(HEADER)
-    drawing: dict[str, Mechanism] = {}
-    at: dict[str, Any] = {"epsilon": options.epsilon}
-    if options.named is not None or options.bits is not None:
-        at = {"named": options.named, "bits": options.bits}
-    if options.texts is not None:
-        known, attacked = options.texts
-        at |= {"texts": attacked, "model": NgramPrior.train(few, known)}
-    for line in compare(made, judge=judge or few, progress=options.progress, **at):
-        yield "| " + " | ".join(line.cells()) + " |"
-        if line.made is not None:
-            drawing[line.name] = drawn(line.made)
-        elif options.named is None and line.why not in (MORE, FEWER):
-            left_out(line.name, line.why)
-    yield ""
-    for name, why in lost:
-        yield f"Left out: {name}, {why}.\n"
-    yield from _sentences(drawing, options.sentences)
-
-
-def _sentences(mechanisms: dict[str, Mechanism], sentences: list[str]) -> Iterator[str]:
-    for sentence in sentences:
-        yield f"*{sentence}*\n"
-        for name, mechanism in mechanisms.items():
-            yield f"- {name}: {mechanism.privatize(sentence)}"
-        yield ""
+        out.write(text.encode())

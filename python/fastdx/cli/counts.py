@@ -9,7 +9,7 @@ from typing import Any
 
 from fastdx.cli.formats import FORMATS, Opener, read
 from fastdx.cli.messages import CommandError, step, tell
-from fastdx.cli.options import Commands, channel_of, lines_of, show_text, words_options
+from fastdx.cli.options import Commands, add_options, channel_of, lines_of, show_text
 from fastdx.counts import Estimator, Share
 from fastdx.exceptions import ParameterError
 
@@ -41,7 +41,7 @@ def add(commands: Commands) -> None:
     p.add_argument("--confidence", type=float, default=0.95, metavar="P",
                    help="the confidence of the intervals (default %(default)s)")  # fmt: skip
     p.add_argument("--report", choices=("json",), help="print one JSON object instead of a table")
-    words_options(p, "embedding")
+    add_options(p, "embedding")
     show_text(p)
     p.set_defaults(run=_counts)
 

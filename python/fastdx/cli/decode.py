@@ -17,10 +17,10 @@ from fastdx.cli.formats import Opener, format_named, read
 from fastdx.cli.messages import CommandError, step, tell
 from fastdx.cli.options import (
     Commands,
+    add_options,
     channel_of,
     quiet_option,
     show_text,
-    words_options,
 )
 from fastdx.exceptions import ParameterError
 
@@ -67,7 +67,7 @@ def add(commands: Commands) -> None:
     group.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
     quiet_option(group)
     show_text(group)
-    words_options(p, "embedding")
+    add_options(p, "embedding")
     p.set_defaults(run=_decode)
 
 
@@ -97,7 +97,6 @@ def _decode(args: argparse.Namespace) -> None:
 
 
 def _part(args: argparse.Namespace, posterior: Posterior) -> str:
-    """Return one text in the output format."""
     view = posterior.text(args.view, at_least=args.at_least)
     if args.to == "text":
         return str(view)
@@ -124,7 +123,6 @@ def _prior(args: argparse.Namespace, channel: Channel) -> NgramPrior:
 
 
 def _texts(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Yield each text with its place."""
     opener = Opener()
     for name in args.files or ["-"]:
         format = None if format_named(name) else "text" if args.column is None else "jsonl"

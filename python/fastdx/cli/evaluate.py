@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from fastdx.cli import labelled, policies
-from fastdx.cli.formats import FORMATS
+from fastdx.cli import policies
+from fastdx.cli.formats import FORMATS, Choice, Opener, format_of
+from fastdx.cli.formats.base import column_of
+from fastdx.cli.formats.opening import Lines
+from fastdx.cli.formats.parquet import opened
 from fastdx.cli.messages import CommandError, step
 from fastdx.cli.options import (
     Commands,
@@ -53,8 +60,6 @@ def add(commands: Commands) -> None:
     group.add_argument("--author-column", metavar="NAME",
                        help="the column of the author, for attacks on authorship")  # fmt: skip
     group = p.add_argument_group("measuring")
-    group.add_argument("--only", action="append", default=[], metavar="NAME", help="judge this "
-                       "policy of a file of several; repeatable (default: all)")  # fmt: skip
     group.add_argument("--sample", type=int, default=5000, metavar="N",
                        help="the number of texts used, drawn at random (0: all; default "
                        "%(default)s)")  # fmt: skip
@@ -77,6 +82,89 @@ def add(commands: Commands) -> None:
     p.set_defaults(run=_evaluate)
 
 
+def _read(args: argparse.Namespace) -> tuple[list[dict[str, str]], int]:
+    """Return the records with a text, a label and an author as asked, and the number of others."""
+    names = (args.text_column, args.label_column, args.author_column)
+    columns = [name for name in names if name is not None]
+    if len(set(columns)) < len(columns):
+        raise CommandError("--text-column, --label-column and --author-column must differ")
+    opener = Opener()
+    rows, left_out = [], 0
+    for name in args.files:
+        # The name or the content of each file decides, if no format is given.
+        kind = args.format or format_of(name, opener).name
+        if kind == "text":
+            raise CommandError(f"{name}: plain text has no columns (see --format)")
+        for at, record in _records(name, kind, opener, columns):
+            row = _row(at, record, columns)
+            if len(row) == len(columns):
+                rows.append(row)
+            else:
+                left_out += 1
+    return rows, left_out
+
+
+def _row(at: str, record: Any, columns: list[str]) -> dict[str, str]:
+    """Return the fields that are not empty; the first column is that of the text."""
+    if not isinstance(record, dict):
+        raise CommandError(f"{at}: not a JSON object")
+    row = {}
+    for column in columns:
+        value = record.get(column)
+        if column not in record:
+            message = f"{at}: none of its {len(record)} fields is called {column!r}"
+            raise CommandError(message, ", ".join(map(repr, record)))
+        if value is None or value == "":
+            continue
+        kind = type(value).__name__
+        if column == columns[0] and not isinstance(value, str):
+            raise CommandError(f"{at}: field {column!r} holds a {kind}, not text")
+        if not isinstance(value, (str, int, float, bool)):
+            raise CommandError(f"{at}: field {column!r} holds a {kind}, no label")
+        row[column] = str(value)
+    return row
+
+
+def _records(name: str, kind: str, opener: Opener, columns: list[str]) -> Iterator[tuple[str, Any]]:
+    """Yield every record with its place in the file."""
+    if kind == "parquet":
+        with opened(name) as file:
+            for column in columns:
+                column_of(name, file.schema_arrow.names, column)
+            for row, record in enumerate(file.read(columns=columns).to_pylist(), 1):
+                yield f"{name}, row {row}", record
+        return
+    if kind in ("csv", "tsv"):
+        for batch in FORMATS[kind](Choice(tuple(columns))).read(name, opener):
+            texts = batch.texts
+            for first in range(0, len(texts), len(columns)):
+                fields = texts[first : first + len(columns)]
+                yield batch.place(first), dict(zip(columns, fields, strict=True))
+        return
+    with opener.open(name) as source:
+        text = Lines(source.read(), 1, 0).text(name)
+    # A .json file may also hold one object per line.
+    if kind == "jsonl" or text.lstrip().startswith("{"):
+        for number, written in enumerate(text.split("\n"), 1):
+            if written.strip():
+                at = f"{name}, line {number}"
+                yield at, _parsed(at, written)
+        return
+    every = _parsed(name, text)
+    if not isinstance(every, list):
+        raise CommandError(f"{name}: not an array of JSON objects")
+    for number, record in enumerate(every, 1):
+        yield f"{name}, record {number}", record
+
+
+def _parsed(at: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as e:
+        where = f" at character {e.pos}" if isinstance(e, json.JSONDecodeError) else ""
+        raise CommandError(f"{at}: not JSON{where}") from None
+
+
 def _drawn(rows: list[dict[str, str]], sample: int, seed: int) -> list[dict[str, str]]:
     """Return a random sample of the records, in their order."""
     if not 0 < sample < len(rows):
@@ -86,13 +174,9 @@ def _drawn(rows: list[dict[str, str]], sample: int, seed: int) -> list[dict[str,
 
 
 def _judged(args: argparse.Namespace) -> Mechanism | dict[str, Mechanism]:
-    """Make the mechanisms to judge."""
-    several = args.policy is not None and policies.has_names(args.policy)
-    if args.only and not several:
-        raise CommandError("--only goes with --policy FILE of several policies")
-    if several:
+    if args.policy and Path(args.policy).exists() and policies.has_names(args.policy):
         refuse_beside_policy(args)
-        return policies.mechanisms(args.policy, args.only)
+        return policies.mechanisms(args.policy)
     return MechanismOptions.of(args).make()
 
 
@@ -101,7 +185,7 @@ def _evaluate(args: argparse.Namespace) -> None:
         raise CommandError(f"--sample must be at least 0, got {args.sample}")
     if args.output.lower().endswith(".json"):
         raise CommandError("--output must name the page: the JSON file is written beside it")
-    rows, left_out = labelled.read(args)
+    rows, left_out = _read(args)
     rows = _drawn(rows, args.sample, args.split_seed)
     try:
         from fastdx.lab.evaluation import evaluate

@@ -9,12 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from fastdx import Embedding, Tem, from_spec
+from fastdx import Embedding, from_spec
 from fastdx._core import RECOMMENDED_EPSILON, spec_keys
 from fastdx._types import Unchanged
 from fastdx.cli import policies
 from fastdx.cli.messages import CommandError, step, tell
-from fastdx.exceptions import FormatError, ParameterError
 from fastdx.mechanisms import MECHANISMS, Mechanism
 
 if TYPE_CHECKING:
@@ -88,9 +87,8 @@ class Option:
     ) -> None:  # fmt: skip
         """Describe an option by its name without dashes and its help.
 
-        The key is ``table.key`` within a table, and by default the option's name. `of` makes the
-        value of the key from that of the option; argparse gets `more`. The help names the
-        mechanisms that take the key, if not all do.
+        The key is by default the option's name. `of` makes its value from that of the option;
+        argparse gets `more`. The help names the mechanisms that take the key, if not all do.
         """
         self.name, self.key, self.of, self._more = name, key or name, of, more
         self.dest = name.replace("-", "_")
@@ -127,17 +125,6 @@ def _figure(given: str) -> Any:
         raise CommandError("--numbers and --dates must be ε, or a table as JSON") from None
 
 
-READING: tuple[Option, ...] = (
-    Option("embedding-format", "by default recognised by the content", key="index.format",
-           choices=("fastdx", "glove", "word2vec-text", "fasttext", "word2vec-binary", "npy")),
-    Option("metric", "by default the file's own, or euclidean", key="index.metric",
-           choices=("euclidean", "manhattan", "chebyshev", "angular", "poincare")),
-    Option("limit", "read only the first N words", key="index.limit", type=int, metavar="N"),
-    Option("vocabulary", "for .npy: the words, one per line", key="index.vocabulary",
-           metavar="FILE"),
-)  # fmt: skip
-"""How to read an embedding file."""
-
 GROUPS: dict[str, tuple[Option, ...]] = {
     "policy": (
         Option("epsilon", "ε per unit of distance (default on the built-in words: "
@@ -154,7 +141,6 @@ GROUPS: dict[str, tuple[Option, ...]] = {
                type=int, metavar="K"),
         Option("balance", "with --cover: the weight of similar frequency in the choice of outputs; "
                "needs a vocabulary in order of frequency (try 0.1)", type=float, metavar="A"),
-        Option("cover-file", "a saved cover", key="cover", of=_file, metavar="FILE"),
         Option("language", "the public base measure: uniform (default), rank (of words in order of "
                "frequency), frequency (in English), english (bigrams, behind what was released "
                "before), or a file: of lines of a word and a count, or of an n-gram model",
@@ -164,16 +150,11 @@ GROUPS: dict[str, tuple[Option, ...]] = {
                metavar="FILE"),
     ),
     "words": (
-        Option("embedding", "default: 20,000 English words × 50", key="index.file",
-               metavar="PATH"),
+        Option("embedding", "default: 20,000 English words × 50", key="index",
+               of=lambda file: {"file": file}, metavar="PATH"),
         Option("graph", "tem: take shortest paths in a graph as the metric; a file of lines word "
                "TAB word", key="index", metavar="EDGES",
                of=lambda file: {"file": file, "format": "edges"}),
-        Option("lengths", "with --graph: the file has a third column, of the edges' lengths",
-               key="index.lengths", action="store_true"),
-        Option("min-count", "with --graph: the file has a third column, of counts; leave out lines "
-               "with a smaller one", key="index.min_count", type=int, metavar="N"),
-        *READING,
     ),
     "text": (
         Option("oov", "how to treat unknown words (default %(default)s; keep releases them "
@@ -189,14 +170,6 @@ GROUPS: dict[str, tuple[Option, ...]] = {
         Option("dates", "replace dates by dates near them, with this ε per day; or a table as "
                "JSON: epsilon, order (dmy or mdy, for 03/05/2026), low, high, unit", of=_figure,
                metavar="EPS|JSON"),
-    ),
-    "running": (
-        Option("pad", "make every call of the mechanism last a multiple of this, so its time tells "
-               "less", type=float, metavar="SECONDS"),
-        Option("cache", "the most bytes of cached lists and laws (default FASTDX_CACHE_BYTES, or "
-               "128 MiB)", key="cache_bytes", type=int, metavar="BYTES"),
-        Option("threads", "threads that draw words (default FASTDX_NUM_THREADS, or one per core)",
-               type=int, metavar="N"),
         Option("seed", "for tests only: makes the output reproducible, so unprotected", type=int),
     ),
 }  # fmt: skip
@@ -204,18 +177,13 @@ GROUPS: dict[str, tuple[Option, ...]] = {
 OPTIONS = {option.name: option for group in GROUPS.values() for option in group}
 LAW = ("gamma", "beta", "mixing", "tuning")
 """The numbers that mechanisms take besides ε."""
-COVER = ("cover", "balance", "cover-file", "exclude")
+COVER = ("cover", "balance", "exclude")
 
 
 def add_options(p: argparse._ActionsContainer, *names: str) -> None:
     """Add options of `OPTIONS`."""
     for name in names:
         OPTIONS[name].add(p)
-
-
-def words_options(p: argparse.ArgumentParser, *names: str) -> None:
-    """Add some options of words, and those that say how to read an embedding file."""
-    add_options(p.add_argument_group("words"), *names, *(option.name for option in READING))
 
 
 def show_text(p: argparse._ActionsContainer) -> None:
@@ -234,10 +202,9 @@ def mechanism_options(p: argparse.ArgumentParser) -> None:
     for title, options in GROUPS.items():
         group = p.add_argument_group(title)
         if title == "policy":
-            group.add_argument("--policy", metavar="NAME|FILE", help="'recommended', or a file "
-                               "that replaces the other options of the mechanism: a Spec (JSON or "
-                               "TOML), or policies as for the service, of which FILE:NAME chooses "
-                               "one")  # fmt: skip
+            group.add_argument("--policy", metavar="FILE", help="replaces the other options of the "
+                               "mechanism: a Spec (JSON or TOML), or policies as for the service, "
+                               "of which FILE:NAME chooses one")  # fmt: skip
             group.add_argument("--mechanism", choices=tuple(MECHANISMS), metavar="NAME",
                                help="%(choices)s; by default the recommended policy, or tem on "
                                "other words than the built-in ones")  # fmt: skip
@@ -247,26 +214,10 @@ def mechanism_options(p: argparse.ArgumentParser) -> None:
 
 def spec_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the keys of a Spec that the options set; commands may have some options only."""
-    given = [o for o in OPTIONS.values() if getattr(args, o.dest, None) is not None]
-    names = [o.name for o in given]
-    third = [f"--{name}" for name in ("lengths", "min-count") if name in names]
-    if third and "graph" not in names:
-        raise CommandError(f"{third[0]} goes with --graph")
-    index = [f"--{o.name}" for o in given if o.key.startswith("index.")]
-    index = [name for name in index if name not in third]
-    if "graph" in names and index:
-        raise CommandError(f"--graph has its own metric: leave out {', '.join(index)}")
-    if index and "embedding" not in names:
-        raise CommandError(f"{index[0]} goes with --embedding")
-    if {"cover", "cover-file"} <= set(names):
-        raise CommandError("--cover and --cover-file exclude each other")
-    spec: dict[str, Any] = {}
-    for option in given:
-        table, _, key = option.key.rpartition(".")
-        value = getattr(args, option.dest)
-        into = spec.setdefault(table, {}) if table else spec
-        into[key] = value if option.of is None else option.of(value)
-    return spec
+    given = {o: v for o in OPTIONS.values() if (v := getattr(args, o.dest, None)) is not None}
+    if {OPTIONS["graph"], OPTIONS["embedding"]} <= given.keys():
+        raise CommandError("--graph and --embedding exclude each other")
+    return {o.key: value if o.of is None else o.of(value) for o, value in given.items()}
 
 
 class MechanismOptions(NamedTuple):
@@ -285,7 +236,7 @@ class MechanismOptions(NamedTuple):
     @classmethod
     def of(cls, args: argparse.Namespace) -> MechanismOptions:
         """Read the options, and refuse those that contradict each other."""
-        if args.policy not in (None, "recommended"):
+        if args.policy is not None:
             refuse_beside_policy(args)
             policy = policies.one(args.policy)
             return cls(policy.spec, args.quiet, args.policy, False, policy.allow_unchanged)
@@ -294,8 +245,6 @@ class MechanismOptions(NamedTuple):
         recommended = "index" not in spec and (
             named is None or (named == "tem" and args.epsilon is None)
         )
-        if args.policy is not None and not recommended:
-            raise CommandError("--policy recommended has its own mechanism and words")
         if recommended:
             spec = RECOMMENDED | spec
         return cls(spec, args.quiet, None, recommended)
@@ -320,8 +269,7 @@ class MechanismOptions(NamedTuple):
             spec = {**spec, "consistent": "call"}
         doing = "certifying" if spec.get("certified") else "making the mechanism"
         with step(doing, quiet=self.quiet) as progress:
-            make = made if self.file is None else from_spec
-            mechanism = make(spec, progress=progress)
+            mechanism = from_spec(spec, progress=progress)
         if self.recommended:
             tell(self.policy, quiet=self.quiet)
         return mechanism
@@ -334,19 +282,6 @@ def refuse_beside_policy(args: argparse.Namespace) -> None:
               if getattr(args, o.dest) != o.default]  # fmt: skip
     if given:
         raise CommandError(f"--policy describes the whole mechanism: leave out {', '.join(given)}")
-
-
-def made(spec: dict[str, Any], *, progress: Callable[[int], object] | None = None) -> Mechanism:
-    """Make the mechanism of a Spec that comes from options; errors name the options."""
-    try:
-        return from_spec(spec, progress=progress)
-    except ParameterError as e:
-        key, _, rest = str(e).partition(" ")
-        names = {o.key.rpartition(".")[2]: o.name for o in reversed(OPTIONS.values())}
-        names["index"] = "graph" if spec.get("index", {}).get("format") == "edges" else "embedding"
-        if key not in names or not rest.startswith("must be "):
-            raise
-        raise CommandError(f"--{names[key]} {rest}") from e
 
 
 def refuse_unchanged(mechanism: Mechanism, *, allowed: bool) -> None:
@@ -370,21 +305,8 @@ def channel_of(args: argparse.Namespace) -> Channel:
     space = None
     if args.embedding:
         with step("loading the words"):
-            space = load(args, args.embedding)
+            space = Embedding.load(args.embedding)
     return Channel.load(Path(card), space)
-
-
-def load(args: argparse.Namespace, path: str) -> Embedding:
-    """Load an embedding as the options say; for another file, say what it seems to be."""
-    try:
-        return Embedding.load(path, format=args.embedding_format, limit=args.limit,
-                              metric=args.metric, vocabulary=args.vocabulary)  # fmt: skip
-    except FormatError as e:
-        from fastdx.cli.formats import Opener, format_of
-
-        seems = format_of(path, Opener()).name
-        raise CommandError(f"{e}; the command reads an embedding or an index file here, and this "
-                           f"seems to be {seems}") from None  # fmt: skip
 
 
 def attacked_texts(path: str) -> tuple[list[str], list[str]]:
@@ -393,8 +315,3 @@ def attacked_texts(path: str) -> tuple[list[str], list[str]]:
     if len(lines) < 2:
         raise CommandError(f"{path}: --texts needs at least two lines, one text each")
     return lines[::2], lines[1::2]
-
-
-def shown_lists(tem: Tem) -> str:
-    """Describe the lists that a Tem has stored."""
-    return "none" if tem.lists_k is None else f"{tem.lists_k} neighbours a word"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,23 +44,24 @@ def one(given: str) -> Policy:
         raise CommandError(f"{path}: no policy is the default one: give FILE:NAME",
                            ", ".join(named))  # fmt: skip
     chosen = name or str(default)
-    policy = _of(path, named, chosen)
+    if chosen not in named:
+        raise CommandError(f"{path}: no policy is called {chosen!r}", ", ".join(named))
+    policy = named[chosen]
     if policy.spans_only:
         raise CommandError(f"{path}: policies.{chosen}: it is for spans only, and a file has none")
     return policy
 
 
-def mechanisms(path: str, only: Iterable[str] = ()) -> dict[str, Mechanism]:
-    """Return the mechanisms of a file of policies by their names: of `only` these, or of all.
+def mechanisms(path: str) -> dict[str, Mechanism]:
+    """Return the mechanisms of a file of policies by their names.
 
     Paths in the file are relative to its folder. Errors name the file, the policy and the key.
     """
     _, named = _read(path)
     made = {}
-    for name in dict.fromkeys(only) or named:
-        spec = _of(path, named, name).spec
+    for name, policy in named.items():
         try:
-            made[name] = from_spec(spec)
+            made[name] = from_spec(policy.spec)
         except (FastdxError, OSError) as e:
             raise CommandError(f"{path}: policies.{name}: {e}") from None
     return made
@@ -73,9 +73,3 @@ def _read(path: str) -> tuple[str | None, dict[str, Policy]]:
     except FastdxError as e:
         raise CommandError(str(e)) from None
     return default, {name: Policy(json.loads(spec), *more) for name, spec, *more in named}
-
-
-def _of(path: str, named: dict[str, Policy], name: str) -> Policy:
-    if name not in named:
-        raise CommandError(f"{path}: no policy is called {name!r}", ", ".join(named))
-    return named[name]

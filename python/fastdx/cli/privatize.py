@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -13,10 +14,9 @@ from fastdx._core import Replacements
 from fastdx._shared.card import beside, card_of, no_card
 from fastdx._shared.replace import open_output
 from fastdx.cli import summary
-from fastdx.cli.bill import Bill
-from fastdx.cli.formats import FORMATS, Choice, Opener
+from fastdx.cli.formats import FORMATS, Batch, Choice, Opener
 from fastdx.cli.formats.opening import LONGEST_BYTES
-from fastdx.cli.jobs import Job, jobs, streams
+from fastdx.cli.jobs import Finished, Job, jobs, streams
 from fastdx.cli.messages import CommandError, step
 from fastdx.cli.options import (
     Commands,
@@ -25,7 +25,6 @@ from fastdx.cli.options import (
     refuse_unchanged,
     show_text,
 )
-from fastdx.cli.resume import Finished
 from fastdx.cli.summary import Totals
 from fastdx.exceptions import UnknownWordError
 from fastdx.mechanisms import Mechanism
@@ -43,6 +42,8 @@ EXAMPLES = """
       --ledger budget.sqlite --budget 3000 --account-column user
   fastdx privatize --epsilon 2 --cover 40 --balance 0.1 < letter.txt
 """
+
+WORDLESS = "all of it would be released as it is (--allow-wordless)"
 
 
 def add(commands: Commands) -> None:
@@ -216,6 +217,57 @@ class _Read:
         self.shown(f"{self.done / 1e6:.0f} MB", share)
 
 
+class _Bill:
+    """The prices of the texts of one output by account; they are paid before its release."""
+
+    def __init__(
+        self, ledger: Ledger, mechanism: Mechanism, account: str | None, *, whole: bool
+    ) -> None:
+        """Start with no charges; `whole` says that texts are parts of one text (plain text)."""
+        self._ledger = ledger
+        self._guarantee = mechanism.guarantee
+        self._account = account
+        self._whole = whole
+        self._prices: defaultdict[str, float] = defaultdict(float)
+        self._units: defaultdict[str, tuple[int, int, int]] = defaultdict(lambda: (0, 0, 0))
+        self._wordless = False
+
+    def add(self, batch: Batch) -> None:
+        """Add the prices of texts; refuse a text without a price."""
+        texts = batch.texts
+        payers = batch.payers or [self._account or ""] * len(texts)
+        for at, (text, account) in enumerate(zip(texts, payers, strict=True)):
+            price, why, units = self._guarantee._price(text)
+            if why is not None:
+                raise CommandError(f"{batch.place(at)}: this release has no price: {why}")
+            if any(units):
+                words, numbers, dates = self._units[account]
+                self._units[account] = words + units[0], numbers + units[1], dates + units[2]
+                self._prices[account] += price
+            elif text and not (self._whole or self._ledger.allow_wordless):
+                raise CommandError(f"{batch.place(at)}: a text without a word: {WORDLESS}")
+            elif text:
+                self._wordless = True
+
+    def pay(self, name: str) -> dict[str, float]:
+        """Charge every account, or none; return the charge of each."""
+        from fastdx.budget import BudgetExceededError
+
+        if self._wordless and not self._units and not self._ledger.allow_wordless:
+            raise CommandError(f"{name}: no word: {WORDLESS}")
+        prices = dict(self._prices)
+        notes = {account: self._guarantee._note(*self._units[account]) for account in prices}
+        try:
+            self._ledger.charge_all(prices, notes)
+        except BudgetExceededError as e:
+            if self._account is not None:
+                raise
+            # Account names from a column are content.
+            message = f"{name}: one of {len(prices)} accounts would pass the budget"
+            raise CommandError(message, str(e)) from None
+        return prices
+
+
 class _Run(NamedTuple):
     """The parts that all jobs share."""
 
@@ -233,7 +285,7 @@ class _Run(NamedTuple):
         kept = Replacements() if whole and self.mechanism.consistent else None
         bill = None
         if self.ledger is not None:
-            bill = Bill(self.ledger, self.mechanism, self.args.account, whole=whole)
+            bill = _Bill(self.ledger, self.mechanism, self.args.account, whole=whole)
         form = job.kind(self.choice)
         form.card = card = self._card(job)
 
@@ -264,7 +316,9 @@ class _Run(NamedTuple):
         if card is not None:
             with open_output(str(beside(str(job.output))), [job.name]) as beside_it:
                 beside_it.write(f"{card}\n".encode())
-        self.total.left.update(form.left)
+        self.total.left |= form.left
+        self.total.dropped |= form.dropped
+        self.total.names_are_content |= form.names_are_content
         self.total.files.append(
             {"input": job.name, "output": job.output or "-", "format": job.kind.name}
         )

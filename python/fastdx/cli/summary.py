@@ -12,7 +12,6 @@ from typing import Any
 
 from fastdx._shared.replace import open_output
 from fastdx._types import Unchanged
-from fastdx.cli.formats import Released
 from fastdx.mechanisms import Mechanism
 
 OOV = {"random": "drawn at random", "error": "refused", "drop": "left out", "mask": "masked",
@@ -29,6 +28,7 @@ class Totals:
     """The number of files that earlier runs finished."""
     others: int = 0
     """The number of files of other formats in folders."""
+    names_are_content: bool = False
     no_card: str | None = None
     """The reason why outputs got no channel card, if they should have one."""
     nearly: int = 0
@@ -36,7 +36,10 @@ class Totals:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.left = Released()
+        self.left: dict[str, None] = {}
+        """Columns and fields that were released unchanged."""
+        self.dropped: dict[str, None] = {}
+        """Keys of metadata that were dropped."""
         self.files: list[dict[str, Any]] = []
         self.charged: Counter[str] = Counter()
 
@@ -95,7 +98,7 @@ def _line(word: Mechanism, total: Totals) -> str:
 
 def _warnings(word: Mechanism, total: Totals, *, show_text: bool) -> Iterator[str]:
     """Yield warnings about unprotected parts; ``-q`` does not hide them."""
-    counts, left = total.counts, total.left
+    counts = total.counts
     unchanged = Unchanged(*word._unchanged())
     if (warning := unchanged.warning) is not None:
         yield f"without a history, {warning}" if word._has_history else warning
@@ -115,12 +118,12 @@ def _warnings(word: Mechanism, total: Totals, *, show_text: bool) -> Iterator[st
         yield f"{counts['unknown']:,} unknown words RELEASED AS THEY ARE (--oov keep)"
     if word.skip:
         yield f"{counts['skipped']:,} skipped words RELEASED AS THEY ARE (--skip)"
-    if left.names and left.content and not show_text:
-        yield f"{len(left.names)} other fields released as they were (--show-text names them)"
-    elif left.names:
-        yield f"released as they were: {', '.join(left.names)}"
-    if left.dropped:
-        yield f"metadata dropped from the schema: {', '.join(left.dropped)}"
+    if total.left and total.names_are_content and not show_text:
+        yield f"{len(total.left)} other fields released as they were (--show-text names them)"
+    elif total.left:
+        yield f"released as they were: {', '.join(total.left)}"
+    if total.dropped:
+        yield f"metadata dropped from the schema: {', '.join(total.dropped)}"
     if counts["misdecoded"]:
         yield (
             f"{counts['misdecoded']:,} texts look like UTF-8 that was read as another encoding "

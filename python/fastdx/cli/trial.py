@@ -73,7 +73,6 @@ def _likely(tem: Tem, words: list[str]) -> None:
 
 
 def _bound(tem: Tem, word: str, other: str) -> None:
-    """Print the bound for two words."""
     bound = tem.guarantee.bound(word, other)
     print(f'\nFor "{word}" and "{other}", any release has odds of at most '
           f"{ceil(exp(bound)):,} to 1. That is proved.")  # fmt: skip

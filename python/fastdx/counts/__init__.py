@@ -13,8 +13,7 @@ Estimator(2 documents, 8 words)
 
 from __future__ import annotations
 
-from fastdx.counts.comparison import Difference
-from fastdx.counts.estimator import Distribution, Estimator, Share
+from fastdx.counts.estimator import Difference, Distribution, Estimator, Share
 from fastdx.counts.planning import Plan, plan
 
 __all__ = ["Difference", "Distribution", "Estimator", "Plan", "Share", "plan"]

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._shared.checks import check_type, inside, share
-from fastdx._shared.student import quantile
+from fastdx._shared.missing import is_missing
+from fastdx._shared.student import quantile, tail
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.receiver import Prior, by_rank
-from fastdx.counts.comparison import Difference, differences
-from fastdx.counts.documents import texts_and_sizes, words_of
+from fastdx.channel.law import Prior, by_rank
 from fastdx.counts.linear import Rule, rule_for
 from fastdx.counts.update import Update
-from fastdx.exceptions import ParameterError
+from fastdx.exceptions import InputTypeError, ParameterError
 
 _Numbers = NDArray[np.float64]
+_Mean: TypeAlias = tuple[float, float, int]
+"""A mean, its standard error, and the number of documents."""
 
 MEMORY_BYTES = 2 << 30
 """Bytes of the law that `Estimator.distribution` keeps."""
@@ -69,6 +70,26 @@ class Distribution(NamedTuple):
     """How often a word is written that the space does not have."""
     rounds: int
     """Rounds that were made."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How differently often two groups write a word."""
+
+    word: str
+    """The word."""
+    value: float
+    """Its share in the first group less that in the second."""
+    low: float
+    """The lower end of the interval of this difference."""
+    high: float
+    """The upper end."""
+    bias: float
+    """The part of the interval that allows for bias."""
+    p_value: float
+    """How probable so large a difference is at most where the shares are the same."""
+    differs: bool
+    """Whether it is a discovery at the rate asked for."""
 
 
 class Estimator:
@@ -145,23 +166,13 @@ class Estimator:
             A text is no release of this mechanism.
         InputTypeError
             A frame is given, or what is no text.
-
-        Examples
-        --------
-        >>> from fastdx import Embedding, Tem
-        >>> from fastdx.channel import Channel
-        >>> from fastdx.counts import Estimator
-        >>> e = Embedding(["tea", "coffee", "cup"], [[0.0], [1.0], [2.0]])
-        >>> channel = Channel.of(Tem(e, 0.5, oov="mask"))
-        >>> Estimator(channel).add(["tea, coffee", "tea"]).add([["tea", "coffee"], ["tea"]])
-        Estimator(4 documents, 6 words)
         """
-        flat, sizes = texts_and_sizes(texts)
+        flat, sizes = _texts_and_sizes(texts)
         ids, lengths = self._channel._core.observed(flat, False)
         # A word that shows itself is as good as its output; V stands for an unknown one.
         count = np.uint32(len(self._prior))
         self._ids.append(np.where(ids < count, ids, ids - count))
-        self._lengths.append(words_of(lengths, sizes))
+        self._lengths.append(_words_of(lengths, sizes))
         return self
 
     def __add__(self, other: Estimator) -> Estimator:
@@ -206,7 +217,7 @@ class Estimator:
                                   cost=cost)  # fmt: skip
         return rules[key]
 
-    def _mean(self, rule: Rule) -> tuple[float, float, int]:
+    def _mean(self, rule: Rule) -> _Mean:
         """Return a rule's mean score, its standard error by documents, and how many these are."""
         ids, starts = self._collected()
         # A word that shows to be unknown counts nothing, with certainty.
@@ -325,7 +336,7 @@ class Estimator:
             rule = self._rule(wanted, min(self.words, other.words), 2**0.5 * apart)
             means = [group._mean(rule) for group in (self, other)]
             found.append((word, means, 2 * apart * rule.bias))
-        return differences(found, rate, confidence)
+        return _differences(found, rate, confidence)
 
     def outputs(self) -> _Numbers:
         """Return how often each output was seen, which misleads: float64, shape (V,)."""
@@ -353,3 +364,80 @@ def indicator(channel: Channel, words: str | Iterable[str]) -> _Numbers:
     wanted = np.zeros(len(space))
     wanted[np.asarray(space.ids(asked), dtype=np.int64)] = 1.0
     return wanted
+
+
+def _texts_and_sizes(given: Any) -> tuple[list[str], list[int]]:
+    """Return the texts of what was given, and how many of them make each document."""
+    if isinstance(given, str):
+        return [given], [1]
+    frame = hasattr(given, "columns")
+    for name in ("to_pylist", "tolist", "to_list"):
+        if hasattr(given, name):
+            given = getattr(given, name)()
+            break
+    if frame or isinstance(given, (bytes, dict)) or not isinstance(given, Iterable):
+        raise InputTypeError("texts must be a str, a list or a column of a frame, not "
+                             f"{type(given).__name__}")  # fmt: skip
+    texts: list[str] = []
+    sizes = []
+    for at, one in enumerate(given):
+        if is_missing(one):
+            continue
+        parts = [one] if isinstance(one, str) else one
+        if isinstance(parts, (bytes, dict)) or not isinstance(parts, Iterable):
+            raise InputTypeError(f"texts[{at}] must be a str or a list of them, not "
+                                 f"{type(one).__name__}")  # fmt: skip
+        before = len(texts)
+        for place, part in enumerate(parts):
+            if isinstance(part, str):
+                texts.append(part)
+            elif not is_missing(part):
+                raise InputTypeError(f"texts[{at}][{place}] must be a str, not "
+                                     f"{type(part).__name__}")  # fmt: skip
+        sizes.append(len(texts) - before)
+    return texts, sizes
+
+
+def _words_of(lengths: NDArray[np.uint32], sizes: list[int]) -> NDArray[np.uint32]:
+    """Return the words of documents that so many texts make."""
+    ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    bounds = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    words: NDArray[np.uint32] = np.diff(ends[bounds]).astype(np.uint32)
+    return words
+
+
+def _differences(
+    found: Sequence[tuple[str, Sequence[_Mean], float]], rate: float, confidence: float
+) -> list[Difference]:
+    """Turn means of two groups into differences, smallest p-values first."""
+    rows = []
+    for word, ((first, e, n), (second, f, m)), bias in found:
+        value, error, degrees = first - second, math.hypot(e, f), min(n, m) - 1
+        beyond = max(abs(value) - bias, 0.0)
+        p = min(2 * tail(beyond / error, degrees), 1.0) if error > 0 else float(beyond == 0)
+        half = bias + quantile(confidence, degrees) * error
+        rows.append((word, value, value - half, value + half, bias, p))
+    marked = discovered(np.array([row[-1] for row in rows]), rate)
+    made = [Difference(*row, bool(mark)) for row, mark in zip(rows, marked, strict=True)]
+    return sorted(made, key=lambda d: (d.p_value, -abs(d.value), d.word))
+
+
+def discovered(p_values: NDArray[np.float64], rate: float) -> NDArray[np.bool_]:
+    """Mark discoveries of which at most the share `rate` is false, in expectation.
+
+    Benjamini and Yekutieli 2001, which holds however tests depend on each other.
+
+    >>> import numpy as np
+    >>> discovered(np.array([0.001, 0.5, 0.02]), 0.06).tolist()
+    [True, False, True]
+    """
+    count = len(p_values)
+    if not count:
+        return np.zeros(0, dtype=np.bool_)
+    divided = sum(1 / i for i in range(1, count + 1))
+    order = np.argsort(p_values, kind="stable")
+    below = p_values[order] <= rate * np.arange(1, count + 1) / (count * divided)
+    last = int(np.flatnonzero(below).max()) + 1 if below.any() else 0
+    marked = np.zeros(count, dtype=np.bool_)
+    marked[order[:last]] = True
+    return marked

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastdx._shared.checks import inside, positive
 from fastdx._shared.student import bisected
 from fastdx.channel import Channel
-from fastdx.channel.receiver import Prior, by_rank
+from fastdx.channel.law import Prior, by_rank
 from fastdx.counts.estimator import indicator, unknown_of
 from fastdx.counts.linear import Rule, rule_for
 from fastdx.exceptions import ParameterError
@@ -101,16 +101,6 @@ def plan(
         The words of a document.
     confidence : float, optional
         The probability with which the estimate must be so near.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.channel import Channel
-    >>> from fastdx.counts import plan
-    >>> e = Embedding(["tea", "coffee", "sun", "rain"], [[0.0], [1.0], [6.0], [7.0]])
-    >>> found = plan(Channel.of(Tem(e, 3.0, oov="mask")), ["tea", "coffee"], share=0.5)
-    >>> found.documents < found.response
-    True
     """
     for name, value in (("within", within), ("share", share),
                         ("words_per_document", words_per_document)):  # fmt: skip

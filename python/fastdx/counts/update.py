@@ -1,4 +1,4 @@
-"""Frequencies of words from many outputs: the maximum likelihood, stopped in time.
+"""Frequencies of words from many outputs: the maximum likelihood, stopped in time or smoothed.
 
 Let o be the shares of the outputs. Expectation maximisation (Agrawal and Aggarwal 2001, "On the
 design and quantification of privacy preserving data mining algorithms") maps frequencies x to
@@ -10,6 +10,7 @@ the other half is likeliest.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,36 +69,39 @@ class Update:
         if len(self._start) > self._words:
             yield slice(self._words, None), self._hidden
 
-    def _likelihood(self, x: _Numbers, ratios: NDArray[np.float32] | None = None) -> _Numbers:
-        """Return Kᵀx; with ratios o/Kᵀx of a former x, advance x first."""
-        sums = np.zeros(len(self._outputs))
-        for part, rows in self._laws():
-            if ratios is not None:
-                x[part] *= rows @ ratios
-            sums += x[part].astype(np.float32) @ rows
-        return sums
+    def rounds(self, counts: _Numbers, smooth: float = 0.0) -> Iterator[tuple[_Numbers, _Numbers]]:
+        """Yield x and xK after 0, 1, 2, … rounds, for a row of counts of the outputs each.
 
-    def rounds(self, counts: _Numbers) -> Iterator[tuple[_Numbers, _Numbers]]:
-        """Yield x and Kᵀx after 0, 1, 2, … rounds for these counts of the outputs."""
-        x, shares = self._start.copy(), counts / counts.sum()
-        p = self._likelihood(x)
+        With `smooth` so many words, of the frequencies at the start, are added to those behind each
+        row: a Dirichlet prior.
+        """
+        x = np.tile(self._start, (len(counts), 1))
+        total = counts.sum(axis=1, keepdims=True)
+        ratios: NDArray[np.float32] | None = None
         while True:
+            p = np.zeros_like(counts)
+            for part, rows in self._laws():
+                if ratios is not None:
+                    x[:, part] *= ratios @ rows.T
+                    x[:, part] += smooth / (total + smooth) * self._start[part]
+                p += x[:, part].astype(np.float32) @ rows
             yield x, p
-            with np.errstate(divide="ignore"):
-                ratios = np.divide(shares, p, out=np.zeros_like(p), where=shares > 0)
-            p = self._likelihood(x, ratios.astype(np.float32))
+            weights = np.divide(counts, p, out=np.zeros_like(p), where=p > 0)
+            ratios = (weights / (total + smooth)).astype(np.float32)
 
     def fitted(self, halves: NDArray[np.float64]) -> tuple[_Numbers, int]:
         """Return the frequencies from the counts of two halves, shape (2, m), and the rounds."""
         seen = halves[1] > 0
         best, found = -np.inf, 0
-        for done, (_, p) in zip(range(ROUNDS + 1), self.rounds(halves[0]), strict=False):
+        for done, (_, p) in zip(range(ROUNDS + 1), self.rounds(halves[:1]), strict=False):
             with np.errstate(divide="ignore"):
-                value = float(halves[1, seen] @ np.log(p[seen]))
+                value = float(halves[1, seen] @ np.log(p[0, seen]))
             if value > best:
                 best, found = value, done
             elif done >= found + PATIENCE:
                 break
-        fits = self.rounds(halves.sum(axis=0))
-        *_, (x, _) = (fit for _, fit in zip(range(found + 1), fits, strict=False))
-        return x, found
+        return self.after(found, halves.sum(axis=0, keepdims=True))[0], found
+
+    def after(self, rounds: int, counts: _Numbers, smooth: float = 0.0) -> _Numbers:
+        """Return the frequencies after so many rounds, a row for each of the counts."""
+        return next(islice(self.rounds(counts, smooth), rounds, None))[0]

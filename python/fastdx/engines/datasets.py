@@ -47,13 +47,5 @@ def privatize(columns: str | Iterable[str], **parameters: Any) -> Any:
         'numpy' or another whose batches are dicts.
     **parameters
         The mechanism: see ``docs/engines.md``.
-
-    Examples
-    --------
-    >>> from fastdx.engines.datasets import privatize
-    >>> private = privatize("text")
-    >>> batch = private({"text": ["A cup of tea, please.", None], "stars": [5, 1]})
-    >>> batch["text"][0].count(","), batch["text"][1], list(batch)
-    (1, None, ['text'])
     """
     return _Private(columns, Recipe.of(**parameters))

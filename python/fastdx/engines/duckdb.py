@@ -35,14 +35,6 @@ def register(
         The type of argument and result: ``'VARCHAR'`` (default) or ``'VARCHAR[]'``.
     **parameters
         The mechanism: see ``docs/engines.md``.
-
-    Examples
-    --------
-    >>> import duckdb
-    >>> from fastdx.engines.duckdb import register
-    >>> connection = register(duckdb.connect(), "private")
-    >>> connection.execute("SELECT private('A cup of tea, please.')").fetchone()[0].count(",")
-    1
     """
     made = Recipe.of(**parameters).mechanism()
 

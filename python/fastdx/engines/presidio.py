@@ -27,18 +27,6 @@ class FastdxOperator(Operator):  # type: ignore[misc]
 
     Its parameters are those of the mechanism: see ``docs/engines.md``. They are numbers and
     strings, so JSON can store a policy.
-
-    Examples
-    --------
-    >>> from fastdx.engines.presidio import FastdxOperator
-    >>> from presidio_anonymizer import AnonymizerEngine, OperatorConfig
-    >>> from presidio_anonymizer import RecognizerResult
-    >>> engine = AnonymizerEngine()
-    >>> engine.add_anonymizer(FastdxOperator)
-    >>> found = [RecognizerResult("PERSON", 5, 9, 1.0)]
-    >>> policy = {"PERSON": OperatorConfig("fastdx")}
-    >>> engine.anonymize("Dear Anna, thanks.", found, policy).text.startswith("Dear ")
-    True
     """
 
     def operate(self, text: str, params: dict[str, Any] | None = None) -> str:

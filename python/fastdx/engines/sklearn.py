@@ -7,6 +7,7 @@ Extra: ``fastdx[sklearn]``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any
@@ -17,8 +18,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, T
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastdx._core import Guarantee
+from fastdx._shared.laws import laws
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.features import columns_of, counted, laws, prior_of, shares_behind
+from fastdx.channel.features import counted, prior_of
+from fastdx.counts.update import Update
 from fastdx.engines._recipe import Recipe, no_text, privatize_values
 from fastdx.exceptions import InputTypeError, ParameterError
 
@@ -60,13 +63,6 @@ class Privatizer(  # type: ignore[call-arg]
     The output is of the kind and shape of the input; there is no ``set_output``. Cross-validation
     draws the same texts again in every fold: look at its results, but a release of them costs the ε
     of all draws.
-
-    Examples
-    --------
-    >>> from fastdx.engines.sklearn import Privatizer
-    >>> private = Privatizer().fit_transform(["A cup of tea, please.", None])
-    >>> private[0].count(","), private[1]
-    (1, None)
     """
 
     def __init__(
@@ -150,16 +146,6 @@ class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
     -----
     Holds 4·V·m bytes while it fits, for m different outputs in the texts. Words are taken as
     independent given the class, as naive Bayes does; a word that is no output is left out.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.channel import Channel
-    >>> from fastdx.engines.sklearn import ChannelNB
-    >>> e = Embedding(["tea", "coffee", "law"], [[0.0], [1.0], [9.0]])
-    >>> judge = ChannelNB(Channel.of(Tem(e, 2.0)))
-    >>> judge.fit(["tea coffee", "law law"], ["drinks", "courts"]).predict(["coffee"]).tolist()
-    ['drinks']
     """
 
     def __init__(self, channel: Channel, prior: ArrayLike | str | NgramPrior | None = None) -> None:
@@ -173,16 +159,15 @@ class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
         texts, labels = list(X), np.asarray(y)
         if len(texts) != len(labels):
             raise ParameterError(f"y must be {len(texts)} labels, got {len(labels)}")
-        words = len(self.channel.mechanism.space)
         counts = counted(self.channel, texts)
         self.classes_, of = np.unique(labels, return_inverse=True)
         sums = np.array([counts[of == c].sum(axis=0).A1 for c in range(len(self.classes_))])
         outputs = np.flatnonzero(sums.any(axis=0))
-        columns = columns_of(self.channel, outputs)
-        smooth = words * prior_of(self.channel, self.prior).frequencies
-        self.shares_ = shares_behind(columns, sums[:, outputs], smooth, ROUNDS)
+        prior = prior_of(self.channel, self.prior).frequencies
+        update = Update(self.channel._core, outputs, prior, unknown=0.0, memory=sys.maxsize)
+        self.shares_ = update.after(ROUNDS, sums[:, outputs], smooth=len(prior))
         self.released_ = np.zeros_like(self.shares_)
-        for ids, law in laws(self.channel):
+        for ids, law in laws(self.channel._core, len(prior)):
             self.released_ += self.shares_[:, ids] @ law
         self._log_prior = np.log(np.bincount(of) / len(of))
         self.n_features_in_ = 1

@@ -13,17 +13,33 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import Certificate, Embedding, WordGraph, binomial_bounds, largest_loss
+from fastdx._core import (
+    Certificate,
+    ChannelCore,
+    Embedding,
+    WordGraph,
+    binomial_bounds,
+    largest_loss,
+)
 from fastdx._core import certify as _certify
-from fastdx._shared.checks import at_least, inside
+from fastdx._shared.checks import at_least, counted, inside
 from fastdx._shared.rounded import down, up
+from fastdx.calibration.measures import measured_ids, names_of, spread
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.lab.laws import Law, of_noise
 from fastdx.lab.laws.base import distance_matrix, stacked
 from fastdx.lab.laws.loss import Logs, Worst
 from fastdx.mechanisms import Mahalanobis, Mechanism, MultivariateLaplace, Tem
 
-__all__ = ["Certificate", "Finding", "LargestLoss", "Report", "certify", "likelihood_ratio"]
+__all__ = [
+    "Certificate",
+    "Finding",
+    "LargestLoss",
+    "Report",
+    "certify",
+    "likelihood_ratio",
+    "near_losses",
+]
 
 Word = Hashable
 Metric: TypeAlias = Embedding | WordGraph | ArrayLike | Callable[[str, str], float]
@@ -410,3 +426,26 @@ def _events(
         if size > 1:
             chosen.append([outputs[i] for i in above[:size]])
     return chosen
+
+
+def near_losses(
+    mechanism: Mechanism,
+    words: Iterable[str] | None = None,
+    near: int = 20,
+) -> NDArray[np.float64]:
+    """Compute how well the best output can distinguish a word from its nearest words.
+
+    Returns float64, shape (words,): the largest abs(ln Pr[y|w] - ln Pr[y|w']) over all outputs y
+    and the `near` nearest words w'. Takes a mechanism with a law, and by default 200 words spread
+    over the vocabulary.
+    """
+    ids = measured_ids(mechanism, words) if words is not None else spread(mechanism)
+    near = counted("near", near, 0, 2**31)
+    core, found = ChannelCore(mechanism), np.zeros(len(ids))
+    for at, (id, word) in enumerate(zip(ids, names_of(mechanism, ids), strict=True)):
+        order = np.argsort(mechanism.space.distances(word), kind="stable")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(core.laws([id, *order[order != id][:near]], False))
+            # An output that neither word can have gives NaN, which counts nothing.
+            found[at] = np.fmax.reduce(np.abs(logs[1:] - logs[0]), axis=None, initial=0.0)
+    return found

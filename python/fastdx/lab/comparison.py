@@ -20,7 +20,7 @@ from fastdx._shared.rounded import up
 from fastdx.calibration.search import log_ratio, narrowed
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.guesses import check_texts, prior_of
-from fastdx.channel.receiver import Prior, by_rank
+from fastdx.channel.law import Prior, by_rank
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.lab import audit, laws
 from fastdx.lab.attacks import reidentification, sentence_attack

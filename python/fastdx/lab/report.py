@@ -18,9 +18,10 @@ from fastdx._shared.replace import open_output
 from fastdx.calibration.measures import names_of, spread, statistics_at
 from fastdx.channel import Channel
 from fastdx.channel.guesses import prior_of
-from fastdx.channel.receiver import Prior, entropy
+from fastdx.channel.law import Prior
 from fastdx.exceptions import ParameterError
-from fastdx.lab import attacks
+from fastdx.lab import attacks, audit
+from fastdx.lab.limit import entropy
 from fastdx.mechanisms import Mechanism
 
 __all__ = ["write"]
@@ -201,7 +202,7 @@ def _before(mechanism: Mechanism, prior: Prior) -> dict[str, Any]:
 
 def _near(mechanism: Mechanism) -> float | None:
     """Return the mean of `near_losses`; None without a law or if it is infinite."""
-    near = float(calibration.near_losses(mechanism).mean()) if mechanism.has_law else np.inf
+    near = float(audit.near_losses(mechanism).mean()) if mechanism.has_law else np.inf
     return near if np.isfinite(near) else None
 
 

@@ -14,8 +14,8 @@ from sklearn.preprocessing import FunctionTransformer
 import fastdx
 from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel import features as of_texts
-from fastdx.channel.features import TextFeatures, counted, shares_behind
+from fastdx.channel.features import TextFeatures, counted
+from fastdx.counts.update import Update
 from fastdx.engines.sklearn import ROUNDS, ChannelNB
 from helpers.laws import behind, law_of
 
@@ -40,12 +40,6 @@ def words_of(text: str) -> list[int]:
     return [WORDS.index(w.strip(";!")) for w in text.split()]
 
 
-@pytest.fixture(autouse=True)
-def every_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small probabilities are kept."""
-    monkeypatch.setattr(of_texts, "LEAST", 0.0)
-
-
 @pytest.mark.parametrize("kind", ["plain", "cover", "response", "remapped"])
 def test_the_table_is_bayes(space: Embedding, kind: str) -> None:
     cover = Cover.nearest(space, 2)
@@ -57,13 +51,11 @@ def test_the_table_is_bayes(space: Embedding, kind: str) -> None:
     }[kind]()
     posterior = bayes(m)
     vectors = np.asarray(space.vectors, dtype=float)
-    means = TextFeatures(Channel.of(m), PI)
-    got, counts = means(TEXTS), TextFeatures(Channel.of(m), PI, "counts")(TEXTS).toarray()
-    for text, row, wide in zip(TEXTS, got, counts, strict=True):
+    got = TextFeatures(Channel.of(m), PI)(TEXTS)
+    for text, row in zip(TEXTS, got, strict=True):
         rows = posterior[words_of(text)]
         want = (rows @ vectors).mean(axis=0) if len(rows) else np.zeros(2)
         np.testing.assert_allclose(row, want, atol=1e-6)
-        np.testing.assert_allclose(wide, rows.sum(axis=0), atol=1e-9)
     prior = NgramPrior.of_frequencies(space, PI)
     decoded = Channel.of(m).decode(TEXTS[0], prior)
     np.testing.assert_allclose(got[0], decoded.means.mean(axis=0), atol=1e-9)
@@ -75,8 +67,7 @@ def test_a_model_with_history_is_summed_over_all_texts(space: Embedding) -> None
     want = behind(prior, law_of(m)[:, words_of("law cup of")].T)
     want /= want[0].sum()
     one = Channel.of(m).decode("law cup of", prior)
-    features = TextFeatures(Channel.of(m), prior, "counts")(["law cup of"]).toarray()[0]
-    np.testing.assert_allclose(features, want.sum(axis=0), atol=1e-9)
+    np.testing.assert_allclose(one.expected_counts(), want.sum(axis=0), atol=1e-9)
     got = TextFeatures(Channel.of(m), prior)(["law cup of", "tea"])
     np.testing.assert_allclose(got[0], one.means.mean(axis=0), atol=1e-9)
     # It differs from what one word at a time gives.
@@ -95,37 +86,21 @@ def test_many_texts_at_once_are_what_each_is(space: Embedding, policy: dict[str,
     pool = [*WORDS, *["[MASK]"] * ("oov" in policy), *["Of,"] * ("skip" in policy)]
     texts = [" ".join(rng.choice(pool, rng.integers(0, 9))) for _ in range(80)]
     means = TextFeatures(channel, prior)([*texts, None])
-    counts = TextFeatures(channel, prior, "counts")([*texts, None]).toarray()
-    assert "" in texts and not means[-1].any() and not counts[-1].any()
-    for text, mean, count in zip(texts, means, counts, strict=False):
-        if not text:
-            assert not mean.any() and not count.any()
-            continue
-        want = channel.decode(text, prior)
-        np.testing.assert_allclose(mean, want.means.mean(axis=0), atol=1e-9)
-        np.testing.assert_allclose(count, want.expected_counts(), atol=1e-9)
-
-
-def test_small_probabilities_leave_the_sparse_counts(
-    space: Embedding, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(of_texts, "LEAST", 0.2)
-    m = Tem(space, 1.0)
-    posterior = bayes(m)
-    got = TextFeatures(Channel.of(m), PI, "counts")(["tea tea"]).toarray()[0]
-    row = posterior[WORDS.index("tea")]
-    np.testing.assert_allclose(got, 2 * np.where(row >= 0.2, row, 0), atol=1e-9)
-    assert 0 < np.count_nonzero(got) < len(WORDS)
+    assert "" in texts and not means[-1].any()
+    for text, mean in zip(texts, means, strict=False):
+        want = channel.decode(text, prior).means if text else np.zeros((1, 2))
+        np.testing.assert_allclose(mean, want.mean(axis=0), atol=1e-9)
 
 
 def test_em_reaches_the_maximum(space: Embedding) -> None:
     """Against the condition of the maximum: at it, the derivative by each share is the total."""
-    k = law_of(Tem(space, 1.0)).astype(np.float32)
+    tem = Tem(space, 1.0)
+    k, update = law_of(tem), Update(Channel.of(tem)._core, np.arange(6), PI, 0.0, 1 << 20)
     counts = np.array([[40.0, 3, 0, 10, 7, 1], [0.0, 0, 9, 1, 30, 2]])
     smooth = 6 * PI
 
     def worth(rounds: int) -> NDArray[np.float64]:
-        shares = shares_behind(k, counts, smooth, rounds)
+        shares = update.after(rounds, counts, 6.0)
         value: NDArray[np.float64] = (counts * np.log(shares @ k)).sum(axis=1) + (
             smooth * np.log(shares)
         ).sum(axis=1)
@@ -133,7 +108,7 @@ def test_em_reaches_the_maximum(space: Embedding) -> None:
 
     steps = np.array([worth(rounds) for rounds in (1, 2, 5, 20, 100)])
     assert (np.diff(steps, axis=0) >= -1e-6).all()
-    found = shares_behind(k, counts, smooth, 5000)
+    found = update.after(5000, counts, 6.0)
     slope = (counts / (found @ k)) @ k.T + smooth / found
     np.testing.assert_allclose(slope, np.repeat(counts.sum(axis=1) + 6, 6).reshape(2, 6), rtol=1e-4)
 
@@ -176,18 +151,13 @@ def test_masked_words_are_left_out_where_the_prior_knows_no_unknown_ones(space: 
 
 def test_what_is_refused(space: Embedding) -> None:
     channel = Channel.of(Tem(space, 1.0))
-    for wrong, about in (
-        ({"kind": "mean"}, "kind"),
-        ({"prior": [1.0]}, "prior|frequencies"),
-    ):
-        with pytest.raises(fastdx.FastdxError, match=about):
-            TextFeatures(channel, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(fastdx.FastdxError, match="frequencies"):
+        TextFeatures(channel, [1.0])
     with pytest.raises(fastdx.InputTypeError, match="channel"):
         TextFeatures(Tem(space, 1.0))  # type: ignore[arg-type]
     graph = WordGraph([("a", "b"), ("b", "c")])
     with pytest.raises(fastdx.ParameterError, match="vectors"):
         TextFeatures(Channel.of(Tem(graph, 1.0)))
-    assert TextFeatures(Channel.of(Tem(graph, 1.0)), kind="counts")(["a b"]).shape == (1, 3)
 
 
 def test_pickles_work_elsewhere(space: Embedding) -> None:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from fastdx import Cover, Embedding, FiniteLaw, Mechanism, NeighborResponse, Tem, WordGraph
-from fastdx.channel import Channel, RateDistortion, vector_rate_distortion
+from fastdx.channel import Channel
 from fastdx.exceptions import ParameterError
+from fastdx.lab.limit import RateDistortion, vector_rate_distortion
 from helpers.laws import law_of
 from helpers.spaces import numbered
 

@@ -8,7 +8,8 @@ import pytest
 
 import fastdx
 from fastdx import Embedding, Tem
-from fastdx.channel import Channel, NgramPrior, linearize
+from fastdx.channel import Channel, NgramPrior
+from fastdx.lab.attacks import linearize
 from helpers.spaces import line
 
 E = line(0.0, 0.3, 1.1, 2.0)

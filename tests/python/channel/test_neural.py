@@ -6,10 +6,8 @@ import pickle
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -127,76 +125,6 @@ def test_slots_hold_what_was_read() -> None:
     with pytest.raises(fastdx.TooLargeError):
         engine.after([2, 2, 0, 3, 3])
     assert (engine.after([2, 2, 0, 1]) == logits_behind([2, 2, 0, 1])).all()
-
-
-class Tokenizer:
-    """Of transformers' call shape; it marks no space, and "the" is one token."""
-
-    bos_token_id = 4
-
-    def __call__(self, text: Any, add_special_tokens: bool = True) -> dict[str, Any]:
-        assert not add_special_tokens
-        if not isinstance(text, str):
-            return {"input_ids": [self(x, add_special_tokens=False)["input_ids"] for x in text]}
-        return {"input_ids": [LETTERS.find(x) for x in text.replace("the", "t").replace(" ", "")]}
-
-
-class Model:
-    """Of transformers' call shape."""
-
-    device, training = "cpu", True
-
-    def eval(self) -> Any:
-        self.training = False
-        return self
-
-    def __call__(self, input_ids: Any, use_cache: bool) -> Any:
-        assert not self.training and not use_cache
-        last = SimpleNamespace(numpy=lambda: logits_behind(input_ids[0]))
-        last.float = last.cpu = lambda: last
-        return SimpleNamespace(logits={(0, -1): last})
-
-
-def test_transformers_by_its_call_shape(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = SimpleNamespace(inference_mode=nullcontext, tensor=lambda x, device: x)
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    prior = NeuralPrior.transformers(
-        E, Model(), Tokenizer(), prompt="c", share=SHARE, frequencies=Q
-    )
-    same = NeuralPrior(E, Letters(), prompt=".c", share=SHARE, frequencies=Q)
-    for prefix in ((), ("ab", "cab"), (None, "b"), ("ab",)):
-        np.testing.assert_allclose(prior.log_next(prefix), same.log_next(prefix))
-    assert "Model" in repr(prior)
-    with pytest.raises(fastdx.ParameterError, match="tokenizer must"):
-        NeuralPrior.transformers(E, Model())
-    monkeypatch.setattr(neural, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match="pip install transformers"):
-        NeuralPrior.transformers(E, "some/model")
-
-
-@pytest.mark.skipif(find_spec("transformers") is None, reason="transformers is not installed")
-def test_transformers_itself(tmp_path: Path) -> None:
-    import tokenizers
-    import transformers
-
-    raw = tokenizers.ByteLevelBPETokenizer()
-    raw.train_from_iterator(["the cab a ab b the cab ab"] * 9, vocab_size=280,
-                            special_tokens=["<end>"])  # fmt: skip
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=raw._tokenizer,
-                                                     bos_token="<end>")  # fmt: skip
-    config = transformers.GPT2Config(vocab_size=280, n_embd=16, n_layer=2, n_head=2)
-    model = transformers.GPT2LMHeadModel(config)
-    for name in (model, tokenizer):
-        name.save_pretrained(tmp_path)
-    prior = NeuralPrior.transformers(E, model.train(), tokenizer)
-    stored = NeuralPrior.transformers(E, str(tmp_path))
-    for prefix in ((), ("ab", "cab"), (None, "b")):
-        found = prior.log_next(prefix)
-        assert np.exp(found).sum() == pytest.approx(1) and np.isfinite(found).all()
-        assert (found == prior.log_next(prefix)).all()
-        np.testing.assert_allclose(found, stored.log_next(prefix), rtol=1e-4)
-    tem = pickle.loads(pickle.dumps(Tem(E, 3.0, language=prior)))
-    assert len(tem.privatize("ab cab b").split()) == 3
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,7 @@ class TestRecommended:
     ])  # fmt: skip
     def test_it_has_no_other_mechanism_and_words(self, more: list[str], name: str) -> None:
         told = run("privatize", *more, stdin="coffee", code=1).stderr
-        assert f"--epsilon must be given with {name}: the rec" in told and "calibrate" in told
+        assert f"epsilon must be given with {name}: the rec" in told and "calibrate" in told
 
 
 def test_text_is_kept_byte_for_byte_between_words(tmp_path: Path, sure: list[str]) -> None:
@@ -170,7 +170,7 @@ BAD = [
     (["privatize", "--epsilon", "0"], "", 1, "epsilon must be"),
     ([*ONE, "/no/such"], "", 1, "/no/such: No such file"),
     ([*ONE, "--embedding", "/no/such"], "", 1, "/no/such: No such"),
-    ([*ONE, "--mechanism", "laplace", "--gamma", "1"], "", 1, "--gamma"),
+    ([*ONE, "--mechanism", "laplace", "--gamma", "1"], "", 1, "gamma must"),
     ([*ONE, "--gamma", "1", "--beta", ".1"], "", 1, "must be left out where gamma is given"),
     ([*ONE, "--column", "x"], "", 1, "--column goes with"),
     ([*ONE, "--format", "csv"], "", 1, "csv needs --column"),
@@ -249,8 +249,9 @@ def test_tab_separated_files_have_no_quotes(sure: list[str]) -> None:
 
 def test_index(tmp_path: Path) -> None:
     path = tmp_path / "index"
-    done = run("index", "build", "--limit", "3000", "--k", "20", "-o", path, "--embedding",
-               ROOT / "data" / "default.fdx")  # fmt: skip
+    few = tmp_path / "few.fdx"
+    run("convert", ROOT / "data" / "default.fdx", "--limit", "3000", "-o", few, code=0)
+    done = run("index", "build", "--k", "20", "-o", path, "--embedding", few)
     assert done.returncode == 0 and "20 neighbours a word" in done.stderr
     assert "lists      20" in run("info", path).stdout
     assert run("privatize", "--epsilon", "3", "--embedding", path, stdin="coffee").returncode == 0
@@ -271,8 +272,7 @@ def test_convert_and_info(tmp_path: Path) -> None:
     done = run("convert", glove, "-o", tmp_path / "m", "--metric", "manhattan", "--limit", "1")
     assert "1 words × 2, manhattan" in done.stderr
     (tmp_path / "p.csv").write_text("id,text\n1,the coffee was cold\n")
-    said = "reads an embedding or an index file here, and this seems to be csv"
-    assert "coffee" not in fails(said, "info", tmp_path / "p.csv")
+    assert "coffee" not in fails("p.csv, line 1: a word", "info", tmp_path / "p.csv")
 
 
 @pytest.mark.parametrize("given", [("privatize", "--epsilon", "5", "-q"), ("--help",)])
@@ -363,8 +363,9 @@ def test_an_interruption_that_scikit_learn_swallows_is_raised_again() -> None:
 def test_hyperbolic(tmp_path: Path) -> None:
     glove = tmp_path / "g.txt"
     glove.write_text("cat 0.1 0.2\ndog 0.3 -0.4\n")
-    poincare = ("privatize", "--mechanism", "hyperbolic", "--embedding", glove, "--metric",
-                "poincare", "--allow-unchanged", "--guarantee")  # fmt: skip
+    run("convert", glove, "-o", tmp_path / "g.fdx", "--metric", "poincare", code=0)
+    poincare = ("privatize", "--mechanism", "hyperbolic", "--embedding", tmp_path / "g.fdx",
+                "--allow-unchanged", "--guarantee")  # fmt: skip
     done = run(*poincare, "--epsilon", "2", stdin="cat, dog!", code=0)
     assert done.stdout.split(",")[0] in ("cat", "dog") and "poincare" in done.stderr
     fails("Tem on the Poincaré metric", *poincare, "--epsilon", "0.5", stdin="cat")

@@ -71,10 +71,10 @@ class TestJson:
         path = tmp_path / "in.jsonl"
         path.write_text('{"t": "a \\u00e9", "n": [1.50, {"x": null}]}\n')
         (batch,) = form.read(str(path), Opener(lambda count: None))
-        assert list(form.left.names) == ["n"] and batch.place(0) == f"{path}, line 1, column 't'"
+        assert list(form.left) == ["n"] and batch.place(0) == f"{path}, line 1, column 't'"
         path.write_text("".join(f'{{"t": "a", "x{i}": 1, "n": 2}}\n' for i in range(120)))
         assert len(list(form.read(str(path), Opener(lambda count: None)))) == 1
-        assert list(form.left.names) == ["n", *(f"x{i}" for i in range(99))]
+        assert list(form.left) == ["n", *(f"x{i}" for i in range(99))]
 
     def test_a_long_array(self, tmp_path: Path, sure: list[str]) -> None:
         """Several batches, each of whole records."""

@@ -6,7 +6,7 @@ from fastdx import Mechanism
 from fastdx.cli import parser
 from fastdx.cli.options import MechanismOptions
 
-FILES = ("embedding", "graph", "policy", "spec", "cover_file", "skip")
+FILES = ("embedding", "graph", "policy", "skip")
 
 
 def options(*words: object) -> MechanismOptions:

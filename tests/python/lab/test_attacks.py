@@ -303,7 +303,7 @@ def test_what_is_known_without_an_output_cannot_be_promised(
         choose_epsilon(Tem(E, 1.0), **{promise: 0.99 * share}, prior=prior)
 
 
-@pytest.mark.parametrize(("most", "reason", "passes"), [(0.99, "unchanged", 4), (0.15, "", 10)])
+@pytest.mark.parametrize(("most", "reason", "passes"), [(0.99, "unchanged", 6), (0.15, "", 10)])
 def test_few_passes_over_all_laws_choose_epsilon(
     monkeypatch: pytest.MonkeyPatch, most: float, reason: str, passes: int
 ) -> None:

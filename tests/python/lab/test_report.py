@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import fastdx
-from fastdx import Embedding, MultivariateLaplace, Tem, calibration
+from fastdx import Embedding, MultivariateLaplace, Tem
 from fastdx.cli import main
-from fastdx.lab import attacks, plots, report
+from fastdx.lab import attacks, audit, plots, report
 from fastdx.lab.hyperbolic import distance
 from helpers.browser import BROWSER, dom
 from helpers.command import Command
@@ -105,9 +105,7 @@ def test_covers_and_attackers_on_the_page(tmp_path: Path) -> None:
         tem = fastdx.Tem(e, step["epsilon"], cover=5)
         found = attacks.reidentification(tem, "rank", (1, 10, 100))
         assert step["named"]["guesses"] == pytest.approx(list(found.success.values()))
-        assert step["near"] is None or step["near"] == pytest.approx(
-            calibration.near_losses(tem).mean()
-        )
+        assert step["near"] is None or step["near"] == pytest.approx(audit.near_losses(tem).mean())
     # At every step, by the channel.
     shares = zipf(80)
     entropy = -(shares * np.log2(shares)).sum()

@@ -17,7 +17,6 @@ from fastdx import (
     MultivariateLaplace,
     NeighborResponse,
     Tem,
-    calibration,
 )
 from fastdx.cli import main
 from fastdx.lab import audit
@@ -174,9 +173,6 @@ def test_the_command(tmp_path: Path, command: Command) -> None:
     ]:
         assert said in command(*base, *more).err
     assert "never released" not in command(*base, "--exclude", "none").err
-    Cover.nearest(words, 25).save(tmp_path / "cover")
-    told = command(*base, "--cover-file", tmp_path / "cover", "--exclude", "none").err
-    assert "above 0.04" in told
     index = ("-o", tmp_path / "index", "--embedding", tmp_path / "words.fdx")
     command("index", "build", "--k", "30", "--cover", "20", "-q", *index)
     assert "above 0.05" in command(*base, "--embedding", index[1], "--exclude", "none").err
@@ -307,7 +303,7 @@ def test_balanced_covers_of_the_built_in_words_stay_what_they_are() -> None:
 
 def test_near_losses_are_those_of_the_laws() -> None:
     for mechanism in (Tem(E, 2.0), Tem(E, 2.0, cover=6), NeighborResponse(E, 4.0, cover=6)):
-        found = calibration.near_losses(mechanism, E.words[:9], 5)
+        found = audit.near_losses(mechanism, E.words[:9], 5)
         for word, loss in zip(E.words[:9], found, strict=True):
             near = np.argsort(E.distances(word), kind="stable")[1:6]
             own = np.log(mechanism.probabilities(word))

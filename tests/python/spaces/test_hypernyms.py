@@ -116,15 +116,8 @@ def test_specs_and_commands_say_what_the_column_is(counted: Path, command: Comma
         with pytest.raises(fastdx.ParameterError, match="lengths"):
             from_spec({"epsilon": 2.0, "index": wrong})
     (text := counted.with_name("in.txt")).write_text("london\n", "utf-8")
-    base = ("privatize", "--epsilon", "60", "-q", "--allow-unchanged")
-    graph = (*base, "--graph", counted)
+    graph = ("privatize", "--epsilon", "60", "-q", "--graph", counted)
     assert "min_count" in command(*graph, text, code=1).err
-    wrong = ("--lengths", "--mechanism", "laplace")
-    assert "--graph" in command(*graph, *wrong, text, code=1).err
-    assert command(*graph, "--min-count", "9", "--gamma", "9", text).out == "london\n"
-    assert command(*graph, "--lengths", "--gamma", "9", text).out == "london\n"
-    for third in (["--lengths"], ["--min-count", "3"]):
-        assert f"{third[0]} goes with --graph" in command(*base, *third, text, code=1).err
 
 
 def test_a_saved_file_is_a_policy_of_kinds(tmp_path: Path, command: Command) -> None:

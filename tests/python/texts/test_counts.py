@@ -15,8 +15,7 @@ import fastdx
 from fastdx import Embedding, FiniteLaw, Mechanism, NeighborResponse, Tem
 from fastdx.channel import Channel, NgramPrior
 from fastdx.counts import Estimator, plan
-from fastdx.counts.comparison import discovered
-from fastdx.counts.estimator import indicator
+from fastdx.counts.estimator import discovered, indicator
 from fastdx.lab import laws
 from helpers.errors import refused
 from helpers.laws import law_of as rows_of

@@ -12,7 +12,6 @@ from pathlib import Path
 from fastdx.cli.formats.base import Batch as Batch
 from fastdx.cli.formats.base import Choice as Choice
 from fastdx.cli.formats.base import Format as Format
-from fastdx.cli.formats.base import Released as Released
 from fastdx.cli.formats.delimited import Delimited, TabSeparated
 from fastdx.cli.formats.json import Json, JsonLines
 from fastdx.cli.formats.opening import Opener as Opener

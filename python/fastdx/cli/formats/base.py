@@ -18,27 +18,6 @@ MOST_NAMES = 100
 """The most names of columns or fields in a message."""
 
 
-class Released:
-    """The columns that an output releases unchanged, and the metadata that it drops."""
-
-    names: dict[str, None]
-    """Columns or fields released unchanged, in their order."""
-    content: bool
-    """Whether the names are content themselves, as in JSON, where every record names its fields."""
-    dropped: dict[str, None]
-    """Keys of metadata that were dropped."""
-
-    def __init__(self) -> None:
-        """Begin with nothing."""
-        self.names, self.content, self.dropped = {}, False, {}
-
-    def update(self, other: Released) -> None:
-        """Add the columns and metadata of another output."""
-        self.names |= other.names
-        self.content |= other.content
-        self.dropped |= other.dropped
-
-
 class Choice(NamedTuple):
     """The parts of a file to privatise, and how to read the file."""
 
@@ -97,13 +76,17 @@ class Format(ABC):
     """Whether ``--column`` selects the text."""
     packs: ClassVar[bool] = True
     """Whether a file may be compressed by gzip or zstd."""
+    names_are_content: ClassVar[bool] = False
+    """Whether every record names its fields, as in JSON, so that their names may be content."""
     card: str | None = None
     """The channel card of the output, for formats with metadata."""
 
     def __init__(self, choice: Choice) -> None:
-        """Store the choice of columns."""
         self.choice = choice
-        self.left = Released()
+        self.left: dict[str, None] = {}
+        """Columns or fields that the output releases unchanged, in their order."""
+        self.dropped: dict[str, None] = {}
+        """Keys of metadata that it drops."""
 
     @abstractmethod
     def read(self, name: str, opener: Opener) -> Iterator[Batch]:

@@ -83,7 +83,7 @@ class Delimited(Format):
             if self.choice.account is not None:
                 self.account = self._column(first, self.choice.account)
             names = first if self.choice.header else [str(i + 1) for i in range(len(first))]
-            self.left.names |= dict.fromkeys(name for name in names if name not in columns)
+            self.left |= dict.fromkeys(name for name in names if name not in columns)
             if self.choice.header:
                 self._header = first
             else:

@@ -48,10 +48,10 @@ class Json(Format):
 
     name = "json"
     suffixes: ClassVar[tuple[str, ...]] = (".json",)
+    names_are_content = True
 
     def __init__(self, choice: Choice) -> None:
         super().__init__(choice)
-        self.left.content = True
         try:
             self._fields = JsonFields(choice.columns, choice.account, choice.longest, MOST_NAMES)
         except ValueError as e:
@@ -63,8 +63,8 @@ class Json(Format):
             try:
                 for block in self._blocks(name, source):
                     for other in block.others:
-                        if len(self.left.names) < MOST_NAMES:
-                            self.left.names[other] = None
+                        if len(self.left) < MOST_NAMES:
+                            self.left[other] = None
                     yield _Records(name, block, self.choice)
             except JsonError as e:
                 message, content = e.args

@@ -151,7 +151,6 @@ class Parquet(Format):
     account: _Column | None = None
 
     def __init__(self, choice: Choice) -> None:
-        """Check that pyarrow is installed."""
         super().__init__(choice)
         _arrow()
         self._schema: Any = None
@@ -166,7 +165,7 @@ class Parquet(Format):
         self.file = name
         with opened(name) as file:
             self._schema, dropped = own_schema(file.schema_arrow)
-            self.left.dropped |= dict.fromkeys(dropped)
+            self.dropped |= dict.fromkeys(dropped)
             columns = [_Column(name, self._schema, c) for c in self.choice.columns]
             self.columns = [column.check(name, self._schema) for column in columns]
             if self.choice.account is not None:
@@ -174,7 +173,7 @@ class Parquet(Format):
             asked = {column.replace("[]", "") for column in self.choice.columns}
             leaves = [leaf for field in self._schema for leaf in _leaves(field.type, field.name)]
             left = [leaf for leaf in leaves if leaf.replace("[]", "") not in asked]
-            self.left.names |= dict.fromkeys(left)
+            self.left |= dict.fromkeys(left)
             size, rows = Path(name).stat().st_size, max(file.metadata.num_rows, 1)
             row = 1
             for batch in file.iter_batches(batch_size=BATCH_ROWS):

@@ -7,6 +7,7 @@ mechanism has a law, he sums over all sentences, and no attacker with that knowl
 """
 
 from fastdx.channel.guesses import best_among
+from fastdx.lab.attacks.linearization import Linearized, linearize
 from fastdx.lab.attacks.sentences import Context, Recovered, known_runs, sentence_attack
 from fastdx.lab.attacks.words import (
     LikelyInputs,
@@ -17,10 +18,12 @@ from fastdx.lab.attacks.words import (
 __all__ = [
     "Context",
     "LikelyInputs",
+    "Linearized",
     "Recovered",
     "Reidentification",
     "best_among",
     "known_runs",
+    "linearize",
     "reidentification",
     "sentence_attack",
 ]

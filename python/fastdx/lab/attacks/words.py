@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastdx._core import Embedding
 from fastdx._shared.checks import at_least, check_type, inside
 from fastdx.channel.guesses import best_guess, likeliest_inputs, prior_of
-from fastdx.channel.receiver import Prior
+from fastdx.channel.law import Prior
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 

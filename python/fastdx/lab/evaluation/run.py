@@ -21,7 +21,6 @@ from fastdx._core import __version__
 from fastdx._shared.intervals import Interval, of_share, over_trials
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.receiver import entropy
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.lab.attacks import LikelyInputs, known_runs, reidentification, sentence_attack
 from fastdx.lab.evaluation import context
@@ -39,6 +38,7 @@ from fastdx.lab.evaluation.results import (
     Judged,
     Measure,
 )
+from fastdx.lab.limit import entropy
 from fastdx.mechanisms import Mechanism
 
 Series = dict[str, list[float]]

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding
 from fastdx._shared.checks import between, counted, one_of, positive
-from fastdx.channel.receiver import by_rank
+from fastdx.channel.law import by_rank
 from fastdx.exceptions import ParameterError
 from fastdx.lab.laws.base import (
     LOWEST,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._shared.checks import positive
-from fastdx.channel.receiver import by_rank
+from fastdx.channel.law import by_rank
 from fastdx.exceptions import FastdxError, InputTypeError, ParameterError, TooLargeError
 from fastdx.lab.laws.base import (
     LOWEST,

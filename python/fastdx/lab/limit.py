@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._shared.checks import at_least, positive
-from fastdx.channel.receiver import by_rank, entropy
+from fastdx.channel.law import by_rank
 from fastdx.exceptions import ParameterError
 
 _Numbers = NDArray[np.float64]
@@ -37,6 +37,12 @@ LEAST_WEIGHT = 1e-9
 """The weight below which a channel drops an answer. The lower bound still counts it."""
 CLIMBED_ANSWERS = 300
 """The number of answers from which a search climbs to maxima of the constraint in R^n."""
+
+
+def entropy(probabilities: _Numbers) -> float:
+    """Return the entropy of a distribution, in bits."""
+    kept = probabilities[probabilities > 0]
+    return float(-(kept * np.log2(kept)).sum())
 
 
 @dataclass(frozen=True)
@@ -254,16 +260,6 @@ def vector_rate_distortion(
     ------
     ParameterError
         A parameter outside its domain, or vectors that are all alike.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.channel import Channel, vector_rate_distortion
-    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [5.0]])
-    >>> channel = Channel.of(Tem(e, 4.0))
-    >>> curve = vector_rate_distortion(e.vectors)
-    >>> bool(curve.least(channel.distortion()) <= channel.bits())
-    True
     """
     try:
         given = np.asarray(vectors, dtype=np.float32)

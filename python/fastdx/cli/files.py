@@ -1,4 +1,4 @@
-"""``fastdx index`` builds and checks files of neighbour lists and an embedding."""
+"""``fastdx convert``, ``info`` and ``index``: files of embeddings and of neighbour lists."""
 
 from __future__ import annotations
 
@@ -6,23 +6,43 @@ import argparse
 import sys
 from pathlib import Path
 
-from fastdx import Tem
+from fastdx import Embedding, Tem, from_spec
 from fastdx._core import check_index
 from fastdx.cli.messages import CommandError, step
-from fastdx.cli.options import (
-    COVER,
-    Commands,
-    add_options,
-    made,
-    quiet_option,
-    shown_lists,
-    spec_of,
-    words_options,
-)
+from fastdx.cli.options import COVER, Commands, add_options, quiet_option, spec_of
 
 
 def add(commands: Commands) -> None:
-    """Add the command."""
+    """Add the commands."""
+    p = commands.add_parser(
+        "convert",
+        description="Write an embedding in fastdx's own format, which opens in milliseconds.",
+        examples="""
+  fastdx convert glove.6B.300d.txt -o glove.fdx
+  fastdx convert vectors.bin.gz --limit 100000 --storage int16 -o small.fdx
+""",
+    )
+    p.add_argument("input", metavar="FILE")
+    p.add_argument("-o", "--output", required=True, metavar="FILE")
+    p.add_argument("--storage", choices=("float32", "int16"), default="float32")
+    p.add_argument("--format", help="by default recognised by the content",
+                   choices=("fastdx", "glove", "word2vec-text", "fasttext", "word2vec-binary",
+                            "npy"))  # fmt: skip
+    p.add_argument("--metric", help="by default the file's own, or euclidean",
+                   choices=("euclidean", "manhattan", "chebyshev", "angular",
+                            "poincare"))  # fmt: skip
+    p.add_argument("--limit", type=int, metavar="N", help="read only the first N words")
+    p.add_argument("--vocabulary", metavar="FILE", help="for .npy: the words, one per line")
+    p.set_defaults(run=_convert)
+
+    p = commands.add_parser(
+        "info",
+        description="Print the words, dimension, metric and lists of an embedding or index file.",
+        examples="  fastdx info glove.fdx",
+    )
+    p.add_argument("input", metavar="FILE")
+    p.set_defaults(run=_info)
+
     index = commands.add_parser(
         "index",
         description="Build and check index files. An index file stores neighbour lists "
@@ -46,8 +66,7 @@ def add(commands: Commands) -> None:
     p.add_argument("--memory", type=int, help="the most bytes for the lists (default 8 GiB)")
     p.add_argument("-o", "--output", required=True, metavar="FILE")
     quiet_option(p)
-    add_options(p, *COVER)
-    words_options(p, "embedding")
+    add_options(p, *COVER, "embedding")
     p.set_defaults(run=_index_build, exclude="none")
     p = kinds.add_parser(
         "check",
@@ -65,10 +84,35 @@ def add(commands: Commands) -> None:
     p.set_defaults(run=_index_check)
 
 
+def _convert(args: argparse.Namespace) -> None:
+    with step("converting"):
+        embedding = Embedding.load(args.input, format=args.format, metric=args.metric,
+                                   limit=args.limit, vocabulary=args.vocabulary)  # fmt: skip
+        embedding.save(args.output, storage=args.storage)
+    size = Path(args.output).stat().st_size
+    print(f"{args.output}: {embedding!r}, {size:,} bytes", file=sys.stderr)
+
+
+def _info(args: argparse.Namespace) -> None:
+    with step("reading"):
+        embedding = Embedding.load(args.input)
+    words = embedding.words
+    print(f"words      {len(embedding):,}")
+    print(f"dimension  {embedding.dim}")
+    print(f"metric     {embedding.metric}")
+    print(f"lists      {_lists(Tem(embedding, 1.0))}")
+    print(f"file       {Path(args.input).stat().st_size:,} bytes")
+    print(f"first      {' '.join(words[:10])}")
+
+
+def _lists(tem: Tem) -> str:
+    return "none" if tem.lists_k is None else f"{tem.lists_k} neighbours a word"
+
+
 def _index_build(args: argparse.Namespace) -> None:
     # Lists and cover are the same at every ε.
     with step("making the cover", quiet=args.quiet):
-        tem = made({"epsilon": 1.0, **spec_of(args)})
+        tem = from_spec({"epsilon": 1.0, **spec_of(args)})
     assert isinstance(tem, Tem)
     words = len(tem.space)
     with step(f"building the lists of {words:,} words", words, quiet=args.quiet) as progress:
@@ -76,7 +120,7 @@ def _index_build(args: argparse.Namespace) -> None:
     tem.save(args.output)
     if not args.quiet:
         size = Path(args.output).stat().st_size
-        print(f"{args.output}: {tem.space!r}, {shown_lists(tem)}, {size:,} bytes",
+        print(f"{args.output}: {tem.space!r}, {_lists(tem)}, {size:,} bytes",
               file=sys.stderr)  # fmt: skip
 
 

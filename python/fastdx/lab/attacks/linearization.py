@@ -90,20 +90,6 @@ def linearize(
     ------
     InputTypeError, ParameterError, TooLargeError
         A posterior of a text, a parameter outside its domain, a bag too large for the beam.
-
-    Examples
-    --------
-    >>> from collections import Counter
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.channel import Channel, NgramPrior, linearize
-    >>> e = Embedding(["tea", "coffee", "cup", "of", "a"], [[0.0], [0.5], [3.0], [9.0], [20.0]])
-    >>> prior = NgramPrior.train(e, ["a cup of tea", "a cup of coffee"] * 9, order=2)
-    >>> print(linearize({"a": 1, "cup": 1, "of": 1, "tea": 1}, prior))
-    [the order is the model's, not the writer's]
-    a cup of tea
-    >>> found = Channel.of(Tem(e, 2.0)).decode(Counter(["of", "tea", "a", "coffee"]), prior)
-    >>> linearize(found, prior).text
-    'a cup of tea'
     """
     check_type("prior", prior, NgramPrior)
     beam, candidates = counted("beam", beam, 1, STEPS), counted("candidates", candidates, 1, STEPS)
