@@ -9,7 +9,7 @@ use crate::support::parallel::{Control, install, map_all};
 use crate::support::random::uniform_below_u128;
 
 /// Standard errors that an interval goes beyond its bounds: 99.7%.
-pub(super) const WIDTH: f64 = 3.0;
+const WIDTH: f64 = 3.0;
 /// Groups that the drawn words are dealt out to.
 const GROUPS: usize = 32;
 /// Parts of the words that are not drawn, whatever the number of threads: sums of floats do not depend on it.
@@ -96,7 +96,6 @@ pub(super) fn sampled_bits(
         low,
         high,
         sampled: sample,
-        draws: 0,
     })
 }
 

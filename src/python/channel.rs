@@ -278,14 +278,14 @@ impl PyNgramPrior {
     }
 }
 
-/// Bits, the ends of their interval, what was drawn for it, draws of the law.
-type Interval = (f64, f64, f64, usize, usize);
+/// Bits, the ends of their interval, words drawn for it.
+type Interval = (f64, f64, f64, usize);
 
 /// Ids, and how many each text has.
 type Outputs<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>);
 
 fn interval(bits: Bits) -> Interval {
-    (bits.value, bits.low, bits.high, bits.sampled, bits.draws)
+    (bits.value, bits.low, bits.high, bits.sampled)
 }
 
 /// The information that a release reveals: the core of `fastdx.channel.Channel`.
@@ -296,34 +296,19 @@ pub(super) struct PyChannel {
 
 #[pymethods]
 impl PyChannel {
-    /// The channel of a mechanism, or of so many draws of every word.
     #[new]
-    #[pyo3(signature = (mechanism, draws = None, cache_bytes = None))]
+    #[pyo3(signature = (mechanism, cache_bytes = None))]
     fn new(
-        py: Python<'_>,
         mechanism: PyRef<'_, PyMechanism>,
-        draws: Option<&Bound<'_, PyAny>>,
         cache_bytes: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let cache_bytes = cache_bytes.map(|b| count("cache_bytes", b)).transpose()?;
-        let draws = draws.map(|draws| count("estimate", draws)).transpose()?;
-        let text = mechanism.text().clone();
-        let channel = run(py, true, |control| match draws {
-            None => Channel::new(text, cache_bytes),
-            Some(draws) => Channel::estimated(text, draws, cache_bytes, control),
-        })?;
+        let channel = Channel::new(mechanism.text().clone(), cache_bytes)?;
         Ok(PyChannel {
             inner: Arc::new(channel),
         })
     }
 
-    /// Draws of every word that the law is estimated from; 0 where it is exact.
-    #[getter]
-    fn draws(&self) -> usize {
-        self.inner.draws()
-    }
-
-    /// Bits, the ends of their interval, words drawn for it, draws of the law.
     #[pyo3(signature = (prior = None, sample = None))]
     fn bits(
         &self,
@@ -335,20 +320,6 @@ impl PyChannel {
         let sample = sample.map(|s| count("sample", s)).transpose()?;
         let prior = prior.as_deref();
         run(py, true, |control| self.inner.bits(prior, sample, control)).map(interval)
-    }
-
-    /// Bits of whole texts, the ends of their interval, releases drawn for it, draws of the law.
-    fn text_bits(
-        &self,
-        py: Python<'_>,
-        texts: &Bound<'_, PyAny>,
-        prior: PyRef<'_, PyNgramPrior>,
-    ) -> PyResult<Interval> {
-        let (texts, prior) = (strings("texts", texts)?, prior.inner.clone());
-        let found = run(py, true, |control| {
-            self.inner.text_bits(&as_strs(&texts), &prior, control)
-        });
-        found.map(interval)
     }
 
     fn capacity(&self, py: Python<'_>) -> PyResult<Interval> {

@@ -42,12 +42,8 @@ class Posterior:
         mechanism: Mechanism,
         prior: NgramPrior,
         given: str | list[str],
-        draws: int,
     ) -> None:
         """Wrap a core: use `Channel.decode`."""
-        self.draws = draws
-        """Draws of every word that the mechanism's law is estimated from; 0 where it is exact. All
-        numbers are those of the estimated law."""
         self._core = core
         self._mechanism, self._prior, self._given = mechanism, prior, given
         self._space = space = mechanism.space
@@ -67,11 +63,8 @@ class Posterior:
 
     @property
     def exact(self) -> bool:
-        """Whether all numbers are exact sums over the mechanism's law.
-
-        They are, but for consistent texts, and where the law itself is an estimate (`draws`).
-        """
-        return self._core.exact and not self.draws
+        """Whether all numbers are exact sums over the law: they are, but for consistent texts."""
+        return self._core.exact
 
     @property
     def log_evidence(self) -> float:
@@ -218,7 +211,5 @@ class Posterior:
 
     def __repr__(self) -> str:
         how = "" if self._core.exact else ", approximate"
-        if self.draws:
-            how += f", by a law estimated from {self.draws:,} draws a word"
         return (f"Posterior({len(self)} words, {self.expected_right:.1%} expected to be named"
                 f"{how})")  # fmt: skip

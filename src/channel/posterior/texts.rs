@@ -5,7 +5,7 @@ use crate::channel::read::TextOrTokens;
 use crate::channel::sampled::{pick, running};
 use crate::channel::sweep::ahead;
 use crate::channel::viterbi::viterbi;
-use crate::support::error::{Error, Result};
+use crate::support::error::Result;
 use crate::support::parallel::Control;
 use crate::support::random::Randomness;
 
@@ -71,25 +71,6 @@ impl Posterior {
             |path| tokens.extend(path),
         )?;
         Ok(tokens)
-    }
-
-    /// ln of the probability of the release if these were the tokens of the text, and each was drawn by itself.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] for other tokens than one per word, [`Error::Interrupted`].
-    pub fn log_likelihood(&self, tokens: &[u32], control: &Control) -> Result<f64> {
-        let (places, most) = (self.words.len(), self.tokens());
-        if tokens.len() != places || tokens.iter().any(|&token| token as usize >= most) {
-            let expected = format!("{places} tokens below {most}");
-            return Err(Error::parameter("tokens", expected, "others"));
-        }
-        let held = self.held(&self.reading.sentences, control)?;
-        let (mut sum, mut likelihood) = (0.0, Vec::new());
-        for (place, &token) in tokens.iter().enumerate() {
-            self.fill(place, held.as_ref(), control, &mut likelihood)?;
-            sum += likelihood[token as usize].ln();
-        }
-        Ok(sum)
     }
 
     /// The likeliest text.
