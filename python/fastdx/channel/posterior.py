@@ -117,8 +117,8 @@ class Posterior:
         vectors = self._space.vectors.astype(np.float64)
         unknown = self._prior.frequencies @ vectors
         means: _Numbers = np.empty((len(self), vectors.shape[1]))
-        for i, share in enumerate(self.unknown):
-            means[i] = self.marginals(i) @ vectors + share * unknown
+        for i, p in enumerate(self.unknown):
+            means[i] = self.marginals(i) @ vectors + p * unknown
         return means
 
     def expected_counts(self) -> _Numbers:
