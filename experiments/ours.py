@@ -16,7 +16,7 @@ from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, FiniteLaw, Mechanism, from_spec
 from fastdx.channel import Bits, Channel, NgramPrior
 from fastdx.lab import audit
-from fastdx.lab.attacks import reidentification, sentence_attack
+from fastdx.lab.attacks import drawn_bits, reidentification, sentence_attack
 from fastdx.lab.comparison import Family, families
 from fastdx.lab.evaluation import (
     Attribution,
@@ -82,7 +82,7 @@ def _mechanism(spaces: _Spaces, name: str, epsilon: float) -> Mechanism:
 
 def _bits(m: Mechanism, draws: int = ESTIMATED) -> Bits:
     """The bits that a release tells of a word; for noise an estimate with its interval."""
-    return Channel.of(m, estimate=None if m.has_law else draws).bits("rank")
+    return Channel.of(m).bits("rank") if m.has_law else drawn_bits(m, draws)
 
 
 def _at_bits(spaces: _Spaces, name: str, bits: float, draws: int = ESTIMATED) -> float | None:

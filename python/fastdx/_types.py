@@ -30,36 +30,26 @@ class LanguageModel(Protocol):
 
 
 class Bits(float):
-    """A number of bits with its interval.
-
-    It prints as a number, with its interval if it is an estimate, and with the number of draws if
-    the law itself is an estimate from draws.
-    """
+    """A number of bits with its interval; it prints as both if it is an estimate."""
 
     low: float
     """The lower end of the interval; the number itself if it is exact."""
     high: float
     """The upper end of the interval; the number itself if it is exact."""
     sampled: int
-    """The number of words drawn for the estimate (outputs, for a capacity); 0 for an exact sum."""
-    draws: int
-    """Draws of every word from which the law is estimated; 0 if the law is exact."""
+    """The number of words drawn for the estimate, or of draws of each word; 0 for an exact sum."""
 
-    def __new__(
-        cls, value: float, low: float, high: float, sampled: int, draws: int = 0
-    ) -> Bits:  # fmt: skip
+    def __new__(cls, value: float, low: float, high: float, sampled: int) -> Bits:
         bits = super().__new__(cls, value)
-        bits.low, bits.high, bits.sampled, bits.draws = low, high, sampled, draws
+        bits.low, bits.high, bits.sampled = low, high, sampled
         return bits
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        return float(self), self.low, self.high, self.sampled, self.draws
+        return float(self), self.low, self.high, self.sampled
 
     def __str__(self) -> str:
-        text = f"{float(self):.2f} bits"
-        if self.sampled or self.draws:
-            text = f"{float(self):.2f} ({self.low:.2f} to {self.high:.2f}) bits"
-        return f"{text}, estimated from {self.draws:,} draws a word" if self.draws else text
+        interval = f" ({self.low:.2f} to {self.high:.2f})" if self.sampled else ""
+        return f"{float(self):.2f}{interval} bits"
 
 
 class Unchanged(NamedTuple):

@@ -10,13 +10,12 @@
 //! over all laws gives; they are kept within a bound.
 //!
 //! A mechanism that draws a text in order has no K. Its receiver knows the history of each output, so
-//! [`Channel::decode`] and [`Channel::text_bits`] take the column behind it; what needs one K refuses.
+//! [`Channel::decode`] takes the column behind it; what needs one K refuses.
 
 mod behind;
 mod bits;
 mod chain;
 mod consistent;
-mod estimated;
 mod lanes;
 mod posterior;
 mod read;
@@ -25,7 +24,6 @@ mod source;
 mod sweep;
 #[cfg(test)]
 mod tests;
-mod texts;
 mod viterbi;
 
 use std::sync::Arc;
@@ -44,7 +42,6 @@ use crate::text::TextPrivatizer;
 use crate::words::vocabulary::Vocabulary;
 use behind::Sums;
 use bits::{Survey, survey};
-use estimated::Estimated;
 use sampled::sampled_bits;
 use source::{Column, Source};
 
@@ -99,8 +96,6 @@ pub struct Channel {
     /// Two threads that need it at the same time both make it: a pool's thread that waits for a lock
     /// could hold up the holder.
     survey: Once<Survey>,
-    /// Pr\[y | the word is unknown\].
-    unknown: Once<Arc<[f64]>>,
     sums: Sums,
 }
 
@@ -125,41 +120,21 @@ impl Channel {
     /// [`Error::Parameter`] for a mechanism without a law, a wrong `FASTDX_CACHE_BYTES`.
     pub fn new(text: TextPrivatizer, cache_bytes: Option<usize>) -> Result<Self> {
         let mechanism = text.mechanism();
-        if let Some(tem) = mechanism.in_order() {
-            let source = Source::Tem(tem.tem().clone());
-            return Self::with(text, source, cache_bytes);
-        }
-        if !mechanism.has_law() {
+        let in_order = mechanism.in_order();
+        if in_order.is_none() && !mechanism.has_law() {
             let expected = "one whose law can be computed: that of noise in more than two dimensions \
                             is an integral over cells of the vocabulary which nobody can compute \
-                            (estimate=draws estimates it; in one and two, fastdx.lab.laws.of_noise computes it)";
+                            (in one and two, fastdx.lab.laws.of_noise computes it)";
             let got = mechanism.guarantee().mechanism;
             return Err(Error::parameter("mechanism", expected, got));
         }
-        let source = Source::of(mechanism);
-        Self::with(text, source, cache_bytes)
-    }
-
-    /// The channel of a mechanism whose law is estimated from so many draws of every word; every number says so.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] for fewer than two draws, a mechanism that has a law, a wrong
-    /// `FASTDX_CACHE_BYTES`; [`Error::Interrupted`].
-    pub fn estimated(
-        text: TextPrivatizer,
-        draws: usize,
-        cache_bytes: Option<usize>,
-        control: &Control,
-    ) -> Result<Self> {
-        let estimated = Estimated::new(text.mechanism().clone(), draws, control)?;
-        Self::with(text, Source::Estimated(Box::new(estimated)), cache_bytes)
-    }
-
-    fn with(text: TextPrivatizer, source: Source, cache_bytes: Option<usize>) -> Result<Self> {
-        let mechanism = text.mechanism();
+        let source = match in_order {
+            Some(tem) => Source::Tem(tem.tem().clone()),
+            None => Source::of(mechanism),
+        };
         let budget = cache_bytes.map_or_else(CacheBudget::standard, |b| Ok(CacheBudget::new(b)))?;
         let words = mechanism.vocabulary().len();
-        let (share, sums) = match mechanism.in_order() {
+        let (share, sums) = match in_order {
             None => (budget.limit(), 0),
             // A sum takes as many columns as its list has words.
             Some(_) => (budget.limit() / 4, budget.limit() / 4 * 3),
@@ -169,7 +144,6 @@ impl Channel {
             kept: WordCache::new(words, budget, share),
             sums: Sums::of_bytes(sums),
             survey: Once::new(),
-            unknown: Once::new(),
             text,
         })
     }
@@ -243,11 +217,10 @@ impl Channel {
         let prior = self.prior(prior)?;
         let known = self.survey.get().filter(|known| known.prior == prior);
         if let (Some(known), None) = (known, sample) {
-            return Ok(self.rated(known));
+            return Ok(Bits::exact(known.bits));
         }
         let many = (self.words() > Self::MAX_EXACT_WORDS).then_some(Self::SAMPLED_LAWS);
-        let exact = !matches!(self.source, Source::Estimated(_));
-        if let Some(sample) = sample.or(many).filter(|_| exact) {
+        if let Some(sample) = sample.or(many) {
             if sample < 2 {
                 return Err(Error::parameter("sample", "at least 2 words", sample));
             }
@@ -255,48 +228,19 @@ impl Channel {
             return sampled_bits(&self.source, &prior, sample, &mut rng, control);
         }
         let made = survey(&self.source, prior, control)?;
-        let bits = self.rated(&made);
+        let bits = Bits::exact(made.bits);
         self.survey.get_or_init(|| made);
         Ok(bits)
     }
 
-    /// Bits of the law, with bounds where this is an estimate.
-    fn rated(&self, survey: &Survey) -> Bits {
-        match &self.source {
-            Source::Estimated(estimated) => estimated.bits(&survey.prior, survey.bits().value),
-            _ => survey.bits(),
-        }
-    }
-
-    /// Draws of every word that the law is estimated from; 0 where the law is exact.
-    pub fn draws(&self) -> usize {
-        match &self.source {
-            Source::Estimated(estimated) => estimated.draws(),
-            _ => 0,
-        }
-    }
-
-    /// log₂ Σ_y max_w Pr\[y|w\], a sum over all words: no prior lets one guess gain more bits. Of a law that is
-    /// estimated from draws, an upper bound in expectation. `control` counts laws.
+    /// log₂ Σ_y max_w Pr\[y|w\], a sum over all words: no prior lets one guess gain more bits. `control`
+    /// counts laws.
     ///
     /// # Errors
     /// The errors of [`bits`](Self::bits).
     pub fn capacity(&self, control: &Control) -> Result<Bits> {
         self.check_one_law()?;
-        if let Source::Estimated(estimated) = &self.source {
-            let least = self.bits(None, None, control)?.low;
-            return Ok(estimated.capacity(least));
-        }
         Ok(Bits::exact(self.surveyed(control)?.capacity))
-    }
-
-    /// Pr\[y|w\] of an output y and every word w.
-    ///
-    /// # Errors
-    /// [`Error::WordId`], a law that fails, a mechanism that draws a text in order; [`Error::Interrupted`].
-    pub fn likelihood(&self, output: u32, control: &Control) -> Result<Arc<[f64]>> {
-        self.check_one_law()?;
-        self.column(output, control)
     }
 
     fn column(&self, output: u32, control: &Control) -> Result<Column> {
@@ -306,19 +250,18 @@ impl Channel {
 
     /// The law of the output that replaces a word of which nothing is known.
     pub fn unknown_law(&self) -> Arc<[f64]> {
-        let made = || self.source.unknown(self.words()).into();
-        self.unknown.get_or_init(made).clone()
+        self.source.unknown(self.words()).into()
     }
 
-    /// Pr\[y|w\] of some outputs y of a release and every word w, one output after the other. A skipped word
-    /// is its own output.
+    /// Pr\[y|w\] of some outputs y and every word w, one output after the other. In a `release` a skipped
+    /// word is its own output.
     ///
     /// # Errors
-    /// The errors of [`likelihood`](Self::likelihood).
-    pub fn columns(&self, outputs: &[u32], control: &Control) -> Result<Vec<f64>> {
+    /// [`Error::WordId`], a law that fails, a mechanism that draws a text in order; [`Error::Interrupted`].
+    pub fn columns(&self, outputs: &[u32], release: bool, control: &Control) -> Result<Vec<f64>> {
         self.check_one_law()?;
         let mut columns = self.columns_of_source(outputs, control)?.concat();
-        let shown = self.shown();
+        let shown = if release { self.shown() } else { Vec::new() };
         for (column, &y) in columns.chunks_exact_mut(self.words().max(1)).zip(outputs) {
             for &id in &shown {
                 column[id as usize] = f64::from(u8::from(id == y));

@@ -3,8 +3,6 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::estimated::Estimated;
-use crate::cover::Cover;
 use crate::mechanism::Mechanism;
 use crate::mechanism::neighbor_response::NeighborResponse;
 use crate::mechanism::remapped::Remapped;
@@ -26,11 +24,9 @@ type EachLaw<'a> = dyn FnMut(u32, &[f64], f64) + 'a;
 pub(super) enum Source {
     Tem(Tem),
     Response(NeighborResponse),
-    Remapped(Box<Source>, Arc<Cover>, Remapped),
+    Remapped(Box<Source>, Remapped),
     /// Computes columns from the laws of all words.
     Rows(Arc<dyn Mechanism>),
-    /// Estimates laws from draws.
-    Estimated(Box<Estimated>),
 }
 
 /// The error for a law that could not be computed although its mechanism has one.
@@ -44,111 +40,105 @@ fn no_law() -> Error {
 
 impl Source {
     pub(super) fn of(mechanism: &Arc<dyn Mechanism>) -> Self {
-        Self::closed(&**mechanism).unwrap_or_else(|| Source::Rows(mechanism.clone()))
+        // The mechanism itself, not one that it wraps.
+        let exactly: &dyn Any = &**mechanism;
+        if let Some(tem) = exactly.downcast_ref::<Tem>() {
+            Source::Tem(tem.clone())
+        } else if let Some(response) = exactly.downcast_ref::<NeighborResponse>() {
+            Source::Response(response.clone())
+        } else if let Some(remapped) = exactly.downcast_ref::<Remapped>() {
+            Source::Remapped(Box::new(Self::of(remapped.remaps())), remapped.clone())
+        } else {
+            Source::Rows(mechanism.clone())
+        }
     }
 
-    /// The source of a mechanism whose columns have a closed form.
-    fn closed(mechanism: &dyn Mechanism) -> Option<Self> {
-        // The mechanism itself, not one that it wraps.
-        let exactly = mechanism as &dyn Any;
-        if let Some(tem) = exactly.downcast_ref::<Tem>() {
-            return Some(Source::Tem(tem.clone()));
+    fn mechanism(&self) -> &dyn Mechanism {
+        match self {
+            Source::Tem(tem) => tem,
+            Source::Response(response) => response,
+            Source::Remapped(_, remapped) => remapped,
+            Source::Rows(mechanism) => &**mechanism,
         }
-        if let Some(response) = exactly.downcast_ref::<NeighborResponse>() {
-            return Some(Source::Response(response.clone()));
+    }
+
+    /// What the outputs are remapped from, or itself.
+    fn innermost(&self) -> &Self {
+        match self {
+            Source::Remapped(inner, _) => inner.innermost(),
+            _ => self,
         }
-        let remapped = exactly.downcast_ref::<Remapped>()?;
-        let inner = Box::new(Self::closed(remapped.inner()?)?);
-        Some(Source::Remapped(
-            inner,
-            remapped.cover().clone(),
-            remapped.clone(),
-        ))
     }
 
     /// Whether columns are computed from normalisers, which need a pass over all words.
     pub(super) fn needs_totals(&self) -> bool {
-        match self {
-            Source::Tem(_) => true,
-            Source::Remapped(inner, _, _) => inner.needs_totals(),
-            Source::Response(_) | Source::Rows(_) | Source::Estimated(_) => false,
-        }
+        matches!(self.innermost(), Source::Tem(_))
     }
 
     /// Whether a column needs the laws of all words.
     pub(super) fn columns_by_rows(&self) -> bool {
-        matches!(self, Source::Rows(_))
+        matches!(self.innermost(), Source::Rows(_))
     }
 
     /// Calls a function with each word, its law and its normaliser (1 without one).
     pub(super) fn each_law(&self, ids: &[u32], words: usize, one: &mut EachLaw<'_>) -> Result<()> {
         let mut law = vec![0.0; words];
-        let of: &dyn Fn(u32, &mut [f64]) -> bool = match self {
+        match self {
             Source::Tem(tem) => {
                 tem.each_law(ids, one);
-                return Ok(());
+                Ok(())
             }
-            Source::Remapped(inner, _, remapped) => {
-                return inner.each_law(ids, words, &mut |id, before, total| {
+            Source::Remapped(inner, remapped) => {
+                inner.each_law(ids, words, &mut |id, before, total| {
                     law.copy_from_slice(before);
                     remapped.spread(&mut law);
                     one(id, &law, total);
-                });
+                })
             }
-            Source::Response(response) => &|id, law| response.law(id, law),
-            Source::Rows(mechanism) => &|id, law| mechanism.law(id, law),
-            Source::Estimated(estimated) => &|id, law| {
-                estimated.law(id, law);
-                true
-            },
-        };
-        for &id in ids {
-            if !of(id, &mut law) {
-                return Err(no_law());
-            }
-            one(id, &law, 1.0);
+            Source::Response(_) | Source::Rows(_) => ids.iter().try_for_each(|&id| {
+                self.fill(id, &mut law)?;
+                one(id, &law, 1.0);
+                Ok(())
+            }),
         }
-        Ok(())
+    }
+
+    fn fill(&self, id: u32, law: &mut [f64]) -> Result<()> {
+        match self.mechanism().law(id, law) {
+            true => Ok(()),
+            false => Err(no_law()),
+        }
     }
 
     /// The law of the replacement of an unknown word.
     pub(super) fn unknown(&self, words: usize) -> Vec<f64> {
-        let uniform = |excluded: &[u32]| {
-            let mut law = vec![1.0 / (words - excluded.len()) as f64; words];
-            excluded.iter().for_each(|&id| law[id as usize] = 0.0);
-            law
-        };
-        match self {
-            Source::Tem(tem) => {
-                let excluded = tem.cover().map_or_else(Vec::new, |c| c.excluded_ids());
-                let Some(base) = tem.base() else {
-                    return uniform(&excluded);
-                };
-                let mut law: Vec<f64> = base.weights().iter().map(|&q| q.into()).collect();
-                excluded.iter().for_each(|&id| law[id as usize] = 0.0);
-                let sum: f64 = law.iter().sum();
-                law.iter_mut().for_each(|p| *p /= sum);
-                law
-            }
-            Source::Response(response) => uniform(&response.excluded()),
-            Source::Rows(mechanism) => unknown_of(&**mechanism, uniform),
-            Source::Estimated(estimated) => unknown_of(&*estimated.mechanism, uniform),
-            Source::Remapped(inner, _, remapped) => {
-                let mut law = inner.unknown(words);
-                remapped.spread(&mut law);
-                law
-            }
+        if let Source::Remapped(inner, remapped) = self {
+            let mut law = inner.unknown(words);
+            remapped.spread(&mut law);
+            return law;
         }
+        let mut law = vec![1.0; words];
+        if let Source::Tem(tem) = self
+            && let Some(base) = tem.base()
+        {
+            law = base.weights().iter().map(|&q| q.into()).collect();
+        }
+        let excluded = self.mechanism().excluded();
+        excluded.iter().for_each(|&id| law[id as usize] = 0.0);
+        let sum: f64 = law.iter().sum();
+        law.iter_mut().for_each(|p| *p /= sum);
+        law
     }
 
-    /// Writes a column if it has a closed form.
+    /// Writes a column that has a closed form.
     fn column(&self, y: u32, totals: &[f64], out: &mut [f64]) {
         match self {
             Source::Tem(tem) => tem.columns(&[y], totals, out),
             Source::Response(response) => response.column(y, out),
-            Source::Remapped(inner, cover, _) => {
+            Source::Remapped(inner, remapped) => {
                 out.fill(0.0);
                 let mut before = vec![0.0; out.len()];
+                let cover = remapped.cover();
                 let set = cover.rank(y).map_or(&[][..], |rank| cover.set(rank));
                 for &from in set {
                     inner.column(from, totals, &mut before);
@@ -158,7 +148,6 @@ impl Source {
                     }
                 }
             }
-            Source::Estimated(estimated) => estimated.column(y, out),
             Source::Rows(_) => out.fill(0.0),
         }
     }
@@ -171,7 +160,7 @@ impl Source {
         totals: &[f64],
         control: &Control,
     ) -> Result<Vec<Column>> {
-        let Source::Rows(mechanism) = self else {
+        if !self.columns_by_rows() {
             return install(outputs.len() * words, 0, || {
                 let each = outputs.len().div_ceil(rayon::current_num_threads());
                 let each = each.clamp(1, COLUMNS_TOGETHER);
@@ -189,18 +178,15 @@ impl Source {
                 })?;
                 Ok(parts.concat())
             })?;
-        };
+        }
         let ids: Vec<u32> = (0..words as u32).collect();
-        let together = rows_together(words);
         let parts: Vec<Vec<f64>> = install(words * words, 0, || {
-            map_all(ids.chunks(together), |ids| {
+            map_all(ids.chunks(rows_together(words)), |ids| {
                 control.check()?;
                 let mut law = vec![0.0; words];
                 let mut part = Vec::with_capacity(ids.len() * outputs.len());
                 for &id in ids {
-                    if !mechanism.law(id, &mut law) {
-                        return Err(no_law());
-                    }
+                    self.fill(id, &mut law)?;
                     part.extend(outputs.iter().map(|&y| law[y as usize]));
                 }
                 Ok(part)
@@ -210,17 +196,4 @@ impl Source {
         let column = |at: usize| rows().map(|row| row[at]).collect();
         Ok((0..outputs.len()).map(column).collect())
     }
-}
-
-/// The law of the replacement of an unknown word: that of the mechanism, or of the mechanism that
-/// it remaps.
-fn unknown_of(mechanism: &dyn Mechanism, uniform: impl Fn(&[u32]) -> Vec<f64>) -> Vec<f64> {
-    let Some(remapped) = (mechanism as &dyn Any).downcast_ref::<Remapped>() else {
-        return uniform(&mechanism.excluded());
-    };
-    // For a remapping, take the inner mechanism's draw.
-    let inner = remapped.inner().map_or_else(Vec::new, Mechanism::excluded);
-    let mut law = uniform(&inner);
-    remapped.spread(&mut law);
-    law
 }

@@ -47,6 +47,11 @@ impl Remapped {
         &self.cover
     }
 
+    /// The mechanism whose outputs are remapped.
+    pub(crate) fn remaps(&self) -> &Arc<dyn Mechanism> {
+        &self.inner
+    }
+
     fn remap(&self, y: u32, rng: &mut ChaCha12Rng) -> u32 {
         let outputs = self.cover.outputs(y);
         self.cover

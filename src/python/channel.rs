@@ -7,9 +7,7 @@ use numpy::{PyArray1, PyArrayDyn};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use super::arguments::{
-    as_strs, count, matrix_with, numbers, real, seed as seed_of, shaped, strings, word_ids,
-};
+use super::arguments::{as_strs, count, numbers, real, seed as seed_of, shaped, strings, word_ids};
 use super::embedding::PyEmbedding;
 use super::mechanism::PyMechanism;
 use super::run::{run, run_with};
@@ -278,14 +276,14 @@ impl PyNgramPrior {
     }
 }
 
-/// Bits, the ends of their interval, what was drawn for it, draws of the law.
-type Interval = (f64, f64, f64, usize, usize);
+/// Bits, the ends of their interval, words drawn for it.
+type Interval = (f64, f64, f64, usize);
 
 /// Ids, and how many each text has.
 type Outputs<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>);
 
 fn interval(bits: Bits) -> Interval {
-    (bits.value, bits.low, bits.high, bits.sampled, bits.draws)
+    (bits.value, bits.low, bits.high, bits.sampled)
 }
 
 /// The information that a release reveals: the core of `fastdx.channel.Channel`.
@@ -296,34 +294,19 @@ pub(super) struct PyChannel {
 
 #[pymethods]
 impl PyChannel {
-    /// The channel of a mechanism, or of so many draws of every word.
     #[new]
-    #[pyo3(signature = (mechanism, draws = None, cache_bytes = None))]
+    #[pyo3(signature = (mechanism, cache_bytes = None))]
     fn new(
-        py: Python<'_>,
         mechanism: PyRef<'_, PyMechanism>,
-        draws: Option<&Bound<'_, PyAny>>,
         cache_bytes: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let cache_bytes = cache_bytes.map(|b| count("cache_bytes", b)).transpose()?;
-        let draws = draws.map(|draws| count("estimate", draws)).transpose()?;
-        let text = mechanism.text().clone();
-        let channel = run(py, true, |control| match draws {
-            None => Channel::new(text, cache_bytes),
-            Some(draws) => Channel::estimated(text, draws, cache_bytes, control),
-        })?;
+        let channel = Channel::new(mechanism.text().clone(), cache_bytes)?;
         Ok(PyChannel {
             inner: Arc::new(channel),
         })
     }
 
-    /// Draws of every word that the law is estimated from; 0 where it is exact.
-    #[getter]
-    fn draws(&self) -> usize {
-        self.inner.draws()
-    }
-
-    /// Bits, the ends of their interval, words drawn for it, draws of the law.
     #[pyo3(signature = (prior = None, sample = None))]
     fn bits(
         &self,
@@ -337,27 +320,8 @@ impl PyChannel {
         run(py, true, |control| self.inner.bits(prior, sample, control)).map(interval)
     }
 
-    /// Bits of whole texts, the ends of their interval, releases drawn for it, draws of the law.
-    fn text_bits(
-        &self,
-        py: Python<'_>,
-        texts: &Bound<'_, PyAny>,
-        prior: PyRef<'_, PyNgramPrior>,
-    ) -> PyResult<Interval> {
-        let (texts, prior) = (strings("texts", texts)?, prior.inner.clone());
-        let found = run(py, true, |control| {
-            self.inner.text_bits(&as_strs(&texts), &prior, control)
-        });
-        found.map(interval)
-    }
-
     fn capacity(&self, py: Python<'_>) -> PyResult<Interval> {
         run(py, true, |control| self.inner.capacity(control)).map(interval)
-    }
-
-    fn likelihood<'py>(&self, py: Python<'py>, output: u32) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let column = run(py, true, |control| self.inner.likelihood(output, control))?;
-        Ok(PyArray1::from_slice(py, &column))
     }
 
     /// The law of the output of an unknown word.
@@ -365,15 +329,19 @@ impl PyChannel {
         PyArray1::from_slice(py, &self.inner.unknown_law())
     }
 
-    /// The columns of some outputs, one a row.
+    /// The columns of some outputs, one per row; in a `release` skipped words become themselves.
+    #[pyo3(signature = (outputs, release = true))]
     fn columns<'py>(
         &self,
         py: Python<'py>,
         outputs: &Bound<'py, PyAny>,
+        release: bool,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         let words = self.inner.vocabulary().len();
         let (outputs, _) = word_ids(outputs, words)?;
-        let found = run(py, true, |control| self.inner.columns(&outputs, control))?;
+        let found = run(py, true, |control| {
+            self.inner.columns(&outputs, release, control)
+        })?;
         shaped(py, found, &[outputs.len(), words])
     }
 
@@ -500,18 +468,6 @@ impl PyPosterior {
         let mut counts = run(py, true, |control| self.inner.expected_counts(control))?;
         counts.pop();
         Ok(PyArray1::from_vec(py, counts))
-    }
-
-    fn means<'py>(
-        &self,
-        py: Python<'py>,
-        vectors: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        let (means, dim) = matrix_with("vectors", vectors, |vectors: &[f32], _, dim| {
-            let means = run(py, true, |control| self.inner.means(vectors, dim, control))?;
-            Ok((means, dim))
-        })?;
-        shaped(py, means, &[self.inner.words().len(), dim])
     }
 
     #[pyo3(signature = (size, seed = None))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any, SupportsIndex, TypeAlias
@@ -84,7 +84,6 @@ class Channel:
         cls,
         mechanism: Mechanism,
         *,
-        estimate: SupportsIndex | None = None,
         cache_bytes: SupportsIndex | None = None,
     ) -> Channel:
         """Make the channel of a mechanism.
@@ -94,15 +93,8 @@ class Channel:
         mechanism : Mechanism
             One that has a law (`has_law`): Tem with and without covers, NeighborResponse,
             FiniteLaw, with ``exclude=``, ``remap=``, ``skip=``, ``oov=``, ``consistent=``. Or a Tem
-            whose base measure depends on what was released before: then `decode` and `text_bits`
-            know that, and what needs one law of a word is refused.
-        estimate : int, optional
-            Draws of every word from which the law of a mechanism without one is estimated: noise in
-            more than two dimensions. The estimate is (1 - g)·c/n + g/V: of n draws, the share c/n
-            that was this output, less Good and Turing's share g of what was not drawn (outputs
-            drawn once, divided by n), which all outputs share evenly. Every number says that it
-            comes from draws. They are seeded by 0 whatever the mechanism's own seed, so a receiver
-            makes the same estimate.
+            whose base measure depends on what was released before: then `decode` knows that, and
+            what needs one law of a word is refused.
         cache_bytes : int, optional
             Bytes of columns that are kept; by default ``FASTDX_CACHE_BYTES``, or 128 MiB. What
             comes first is kept, the rest is computed anew each time. A column of a FiniteLaw takes
@@ -111,17 +103,11 @@ class Channel:
         Raises
         ------
         ParameterError
-            Noise in more than two dimensions without ``estimate``: nobody can compute its law. In
-            one and two, ``FiniteLaw(law=laws.of_noise(mechanism))`` has it. ``estimate``
-            for a mechanism that has a law.
+            Noise in more than two dimensions: nobody can compute its law. In one and two,
+            ``FiniteLaw(law=laws.of_noise(mechanism))`` has it.
         """
         check_type("mechanism", mechanism, Mechanism)
-        return cls(mechanism, ChannelCore(mechanism, estimate, cache_bytes))
-
-    @property
-    def draws(self) -> int:
-        """Draws of every word that the law is estimated from; 0 where it is exact."""
-        return self._core.draws
+        return cls(mechanism, ChannelCore(mechanism, cache_bytes))
 
     @property
     def mechanism(self) -> Mechanism:
@@ -150,11 +136,7 @@ class Channel:
         """
         if self._mechanism.seed is not None:
             raise ParameterError("mechanism must have no seed: its releases protect nobody")
-        card = self._mechanism._card()
-        if self.draws:
-            known = {**json.loads(card), "estimate": self.draws}
-            card = json.dumps(known, indent=2, ensure_ascii=False)
-        return card
+        return self._mechanism._card()
 
     @classmethod
     def load(
@@ -191,7 +173,6 @@ class Channel:
         try:
             known = json.loads(card) if isinstance(card, str) else dict(card)
             version, tokenizer, spec = known["card"], known["tokenizer"], known["spec"]
-            estimate = known.get("estimate")
         except (ValueError, TypeError, KeyError):
             raise ParameterError("card must be the JSON that Channel.card returns") from None
         if (version, tokenizer) != (CARD, TOKENIZER):
@@ -199,10 +180,8 @@ class Channel:
                 f"card must be of version {CARD} and tokenizer {TOKENIZER}, got {version!r} and "
                 f"{tokenizer!r}: it takes another version of fastdx"
             )
-        if not isinstance(estimate, int | None) or isinstance(estimate, bool):
-            raise ParameterError(f"card must have a number as estimate, got {estimate!r}")
         made = from_spec(spec, space, cover=cover, remap=remap, law=law, language=language)
-        return cls.of(made, estimate=estimate)
+        return cls.of(made)
 
     def bits(self, prior: Prior = None, *, sample: SupportsIndex | None = None) -> Bits:
         """Return the mutual information of a word and its output, in bits.
@@ -224,53 +203,16 @@ class Channel:
         Returns
         -------
         Bits
-            A float with ``.low``, ``.high``, ``.sampled`` and ``.draws``. Where the law is
-            estimated from draws, ``.high`` are the bits of relative frequencies, at least the true
-            ones in expectation; ``.low`` what each draw tells to a reader who estimated the law
-            without it, at most the true ones in expectation; the number itself that of the law that
-            decodes.
+            A float with ``.low``, ``.high`` and ``.sampled``.
         """
         return Bits(*self._core.bits(numbers_of(prior), sample))
-
-    def text_bits(self, texts: Iterable[str], prior: NgramPrior) -> Bits:
-        """Estimate the bits that a release tells of a whole text, from a release of each text.
-
-        The mean of log2 Pr[release | text] / Pr[release], where the model gives Pr[release]. Of
-        texts that are as the model says it estimates the mutual information of a text and its
-        release; of others more, by what the model does not know of them.
-
-        Parameters
-        ----------
-        texts : iterable of str
-            Public texts, at least two: of about the length, and of the kind, that is of interest.
-        prior : NgramPrior
-            What the reader knows of the language.
-
-        Returns
-        -------
-        Bits
-            A float with ``.low`` and ``.high``, three standard errors away, and ``.sampled``, the
-            number of texts.
-
-        Examples
-        --------
-        >>> from fastdx import Embedding, Tem
-        >>> from fastdx.channel import Channel, NgramPrior
-        >>> e = Embedding(["tea", "cup", "of"], [[0.0], [3.0], [9.0]])
-        >>> prior = NgramPrior.train(e, ["cup of tea", "cup of tea"], order=2)
-        >>> found = Channel.of(Tem(e, 2.0)).text_bits(["cup of tea"] * 50, prior)
-        >>> found.low <= found <= found.high < 5
-        True
-        """
-        return Bits(*self._core.text_bits(texts, prior))
 
     @cached_property
     def capacity(self) -> Bits:
         """The Bayes capacity log2 Σ_y max_w Pr[y|w], in bits.
 
         No prior lets one guess of the word gain more: the share that is named grows by a factor of
-        2^capacity at most. A sum over all words; of a law that is estimated from draws, that of
-        relative frequencies: at least the true one in expectation.
+        2^capacity at most. A sum over all words.
         """
         return Bits(*self._core.capacity())
 
@@ -312,7 +254,8 @@ class Channel:
 
     def likelihood(self, output: str | SupportsIndex) -> _Numbers:
         """Return Pr[output | word] of every word, float64, shape (V,); `output` may be an id."""
-        return self._core.likelihood(self._id(output))
+        column: _Numbers = self._core.columns([self._id(output)], release=False)[0]
+        return column
 
     def posterior(self, output: str | SupportsIndex, prior: Prior = None) -> _Numbers:
         """Return Pr[word | output] of every word: float64, shape (V,), sums to 1.
@@ -428,15 +371,14 @@ class Channel:
         self, given: str | list[str], prior: NgramPrior, among: list[int] | None
     ) -> Posterior:
         core = self._core.decode(given, prior, among)
-        return Posterior(core, self._mechanism, prior, given, self.draws)
+        return Posterior(core, self._mechanism, prior, given)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the mechanism; columns are made anew."""
-        return partial(Channel.of, estimate=self.draws or None), (self._mechanism,)
+        return Channel.of, (self._mechanism,)
 
     def __deepcopy__(self, memo: Any) -> Channel:
         return self
 
     def __repr__(self) -> str:
-        how = f", estimate={self.draws}" if self.draws else ""
-        return f"Channel.of({self._mechanism!r}{how})"
+        return f"Channel.of({self._mechanism!r})"

@@ -126,12 +126,8 @@ class Posterior:
         mechanism: Mechanism,
         prior: NgramPrior,
         given: str | list[str],
-        draws: int,
     ) -> None:
         """Wrap a core: use `Channel.decode`."""
-        self.draws = draws
-        """Draws of every word that the mechanism's law is estimated from; 0 where it is exact. All
-        numbers are those of the estimated law."""
         self._core = core
         self._mechanism, self._prior, self._given = mechanism, prior, given
         self._space = space = mechanism.space
@@ -151,11 +147,8 @@ class Posterior:
 
     @property
     def exact(self) -> bool:
-        """Whether all numbers are exact sums over the mechanism's law.
-
-        They are, but for consistent texts, and where the law itself is an estimate (`draws`).
-        """
-        return self._core.exact and not self.draws
+        """Whether all numbers are exact sums over the law: they are, but for consistent texts."""
+        return self._core.exact
 
     @property
     def log_evidence(self) -> float:
@@ -205,7 +198,12 @@ class Posterior:
         """
         if not isinstance(self._space, Embedding):
             raise ParameterError("means needs an Embedding: words of a graph have no vectors")
-        return self._core.means(self._space.vectors)
+        vectors = self._space.vectors.astype(np.float64)
+        unknown = self._prior.frequencies @ vectors
+        means: _Numbers = np.empty((len(self), vectors.shape[1]))
+        for i, p in enumerate(self.unknown):
+            means[i] = self.marginals(i) @ vectors + p * unknown
+        return means
 
     def expected_counts(self) -> _Numbers:
         """Return how often each word stands in the text, in expectation: float64, shape (V,)."""
@@ -292,7 +290,5 @@ class Posterior:
 
     def __repr__(self) -> str:
         how = "" if self._core.exact else ", approximate"
-        if self.draws:
-            how += f", by a law estimated from {self.draws:,} draws a word"
         return (f"Posterior({len(self)} words, {self.expected_right:.1%} expected to be named"
                 f"{how})")  # fmt: skip

@@ -65,8 +65,6 @@ pub struct Bits {
     pub high: f64,
     /// Number of words (for a capacity: outputs) behind the estimate; 0 for a sum over all.
     pub sampled: usize,
-    /// Draws of every word that the law is estimated from; 0 where the law is exact.
-    pub draws: usize,
 }
 
 impl Bits {
@@ -76,7 +74,6 @@ impl Bits {
             low: value,
             high: value,
             sampled: 0,
-            draws: 0,
         }
     }
 }

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-import fastdx
 from fastdx import Tem
-from fastdx.channel import Channel, NgramPrior
+from fastdx.channel import NgramPrior
 from fastdx.channel.guesses import named_in_sentences
 from fastdx.lab.attacks import sentence_attack
 from helpers.spaces import normal
@@ -19,7 +18,7 @@ MODEL = NgramPrior.train(E, PUBLIC, order=3)
 """What the mechanism draws by."""
 
 
-def test_attackers_and_bits_of_texts() -> None:
+def test_attackers() -> None:
     tem = Tem(E, 3.0, gamma=1.5, language=MODEL)
     texts = PUBLIC * 20
     found = sentence_attack(tem, texts, MODEL, stop_words=())
@@ -27,7 +26,3 @@ def test_attackers_and_bits_of_texts() -> None:
     # Whoever knows the sentence knows more than who does not.
     assert found.sentence.mean > found.alone.mean - 0.02
     assert 0 < named_in_sentences(tem, texts, MODEL).mean < 1
-    bits = Channel.of(tem).text_bits(texts, MODEL)
-    assert 0 < bits.low < bits < bits.high and bits.sampled == len(texts)
-    with pytest.raises(fastdx.ParameterError, match="at least two"):
-        Channel.of(tem).text_bits(["w1"], MODEL)

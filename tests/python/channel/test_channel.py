@@ -295,7 +295,7 @@ ODD = [",", "-", "...", "@", "\u00a0", "\u2028", "Game", "game", "game.", "3.5",
        "a@b"]  # fmt: skip
 
 
-@pytest.mark.parametrize("mechanism", [Tem, MultivariateLaplace, NeighborResponse])
+@pytest.mark.parametrize("mechanism", [Tem, NeighborResponse])
 @pytest.mark.filterwarnings("ignore:.*never released")
 def test_what_is_read_back_has_the_law_of_what_was_drawn(mechanism: type[fastdx.Mechanism]) -> None:
     e = Embedding(ODD, np.arange(len(ODD), dtype=np.float32)[:, None] / 4)
@@ -307,7 +307,7 @@ def test_what_is_read_back_has_the_law_of_what_was_drawn(mechanism: type[fastdx.
     )
     words = m.tokenize(text)
     draws = 40_000
-    channel = Channel.of(m, estimate=100 if mechanism is MultivariateLaplace else None)
+    channel = Channel.of(m)
     ids, lengths = channel._core.observed(m.privatize([text] * draws), False)
     assert set(lengths) == {len(words)}
     seen = ids.reshape(draws, len(words))

@@ -13,7 +13,8 @@ import pytest
 
 import fastdx
 from fastdx import Cover, Embedding, FiniteLaw, MultivariateLaplace, Tem
-from fastdx.channel import Bits, Channel, NgramPrior
+from fastdx.channel import Channel, NgramPrior
+from fastdx.lab.attacks import drawn_bits
 from helpers import ROOT
 from helpers.spaces import numbered
 
@@ -88,74 +89,22 @@ def line(epsilon: float, words: int = 30) -> tuple[MultivariateLaplace, np.ndarr
     return MultivariateLaplace(space, epsilon), np.diff(cumulative, axis=1)
 
 
-class TestEstimates:
-    def test_bits_lie_around_those_of_the_law(self) -> None:
-        for epsilon in (0.5, 2.0, 8.0):
-            noise, law = line(epsilon)
-            exact = Channel.of(FiniteLaw(noise.space, law))
-            true = exact.bits()
-            gaps = []
-            for draws in (50, 1000):
-                channel = Channel.of(noise, estimate=draws)
-                assert channel.draws == draws
-                bits = channel.bits()
-                assert bits.draws == draws
-                # Bounds in expectation, of 30 words times so many draws each.
-                assert bits.low - 0.03 <= true <= bits.high + 0.03
-                assert bits.low <= bits <= bits.high
-                assert "estimated" in str(bits)
-                assert str(draws) in str(bits).replace(",", "")
-                assert bits.high - bits.low > 0
-                gaps.append(bits.high - bits.low)
-                assert channel.capacity >= exact.capacity - 0.05
-                assert channel.capacity.draws == draws
-                assert channel.capacity.low <= exact.capacity
-            assert gaps[1] < 0.5 * gaps[0]
-
-    def test_columns_and_posteriors_converge(self) -> None:
-        noise, law = line(2.0)
-        channel = Channel.of(noise, estimate=20_000)
-        columns = np.array([channel.likelihood(y) for y in range(30)]).T
-        np.testing.assert_allclose(columns.sum(axis=1), 1, atol=1e-6)
-        assert columns.min() > 0
-        # 900 numbers, each within 6 standard errors.
-        error = np.sqrt(law * (1 - law) / 20_000)
-        assert np.all(np.abs(columns - law) < 6 * error + 3e-4)
-        prior = NgramPrior.of_frequencies(noise.space)
-        exact = Channel.of(FiniteLaw(noise.space, law)).decode(["w3", "w9"], prior)
-        found = channel.decode(["w3", "w9"], prior)
-        np.testing.assert_allclose(found.marginals(0), exact.marginals(0), atol=0.02)
-        assert exact.exact
-        assert not found.exact
-        assert found.draws == 20_000
-        assert "20,000 draws" in repr(found)
-        assert "estimate=20000" in repr(channel)
-
-    def test_a_card_makes_the_same_estimate(self) -> None:
-        noise, _ = line(2.0)
-        # In more than two dimensions, with everything that is in the model.
-        space = numbered(RNG.normal(size=(40, 5)))
-        deep = MultivariateLaplace(space, 4.0, exclude=["w1"], skip=["w2"], consistent=True)
-        for mechanism in (noise, deep, MultivariateLaplace(space, 4.0, remap=2)):
-            channel = Channel.of(mechanism, estimate=200)
-            card = channel.card()
-            assert json.loads(card)["estimate"] == 200
-            again = Channel.load(card, mechanism.space)
-            assert again.draws == 200
-            np.testing.assert_array_equal(again.likelihood("w5"), channel.likelihood("w5"))
-            with pytest.raises(fastdx.ParameterError, match="card"):
-                Channel.load(card.replace("200", '"many"'), mechanism.space)
-        excluded = Channel.of(deep, estimate=200)
-        assert excluded.likelihood("w1").max() == 0
-
-    def test_without_it_the_reason_is_given(self) -> None:
-        noise, _ = line(2.0)
-        with pytest.raises(fastdx.ParameterError, match=r"estimate=draws.*fastdx\.lab\.laws"):
-            Channel.of(noise)
-        with pytest.raises(fastdx.ParameterError, match="estimate"):
-            Channel.of(noise, estimate=1)
-        with pytest.raises(fastdx.ParameterError, match="estimate"):
-            Channel.of(Tem(noise.space, 3.0), estimate=100)
+def test_bits_from_draws_lie_around_those_of_the_law() -> None:
+    for epsilon in (0.5, 2.0, 8.0):
+        noise, law = line(epsilon)
+        true = Channel.of(FiniteLaw(noise.space, law)).bits()
+        gaps = []
+        for draws in (50, 1000):
+            bits = drawn_bits(noise, draws)
+            # Bounds in expectation, of 30 words times so many draws each.
+            assert bits.low - 0.03 <= true <= bits.high + 0.03
+            assert bits.low <= bits <= bits.high and bits.sampled == draws
+            gaps.append(bits.high - bits.low)
+        assert 0 < gaps[1] < 0.5 * gaps[0]
+    with pytest.raises(fastdx.ParameterError, match=r"fastdx\.lab\.laws"):
+        Channel.of(noise)
+    with pytest.raises(fastdx.ParameterError, match="draws"):
+        drawn_bits(noise, 1)
 
 
 def test_rows_are_passed_over_once_where_all_columns_fit() -> None:
@@ -218,8 +167,3 @@ class TestEnglish:
             name, version = package.replace("==", "=").split("=", 1)
             assert name in notice
             assert version in notice
-
-
-def test_bits_of_draws_print_themselves() -> None:
-    bits = Bits(1.0, 0.5, 1.5, 0, 1000)
-    assert str(bits) == "1.00 (0.50 to 1.50) bits, estimated from 1,000 draws a word"

@@ -17,7 +17,7 @@ from fastdx.channel import Channel, NgramPrior
 from fastdx.counts import Estimator
 from fastdx.engines._recipe import Recipe
 from fastdx.lab import audit
-from fastdx.lab.attacks import LikelyInputs, reidentification
+from fastdx.lab.attacks import LikelyInputs, drawn_bits, reidentification
 from helpers.copies import assert_copies
 from helpers.draws import ALARM, as_users_draw, assert_follows, p_value
 from helpers.errors import refused
@@ -212,7 +212,7 @@ def test_what_needs_one_law_is_refused() -> None:
     calls: list[Callable[[], object]] = [
         lambda: tem.probabilities("w1"), lambda: tem.sample("w1", 3), lambda: tem.unchanged,
         channel.bits, channel.posterior_means, lambda: Estimator(channel).add(["w1 w2"]),
-        lambda: Channel.of(tem, estimate=10), lambda: audit.certify(tem),
+        lambda: drawn_bits(tem, 10), lambda: audit.certify(tem),
         lambda: audit.largest_loss(tem), lambda: statistics(tem), lambda: choose_epsilon(tem),
         lambda: LikelyInputs.of(tem), lambda: reidentification(tem),
     ]  # fmt: skip

@@ -12,6 +12,7 @@ from fastdx.lab.attacks.sentences import Context, Recovered, known_runs, sentenc
 from fastdx.lab.attacks.words import (
     LikelyInputs,
     Reidentification,
+    drawn_bits,
     reidentification,
 )
 
@@ -22,6 +23,7 @@ __all__ = [
     "Recovered",
     "Reidentification",
     "best_among",
+    "drawn_bits",
     "known_runs",
     "linearize",
     "reidentification",

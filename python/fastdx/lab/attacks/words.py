@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from fastdx._core import Embedding
 from fastdx._shared.checks import at_least, check_type, inside
+from fastdx._types import Bits
 from fastdx.channel.guesses import best_guess, likeliest_inputs, prior_of
-from fastdx.channel.law import Prior
+from fastdx.channel.law import Prior, by_rank
 from fastdx.exceptions import ParameterError
+from fastdx.lab.limit import entropy
 from fastdx.mechanisms import Mechanism
 
 _Ids = NDArray[np.uint32]
@@ -196,6 +198,67 @@ class LikelyInputs:
         logs[known] = np.log(joint[known]) - np.log(self.prior[words[known]])
         logs[~known.any(axis=1), 0] = 0.0
         return words, logs
+
+
+def _unseen(once: NDArray[np.int64], draws: int) -> _Numbers:
+    """Return Good and Turing's share of outputs that were not drawn."""
+    share: _Numbers = np.minimum(np.maximum(once, 0.5) / draws, 1.0)
+    return share
+
+
+def drawn_bits(mechanism: Mechanism, draws: int, prior: Prior = "rank") -> Bits:
+    """Estimate the bits that a release tells of a word from draws, of noise without a law.
+
+    Bits are convex in the law, so those of relative frequencies, ``high``, are at least the true
+    ones in expectation. ``low`` is what a draw tells a reader who estimated the law without it, so
+    at most the true ones in expectation (Barber and Agakov 2003). His estimate is (1 - g)·c/n +
+    g/V: of n draws, the share c/n that was this output, less Good and Turing's share g of what was
+    not drawn (outputs drawn once, divided by n), which all outputs share evenly.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Any mechanism; `Channel.bits` is exact where there is a law.
+    draws : int
+        Draws of every word, at least two.
+    prior : optional
+        As for `Channel.bits`.
+
+    Returns
+    -------
+    Bits
+        The middle of the interval, with ``.low``, ``.high`` and, as ``.sampled``, the draws.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, MultivariateLaplace
+    >>> from fastdx.lab.attacks import drawn_bits
+    >>> e = Embedding(["a", "b"], [[0.0, 0.0, 0.0], [9.0, 9.0, 9.0]])
+    >>> print(drawn_bits(MultivariateLaplace(e, 9.0, seed=1), 1000, [1, 1]))
+    1.00 (1.00 to 1.00) bits
+    """
+    check_type("mechanism", mechanism, Mechanism)
+    mechanism._check_one_law()
+    at_least("draws", draws, 2)
+    pi = by_rank(prior, count := len(mechanism.space))
+    seen = [np.unique(mechanism.sample(word, draws), return_counts=True)
+            for word in mechanism.space.words]  # fmt: skip
+    w = np.repeat(np.arange(count), [len(outputs) for outputs, _ in seen])
+    y, c = (np.concatenate(parts) for parts in zip(*seen, strict=True))
+    share, once = c / draws, np.bincount(w[c == 1], minlength=count)
+    joint, possible = pi[w] * share, count - len(mechanism.excluded)
+    drawn = np.bincount(y, joint, count).astype(np.float64)
+    high = entropy(drawn) + float(joint @ np.log2(share))
+    rest = _unseen(once, draws) / possible
+    kept = share * (1 - rest * possible)[w]
+    # The law without one of the draws of this output, and the outputs of all words under it.
+    unseen = _unseen(once[w] - (c == 1) + (c == 2), draws - 1)
+    without = (1 - unseen) * (c - 1) / (draws - 1) + unseen / possible
+    outputs = np.bincount(y, pi[w] * kept, count)[y] + pi @ rest
+    outputs += pi[w] * (without - kept - rest[w])
+    low, high = max(float(joint @ np.log2(without / outputs)), 0.0), max(high, 0.0)
+    low = min(low, high)
+    return Bits((low + high) / 2, low, high, draws)
 
 
 def similarity(
