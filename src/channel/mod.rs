@@ -132,7 +132,7 @@ impl Channel {
         if !mechanism.has_law() {
             let expected = "one whose law can be computed: that of noise in more than two dimensions \
                             is an integral over cells of the vocabulary which nobody can compute \
-                            (estimate=draws estimates it; in one and two, fastdx.lab.laws.of_noise computes it)";
+                            (estimate=draws estimates it)";
             let got = mechanism.guarantee().mechanism;
             return Err(Error::parameter("mechanism", expected, got));
         }

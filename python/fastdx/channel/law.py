@@ -75,12 +75,11 @@ class Channel:
             whose base measure depends on what was released before: then `decode` and `text_bits`
             know that, and what needs one law of a word is refused.
         estimate : int, optional
-            Draws of every word from which the law of a mechanism without one is estimated: noise in
-            more than two dimensions. The estimate is (1 - g)·c/n + g/V: of n draws, the share c/n
-            that was this output, less Good and Turing's share g of what was not drawn (outputs
-            drawn once, divided by n), which all outputs share evenly. Every number says that it
-            comes from draws. They are seeded by 0 whatever the mechanism's own seed, so a receiver
-            makes the same estimate.
+            Draws of every word from which the law of a mechanism without one is estimated: noise.
+            The estimate is (1 - g)·c/n + g/V: of n draws, the share c/n that was this output, less
+            Good and Turing's share g of what was not drawn (outputs drawn once, divided by n),
+            which all outputs share evenly. Every number says that it comes from draws. They are
+            seeded by 0 whatever the mechanism's own seed, so a receiver makes the same estimate.
         cache_bytes : int, optional
             Bytes of columns that are kept; by default ``FASTDX_CACHE_BYTES``, or 128 MiB. What
             comes first is kept, the rest is computed anew each time. A column of a FiniteLaw takes
@@ -89,9 +88,8 @@ class Channel:
         Raises
         ------
         ParameterError
-            Noise in more than two dimensions without ``estimate``: nobody can compute its law. In
-            one and two, ``FiniteLaw(law=laws.of_noise(mechanism))`` has it. ``estimate``
-            for a mechanism that has a law.
+            Noise without ``estimate``: its law is an integral over cells of the vocabulary.
+            ``estimate`` for a mechanism that has a law.
         """
         check_type("mechanism", mechanism, Mechanism)
         return cls(mechanism, ChannelCore(mechanism, estimate, cache_bytes))
