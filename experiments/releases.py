@@ -15,12 +15,12 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 from sklearn.metrics.pairwise import euclidean_distances
 
 from experiments.data import Labelled, Source, builtin
 from experiments.measures import Numbers
 from experiments.sentences import plain, sentences, unseen, words_of
-from experiments.smc import LookAhead
 from experiments.tables import SEED
 from fastdx import Embedding, Tem
 from fastdx.bags import STOP_WORDS
@@ -92,11 +92,27 @@ def neural(source: Source, name: str, space: Embedding) -> Any:
 
 
 class Reader:
-    """Exact posteriors under bigrams, for laws that differ from place to place."""
+    """Exact posteriors under bigrams, for laws that differ from place to place.
+
+    Rows Pr[· | u] are λ(u)·b and corrections where a row differs from that, which are few for
+    interpolated n-grams: a step costs one pass over the pairs that were seen.
+    """
 
     def __init__(self, prior: NgramPrior) -> None:
-        self.prior, self.first, self.ahead = prior, prior.next(), LookAhead(prior)
-        self.back = self.ahead.rest.T.tocsr()
+        names = prior.space.words
+        self.first = prior.next()
+        # Hardly anything was seen behind the rarest word, so its row is the base.
+        self.base = prior.next([names[int(prior.frequencies.argmin())]])
+        self.shares = np.empty(len(names))
+        rest = []
+        for u, name in enumerate(names):
+            row = prior.next([name])
+            self.shares[u] = np.median(row / self.base)
+            left = row - self.shares[u] * self.base
+            left[np.abs(left) <= 1e-9 * row] = 0.0
+            rest.append(csr_array(left[None]))
+        self.rest = vstack(rest, format="csr")
+        self.back = self.rest.T.tocsr()
 
     def posteriors(self, likelihoods: Sequence[Numbers]) -> list[Numbers]:
         """Return Pr[w_i = w | release] of each text, given Pr[y_i | w, what was released before].
@@ -111,14 +127,19 @@ class Reader:
         given = np.ones((longest, len(self.first), count))
         for i, rows in enumerate(likelihoods):
             given[: len(rows), :, i] = rows
-        before = np.empty_like(given)
+        before, behind = np.empty_like(given), np.ones_like(given)
         reached = np.repeat(self.first[:, None], count, axis=1)
         for place in range(longest):
             before[place] = reached * given[place]
             before[place] /= before[place].sum(axis=0)
-            reached = np.outer(self.ahead.base, self.ahead.shares @ before[place])
+            reached = np.outer(self.base, self.shares @ before[place])
             reached += self.back @ before[place]
-        found = before * self.ahead.messages(given)
+        for place in range(longest - 2, -1, -1):
+            after = given[place + 1] * behind[place + 1]
+            found = np.outer(self.shares, self.base @ after) + self.rest @ after
+            # Differences of large numbers may end below 0; weights must not.
+            behind[place] = np.maximum(found / found.max(axis=0), 1e-12)
+        found = before * behind
         found /= found.sum(axis=1, keepdims=True)
         return [found[: len(rows), :, i].copy() for i, rows in enumerate(likelihoods)]
 
