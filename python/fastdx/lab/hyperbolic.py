@@ -11,16 +11,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx.exceptions import ParameterError, ShapeError, VectorError
+from fastdx.exceptions import ShapeError, VectorError
 
 __all__ = [
     "clamp",
     "distance",
     "exp_map",
-    "from_lorentz",
     "log_map",
     "lorentz_distance",
-    "lorentz_inner",
     "mobius_add",
     "to_lorentz",
 ]
@@ -28,6 +26,7 @@ __all__ = [
 _Floats = NDArray[np.float64]
 _LARGEST = 1 - 2.0**-50
 """The largest norm of a point that a tangent vector reaches from the origin."""
+_CLAMPED = 1 - 1e-5
 
 
 def _points(name: str, x: ArrayLike) -> _Floats:
@@ -108,18 +107,16 @@ def log_map(x: ArrayLike, y: ArrayLike) -> _Floats:
     return np.asarray(moved * ((1 - _norm2(x)) * d / 2 / np.where(norm > 0, norm, 1)))
 
 
-def clamp(x: ArrayLike, lam: float = 1e-5) -> _Floats:
+def clamp(x: ArrayLike) -> _Floats:
     """Return proj(θ) = θ/‖θ‖·(1-λ) for rows of x outside the ball of radius 1 - λ; others stay.
 
-    x are vectors, shape (m, n), and `lam` is λ, between 0 and 1.
+    x are vectors, shape (m, n), and λ is ICDM'19's 1e-5.
     """
-    if not 0 < lam < 1:
-        raise ParameterError(f"lam must be between 0 and 1, got {lam}")
     x = np.asarray(x, np.float64)
     if x.ndim != 2:
         raise ShapeError(f"x has shape {x.shape}, expected (m, n)")
     norm = np.sqrt(_norm2(x))
-    return np.where(norm > 1 - lam, x * ((1 - lam) / np.where(norm > 0, norm, 1)), x)
+    return np.where(norm > _CLAMPED, x * (_CLAMPED / np.where(norm > 0, norm, 1)), x)
 
 
 def _coordinates(name: str, y: ArrayLike) -> _Floats:
@@ -153,23 +150,8 @@ def to_lorentz(x: ArrayLike) -> _Floats:
     return np.hstack([(1 + norm**2) / inside, 2 * x / inside])
 
 
-def from_lorentz(y: ArrayLike) -> _Floats:
-    """Return the points of the ball that have these coordinates."""
-    y = _coordinates("y", y)
-    time = np.hypot(1.0, np.linalg.norm(y[:, 1:], axis=1, keepdims=True))
-    return np.asarray(y[:, 1:] / (1 + time))
-
-
-def lorentz_inner(x: ArrayLike, y: ArrayLike) -> _Floats:
-    """Return ⟨x,y⟩ = -x₀y₀ + Σxᵢyᵢ of rows: -cosh d(x,y) for points of the hyperboloid."""
-    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    if x.ndim != 2 or x.shape != y.shape or x.shape[1] < 2:
-        raise ShapeError(f"x and y have shapes {x.shape} and {y.shape}, expected (m, n + 1)")
-    return np.asarray(np.sum(x[:, 1:] * y[:, 1:], axis=1) - x[:, 0] * y[:, 0])
-
-
 def lorentz_distance(x: ArrayLike, y: ArrayLike) -> _Floats:
-    """Return the hyperbolic distances of rows, arcosh(-⟨x,y⟩).
+    """Return the hyperbolic distances of rows, arcosh(-⟨x,y⟩), ⟨x,y⟩ = -x₀y₀ + Σxᵢyᵢ.
 
     The inner product cancels terms of e^(2ρ), so the distance is that of the points in the ball.
     With s = 2/(1 + x₀) for 1 - ‖x‖², it is arcosh(1 + 2·‖x - y‖²/(s_x·s_y)).

@@ -65,8 +65,7 @@ def test_geometry_against_sixty_digits(n: int, a: float, b: float, seed: int, ki
     off = [Decimal(float(m)) - t for m, t in zip(moved, true, strict=True)]
     room = 1 - dot(true, true)
     assert dot(off, off).sqrt() <= Decimal("1e-6") * room + Decimal("2e-15")
-    zero = [Decimal(0)] * n
-    t, *rest = h.to_lorentz([x])[0]
+    t = h.to_lorentz([x])[0, 0]
     x2 = dot(exactly(x), exactly(x))
     assert abs(Decimal(float(t)) / ((1 + x2) / (1 - x2)) - 1) < Decimal("1e-6")
     # Coordinates as large as t are rounded by t·2⁻⁵³ each: no distance of them is closer than that.
@@ -79,11 +78,6 @@ def test_geometry_against_sixty_digits(n: int, a: float, b: float, seed: int, ki
     )
     if kind == 0:
         assert abs(Decimal(found) - d) <= Decimal("1e-9") * d
-    inner = Decimal(float(h.lorentz_inner(h.to_lorentz([x]), h.to_lorentz([y]))[0]))
-    exactly_inner = dot(u[1:], v[1:]) - u[0] * v[0]
-    assert abs(inner - exactly_inner) <= Decimal("1e-14") * u[0] * v[0]
-    back = exactly(h.from_lorentz([[t, *rest]])[0])
-    assert abs(exact_distance(back, zero) - exact_distance(exactly(x), zero)) < Decimal("1e-6")
     there = exactly(h.exp_map([x], h.log_map([x], [y]))[0])
     assert exact_distance(there, exactly(y)) <= Decimal("1e-4") * (1 + d)
 
@@ -95,8 +89,6 @@ def test_bad_points_are_named() -> None:
         h.distance([[0.1]], [[0.3], [0.1]])
     clamped = h.clamp([[3.0, -4.0], [0.1, 0.2]])
     assert np.allclose(clamped, [[0.6 * (1 - 1e-5), -0.8 * (1 - 1e-5)], [0.1, 0.2]], rtol=1e-15)
-    with pytest.raises(fastdx.ParameterError, match="lam"):
-        h.clamp([[0.1]], 2.0)
 
 
 def test_points_off_the_hyperboloid_are_named() -> None:
@@ -106,11 +98,8 @@ def test_points_off_the_hyperboloid_are_named() -> None:
         wrong[1, 0] *= off
         with pytest.raises(fastdx.VectorError, match="y, row 1, is not on the hyperboloid"):
             h.lorentz_distance(on, wrong)
-    # The inner product is one of any vectors.
-    assert h.lorentz_inner([[2.0, 3.0, 4.0]], [[5.0, 6.0, 7.0]]).tolist() == [36.0]
-    for x, y in (([[1.0]], [[1.0]]), (on, on[:1])):
-        with pytest.raises(fastdx.ShapeError):
-            h.lorentz_inner(x, y)
+    with pytest.raises(fastdx.ShapeError, match="y has shape"):
+        h.lorentz_distance(on, on[:1])
     with pytest.raises(fastdx.ShapeError, match="x has shape"):
         h.lorentz_distance([[1.0]], [[1.0]])
 

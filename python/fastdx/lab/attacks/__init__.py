@@ -6,7 +6,6 @@ of the mechanism, how often each word is written, and which words follow each ot
 mechanism has a law, he sums over all sentences, and no attacker with that knowledge does better.
 """
 
-from fastdx.channel.guesses import best_among
 from fastdx.lab.attacks.sentences import Context, Recovered, known_runs, sentence_attack
 from fastdx.lab.attacks.words import (
     LikelyInputs,
@@ -19,7 +18,6 @@ __all__ = [
     "LikelyInputs",
     "Recovered",
     "Reidentification",
-    "best_among",
     "known_runs",
     "reidentification",
     "sentence_attack",
