@@ -22,8 +22,7 @@ from scipy.special import softmax
 from experiments.data import Source, builtin
 from experiments.measures import Numbers, share
 from experiments.readable import USE, Measures
-from experiments.releases import CHUNK, KINDS, kind_of
-from experiments.sentences import sentences, words_of
+from experiments.releases import CHUNK, KINDS, kind_of, sentences, words_of
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding
 from fastdx.bags import STOP_WORDS

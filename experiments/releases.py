@@ -8,8 +8,9 @@ exact sum. `experiments.readable` makes tables of them; they stay when these cha
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -20,7 +21,6 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from experiments.data import Labelled, Source, builtin
 from experiments.measures import Numbers
-from experiments.sentences import plain, sentences, unseen, words_of
 from experiments.tables import SEED
 from fastdx import Embedding, Tem
 from fastdx.bags import STOP_WORDS
@@ -33,6 +33,38 @@ CHUNK = 100
 SHOWN = 5
 """Public texts of the same kind that the neural model reads first."""
 SHORTEST, LONGEST = 5, 20
+SENTENCE = re.compile(r"[A-Za-z' ]+[.!?]")
+
+
+class Sentence(NamedTuple):
+    """The ids of its words, and the mark at its end."""
+
+    review: int
+    words: list[int]
+    mark: str
+
+
+def plain(text: str) -> str:
+    """A review without its HTML."""
+    return text.replace("<br />", " ")
+
+
+def sentences(texts: Sequence[str], e: Embedding) -> Iterator[Sentence]:
+    """One sentence of every review that has any of 6 to 20 known words without marks inside."""
+    rng = np.random.default_rng(SEED)
+    ids = {word: i for i, word in enumerate(e.words)}
+    for review in rng.permutation(len(texts)).tolist():
+        found = []
+        for part in re.split(r"(?<=[.!?])\s+", plain(texts[review])):
+            words = [ids.get(w, -1) for w in part[:-1].lower().split()]
+            if SENTENCE.fullmatch(part) and 6 <= len(words) <= 20 and min(words) >= 0:
+                found.append(Sentence(review, words, part[-1]))
+        if found:
+            yield found[int(rng.integers(len(found)))]
+
+
+def words_of(e: Embedding, sentence: Sentence) -> str:
+    return " ".join(e.words[w] for w in sentence.words)
 
 
 class Kind(NamedTuple):
@@ -48,7 +80,10 @@ def kind_of(source: Source, name: str, space: Embedding) -> Kind:
     """Texts to release, in an order drawn by chance, and public ones. Reviews have no labels."""
     known = set(space.words)
     if name == "film":
-        found = [words_of(space, s) for s in unseen(source, space)]
+        texts = source.imdb("test").texts
+        if source.made_up:  # they have no sentences
+            texts = [f"{' '.join(text.split()[:10])}." for text in texts]
+        found = [words_of(space, s) for s in sentences(texts, space)]
         public = [plain(text) for text in source.imdb("train").texts]
         return Kind(Labelled(found, [""] * len(found)), Labelled(public, []))
     every = source.snips("train")

@@ -22,7 +22,6 @@ from experiments import (
     wsdm20,
 )
 from experiments.__main__ import PAPERS
-from experiments.sentences import sentences
 from sklearn.metrics import label_ranking_average_precision_score
 
 from fastdx import Embedding, MultivariateLaplace, Tem
@@ -361,12 +360,12 @@ def test_sentences_are_of_known_words_and_have_no_marks_inside() -> None:
     texts = ["The film was good and long.<br /><br />It's not the film, it was the film and good!",
              "The film was long.", "Bad. The film was not good and long? It's the film.",
              "The film was strange and not good."]  # fmt: skip
-    found = {s.review: s for s in sentences(texts, e)}
+    found = {s.review: s for s in releases.sentences(texts, e)}
     assert set(found) == {0, 2}
     assert [e.words[w] for w in found[0].words] == ["the", "film", "was", "good", "and", "long"]
     assert found[0].mark == "." and found[2].mark == "?"
-    again = list(sentences(texts, e))
-    assert again == list(sentences(texts, e))
+    again = list(releases.sentences(texts, e))
+    assert again == list(releases.sentences(texts, e))
 
 
 def test_dp_prompt_keeps_its_bound_by_clipping() -> None:
