@@ -1,17 +1,11 @@
-"""Set-up of doctests, and the examples of pages that have no prompts.
+"""Set-up of doctests, and the examples of pages that have no prompts: tools/page_outputs.py.
 
-A page of docs/ shows its examples as a reader pastes them: blocks of Python, run in order, and
-beneath a block of text what it prints. An output that is marked as one draw is not compared, and
-checks stand in comments, `<!-- check` to `-->`. Recipes run in a shell:
-tests/python/repository/test_recipes.py.
+Recipes run in a shell: tests/python/repository/test_recipes.py.
 """
 
 from __future__ import annotations
 
 import ast
-import contextlib
-import doctest
-import io
 import itertools
 import os
 import re
@@ -19,9 +13,10 @@ import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tools.page_outputs import Block, examples, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,55 +78,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item, pytest.DoctestItem | Examples
         ):  # readers take an example's policy as advice
             item.add_marker(pytest.mark.filterwarnings("error::fastdx.UnchangedWarning"))
-
-
-BLOCK = re.compile(r"^```(\w+)\n(?P<code>.*?)^```$|^<!-- check\n(?P<check>.*?)^-->$", re.M | re.S)
-DRAW = re.compile(r"\bone draw\b", re.I)
-CHECKER, HOW = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-
-
-class Block(NamedTuple):
-    """Code, the line before it, and the output that the page shows, with its place in the page."""
-
-    line: int
-    code: str
-    output: str | None = None
-    place: tuple[int, int] = (0, 0)
-    random: bool = False
-
-    def holds(self, printed: str) -> bool:
-        return self.output is None or CHECKER.check_output(self.output, printed, HOW)
-
-
-def examples(page: str) -> list[Block]:
-    found: list[Block] = []
-    end = 0
-    for match in BLOCK.finditer(page):
-        python = match[1] == "python" and ">>> " not in match["code"]
-        if python or match["check"] is not None:
-            line = page.count("\n", 0, match.start()) + 1
-            found.append(Block(line, match["code"] or match["check"]))
-        elif match[1] == "text" and end:
-            random = DRAW.search(page[end : match.start()]) is not None
-            place = match.span("code")
-            found[-1] = found[-1]._replace(output=match["code"], place=place, random=random)
-        end = match.end() if python else 0
-    return found
-
-
-def outputs(blocks: list[Block], path: Path) -> Iterator[tuple[Block, str]]:
-    """Run blocks in order in one namespace, and yield what each prints."""
-    names: dict[str, object] = {"__name__": "__main__"}
-    for block in blocks:
-        with contextlib.redirect_stdout(io.StringIO()) as out:
-            exec(compile("\n" * block.line + block.code, str(path), "exec"), names)
-        yield block, out.getvalue()
-
-
-def run(blocks: list[Block], path: Path) -> None:
-    for block, printed in outputs(blocks, path):
-        if not block.random and not block.holds(printed):
-            raise AssertionError(f"{path}:{block.line} printed\n{printed}\nnot\n{block.output}")
 
 
 def imported(code: str) -> set[str]:

@@ -22,7 +22,7 @@ from fastdx.exceptions import FastdxWarning
 PAPERS = {
     name: import_module(f"experiments.{name.replace('-', '_')}")
     for name in ("wsdm20", "icdm19", "post19", "tem21", "ours", "keeps", "counts", "frontier",
-                 "language-model", "learning", "nearer", "readable", "readable-peers", "prior",
+                 "learning", "nearer", "readable", "readable-peers", "prior",
                  "recommendation", "peers", "next-steps")
 }  # fmt: skip
 

@@ -40,6 +40,7 @@ from fastdx.lab.evaluation import (
     over_trials,
     vector_classifier,
 )
+from fastdx.lab.hyperbolic import clamp
 from fastdx.lab.noise import hyperbolic_laplace
 from fastdx.mechanisms import improbable
 
@@ -168,11 +169,7 @@ def _added(e: Embedding, nominal: float, words: list[str], draws: int, sums: boo
         out = m.privatize_ids(ids)
     else:
         noise = hyperbolic_laplace(e.dim, nominal, len(ids), base="ball", seed=SEED)
-        points = e.vectors[ids] + noise
-        # The paper's clamp, at 1 - 1e-5.
-        lengths = np.linalg.norm(points, axis=1, keepdims=True)
-        points *= np.minimum(1, (1 - 1e-5) / lengths)
-        out = e.nearest(points, k=1)[0][:, 0]
+        out = e.nearest(clamp(e.vectors[ids] + noise), k=1)[0][:, 0]
     return (out == ids).reshape(len(words), draws).sum(axis=1).tolist()
 
 

@@ -18,7 +18,7 @@ from experiments import frontier
 from experiments.data import Labelled, Source, builtin, first, split
 from experiments.keeps import LONGEST, Task, classifier
 from experiments.measures import Numbers, right, tem
-from experiments.sentences import plain
+from experiments.releases import plain
 from experiments.tables import Run
 from fastdx import Embedding, FiniteLaw, Mechanism, Tem
 from fastdx.bags import STOP_WORDS

@@ -1,11 +1,7 @@
-"""Beside text that people can read: a neural attacker on it, and paraphrases by the same model.
+"""Beside text that people can read: paraphrases by the same model.
 
-The attacker (`experiments.smc`) has the exact law and a prior that mixes the neural model, the base
-measure itself, with bigrams. A few particles do not stand for all texts, so it does not name words
-by them: it takes the exact posterior of the bigrams, times what the model adds behind the same
-particles, each to a power that comes from texts that are not counted. Paraphrases are those of
-DP-Prompt (Utpala, Hooker and Chen, Findings of EMNLP 2023): every token is drawn from the model's
-clipped logits.
+Paraphrases are those of DP-Prompt (Utpala, Hooker and Chen, Findings of EMNLP 2023): every token is
+drawn from the model's clipped logits.
 
     pip install 'fastdx[language-model]'
 """
@@ -14,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import zlib
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache, partial
@@ -22,34 +17,17 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
 from experiments.data import Source, builtin
-from experiments.language_model import published
 from experiments.measures import Numbers, share
 from experiments.readable import USE, Measures
-from experiments.releases import CHUNK, KINDS, kind_of, likelihoods, neural, reader
-from experiments.sentences import sentences, words_of
-from experiments.smc import Ids, Model, choice, decode, ngrams
+from experiments.releases import CHUNK, KINDS, kind_of, sentences, words_of
 from experiments.tables import SEED, Experiment, Run, Table
-from fastdx import Embedding, Tem
+from fastdx import Embedding
 from fastdx.bags import STOP_WORDS
 from fastdx.channel.neural import LlamaEngine, smollm
 
-CHOOSING = 50
-"""Sentences from which the weights of `PARTS` come, and those of a step."""
-ATTACKED = range(150, 300)
-"""Film sentences that the attackers' words are counted of: none of those that the weights come
-from."""
-PARTICLES = 16
-PARTS = ("bigrams", "gain")
-"""The neural attacker weighs at each word: ln of the exact bigrams' posterior, and ln of what the
-neural model adds."""
-RIVALS = 10
-"""At each place, the likeliest content words by bigrams: the neural attacker names one of them."""
-LEAST = 1e-30
-"""Posteriors below this count as this."""
 TEMPERATURES = (0.5, 0.75, 1.0)
 PARAPHRASED = 2
 """Chunks of texts."""
@@ -78,129 +56,6 @@ def public(source: Source, name: str, space: Embedding, count: int) -> list[str]
     if name == "film":
         texts = [f"{words_of(space, s)}{s.mark}" for s in islice(sentences(texts, space), count)]
     return texts[:count]
-
-
-@cache
-def attacker(source: Source, space: Embedding) -> tuple[Model, Model]:
-    """The neural model mixed with bigrams, and these; bigrams alone where texts are made up."""
-    grams = ngrams(reader(source, "film", space).prior)
-    if source.made_up:
-        return grams, grams
-    words, part = space.words, published()["share"]
-    # The base keeps its prefixes; those of all particles would take too much memory.
-    model = neural(source, "film", space).model
-
-    def mixed(prefix: tuple[int, ...]) -> Numbers:
-        said: Numbers = np.exp(model.log_next([words[w] for w in prefix]))
-        return part * said + (1 - part) * grams(prefix)
-
-    return mixed, grams
-
-
-def rivals(
-    posterior: Numbers, gains: Numbers, words: Ids, content: NDArray[np.bool_]
-) -> list[dict[str, Any]]:
-    """What weights are for: of every content word what `PARTS` say of its likeliest rivals.
-
-    Also which of them it is (-1: none), and what n-grams say of it; and no word.
-
-    Parameters
-    ----------
-    posterior, gains : array of float, shape (n, V)
-        Of every place and word by n-grams, and ln of what a model adds to them.
-    words : array of int, shape (n,)
-        Those that were written.
-    """
-    places: list[dict[str, Any]] = []
-    for j in np.flatnonzero(content[words]):
-        ids = np.argsort(np.where(content, -posterior[j], 1.0), kind="stable")[:RIVALS]
-        parts = np.stack([np.log(np.maximum(posterior[j, ids], LEAST)), gains[j, ids]])
-        places.append({"truth": int((ids == words[j]) @ np.arange(1, RIVALS + 1)) - 1,
-                       "grams": float(posterior[j, words[j]]),
-                       "parts": parts.tolist()})  # fmt: skip
-    return places
-
-
-def weighed(places: list[dict[str, Any]], weights: Numbers) -> tuple[int, float]:
-    """Return how many words weights of `PARTS` name, and the surprise.
-
-    Surprise is the sum of -log2 of the posterior of the true words. A word that is no rival keeps
-    its posterior by n-grams; rivals share out theirs.
-    """
-    named, surprise = 0, 0.0
-    for place in places:
-        parts, truth, own = np.array(place["parts"]), place["truth"], place["grams"]
-        if truth >= 0:
-            scores = weights @ parts
-            named += int(scores.argmax() == truth)
-            own = float(softmax(scores)[truth] * np.exp(parts[0]).sum())
-        surprise -= float(np.log2(max(own, LEAST)))
-    return named, round(surprise, 3)
-
-
-def chosen_weights(lines: list[list[dict[str, Any]]]) -> Numbers:
-    """The weights of `PARTS` that make the true words of sentences likeliest."""
-    places = [place for line in lines for place in line if place["truth"] >= 0]
-    parts = [np.array(place["parts"]) for place in places]
-    return choice(parts, [place["truth"] for place in places]).round(3)
-
-
-def attacked(
-    source: Source, epsilon: float, words: int, start: int, outputs: Sequence[str]
-) -> list[list[dict[str, Any]]]:
-    """Attack film sentences from `start` on; the places of each, as `rivals` has them."""
-    space = builtin(words)
-    read, (model, grams) = reader(source, "film", space), attacker(source, space)
-    texts = kind_of(source, "film", space).private.texts[start:]
-    tem = Tem(space, epsilon, language=neural(source, "film", space), exclude="offensive")
-    given = likelihoods(tem, [text.split() for text in outputs])
-    content = np.array([word not in STOP_WORDS for word in space.words])
-    lines = []
-    for i, rows in enumerate(given):
-        truth = space.ids(texts[i].split()).astype(int)
-        (posterior,) = read.posteriors([rows])
-        # Chance depends on the sentence alone: a run that goes on where it was repeats nothing.
-        rng = np.random.default_rng([SEED, start + i])
-        ahead = read.ahead.messages(rows)
-        gains = decode(model, grams, rows, ahead, count=PARTICLES, rng=rng).gains
-        lines.append(rivals(posterior, gains.before + gains.behind, truth, content))
-    return lines
-
-
-def attackers(run: Run) -> Table:
-    """Content words that bigrams and the neural attacker name of the same releases."""
-    m = Measures(run)
-    table = Table(
-        "Content words named in sentences of film reviews, by attacker",
-        ["ε", "sentences", "content words", "bigrams", "bigrams and SmolLM2-135M", "difference",
-         "bits left: bigrams", "and SmolLM2-135M"],
-    )  # fmt: skip
-    size = run.of(CHOOSING, 10)
-    for epsilon in m.epsilons[-2:]:
-        released, steps = m.of("film", "neural", epsilon)["texts"], []
-        for start in (0, *run.of(ATTACKED, range(10, 20))[::size]):
-            outputs = released[start : start + size]
-            make = partial(attacked, run.data, epsilon, m.words, start, outputs)
-            drawn = zlib.crc32("\n".join(outputs).encode())
-            steps.append(run.step(make, epsilon, m.words, start, drawn))
-        weights = chosen_weights(steps[0])
-        lines = [line for step in steps[1:] for line in step]
-        content = np.array([len(line) for line in lines])
-        named, bits = np.array([weighed(line, np.array([1.0, 0.0])) for line in lines]).T
-        more, left = np.array([weighed(line, weights) for line in lines]).T
-        table.add(f"{epsilon:g}", f"{len(lines)}", f"{content.sum():,}",
-                  *(share(x, content) for x in (named, more)), share(more - named, content, "+"),
-                  *(f"{x.sum() / content.sum():.2f}" for x in (bits, left)))  # fmt: skip
-    model = "Bigrams take the place of the neural model."
-    if not run.data.made_up:
-        model = f"The model has {published()['share']:.2f} of his prior; {PARTICLES} particles."
-    table.notes.append(
-        "The same releases, behind the neural base measure; both attackers know it, its prompt and "
-        "the law of each word behind what was released before, and have bigrams of other reviews. "
-        "*Difference*: paired; 95% intervals by the bootstrap over sentences. *Bits left*: mean of "
-        f"-log2 of the posterior of the true content word. {model}"
-    )
-    return table
 
 
 def law(logits: Any, clip: Sequence[float], temperature: float) -> Numbers:
@@ -350,4 +205,4 @@ def paraphrases(run: Run) -> Table:
     return table
 
 
-TABLES: dict[str, Experiment] = {"attackers": attackers, "dp-prompt": paraphrases}
+TABLES: dict[str, Experiment] = {"dp-prompt": paraphrases}

@@ -8,19 +8,19 @@ exact sum. `experiments.readable` makes tables of them; they stay when these cha
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 from sklearn.metrics.pairwise import euclidean_distances
 
 from experiments.data import Labelled, Source, builtin
 from experiments.measures import Numbers
-from experiments.sentences import plain, sentences, unseen, words_of
-from experiments.smc import LookAhead
 from experiments.tables import SEED
 from fastdx import Embedding, Tem
 from fastdx.bags import STOP_WORDS
@@ -33,6 +33,38 @@ CHUNK = 100
 SHOWN = 5
 """Public texts of the same kind that the neural model reads first."""
 SHORTEST, LONGEST = 5, 20
+SENTENCE = re.compile(r"[A-Za-z' ]+[.!?]")
+
+
+class Sentence(NamedTuple):
+    """The ids of its words, and the mark at its end."""
+
+    review: int
+    words: list[int]
+    mark: str
+
+
+def plain(text: str) -> str:
+    """A review without its HTML."""
+    return text.replace("<br />", " ")
+
+
+def sentences(texts: Sequence[str], e: Embedding) -> Iterator[Sentence]:
+    """One sentence of every review that has any of 6 to 20 known words without marks inside."""
+    rng = np.random.default_rng(SEED)
+    ids = {word: i for i, word in enumerate(e.words)}
+    for review in rng.permutation(len(texts)).tolist():
+        found = []
+        for part in re.split(r"(?<=[.!?])\s+", plain(texts[review])):
+            words = [ids.get(w, -1) for w in part[:-1].lower().split()]
+            if SENTENCE.fullmatch(part) and 6 <= len(words) <= 20 and min(words) >= 0:
+                found.append(Sentence(review, words, part[-1]))
+        if found:
+            yield found[int(rng.integers(len(found)))]
+
+
+def words_of(e: Embedding, sentence: Sentence) -> str:
+    return " ".join(e.words[w] for w in sentence.words)
 
 
 class Kind(NamedTuple):
@@ -48,7 +80,10 @@ def kind_of(source: Source, name: str, space: Embedding) -> Kind:
     """Texts to release, in an order drawn by chance, and public ones. Reviews have no labels."""
     known = set(space.words)
     if name == "film":
-        found = [words_of(space, s) for s in unseen(source, space)]
+        texts = source.imdb("test").texts
+        if source.made_up:  # they have no sentences
+            texts = [f"{' '.join(text.split()[:10])}." for text in texts]
+        found = [words_of(space, s) for s in sentences(texts, space)]
         public = [plain(text) for text in source.imdb("train").texts]
         return Kind(Labelled(found, [""] * len(found)), Labelled(public, []))
     every = source.snips("train")
@@ -92,11 +127,27 @@ def neural(source: Source, name: str, space: Embedding) -> Any:
 
 
 class Reader:
-    """Exact posteriors under bigrams, for laws that differ from place to place."""
+    """Exact posteriors under bigrams, for laws that differ from place to place.
+
+    Rows Pr[· | u] are λ(u)·b and corrections where a row differs from that, which are few for
+    interpolated n-grams: a step costs one pass over the pairs that were seen.
+    """
 
     def __init__(self, prior: NgramPrior) -> None:
-        self.prior, self.first, self.ahead = prior, prior.next(), LookAhead(prior)
-        self.back = self.ahead.rest.T.tocsr()
+        names = prior.space.words
+        self.first = prior.next()
+        # Hardly anything was seen behind the rarest word, so its row is the base.
+        self.base = prior.next([names[int(prior.frequencies.argmin())]])
+        self.shares = np.empty(len(names))
+        rest = []
+        for u, name in enumerate(names):
+            row = prior.next([name])
+            self.shares[u] = np.median(row / self.base)
+            left = row - self.shares[u] * self.base
+            left[np.abs(left) <= 1e-9 * row] = 0.0
+            rest.append(csr_array(left[None]))
+        self.rest = vstack(rest, format="csr")
+        self.back = self.rest.T.tocsr()
 
     def posteriors(self, likelihoods: Sequence[Numbers]) -> list[Numbers]:
         """Return Pr[w_i = w | release] of each text, given Pr[y_i | w, what was released before].
@@ -111,14 +162,19 @@ class Reader:
         given = np.ones((longest, len(self.first), count))
         for i, rows in enumerate(likelihoods):
             given[: len(rows), :, i] = rows
-        before = np.empty_like(given)
+        before, behind = np.empty_like(given), np.ones_like(given)
         reached = np.repeat(self.first[:, None], count, axis=1)
         for place in range(longest):
             before[place] = reached * given[place]
             before[place] /= before[place].sum(axis=0)
-            reached = np.outer(self.ahead.base, self.ahead.shares @ before[place])
+            reached = np.outer(self.base, self.shares @ before[place])
             reached += self.back @ before[place]
-        found = before * self.ahead.messages(given)
+        for place in range(longest - 2, -1, -1):
+            after = given[place + 1] * behind[place + 1]
+            found = np.outer(self.shares, self.base @ after) + self.rest @ after
+            # Differences of large numbers may end below 0; weights must not.
+            behind[place] = np.maximum(found / found.max(axis=0), 1e-12)
+        found = before * behind
         found /= found.sum(axis=1, keepdims=True)
         return [found[: len(rows), :, i].copy() for i, rows in enumerate(likelihoods)]
 

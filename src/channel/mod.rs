@@ -122,9 +122,8 @@ impl Channel {
         let mechanism = text.mechanism();
         let in_order = mechanism.in_order();
         if in_order.is_none() && !mechanism.has_law() {
-            let expected = "one whose law can be computed: that of noise in more than two dimensions \
-                            is an integral over cells of the vocabulary which nobody can compute \
-                            (in one and two, fastdx.lab.laws.of_noise computes it)";
+            let expected = "one whose law can be computed: that of noise is an integral \
+                            over cells of the vocabulary";
             let got = mechanism.guarantee().mechanism;
             return Err(Error::parameter("mechanism", expected, got));
         }

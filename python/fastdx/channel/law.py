@@ -103,8 +103,7 @@ class Channel:
         Raises
         ------
         ParameterError
-            Noise in more than two dimensions: nobody can compute its law. In one and two,
-            ``FiniteLaw(law=laws.of_noise(mechanism))`` has it.
+            Noise: its law is an integral over cells of the vocabulary.
         """
         check_type("mechanism", mechanism, Mechanism)
         return cls(mechanism, ChannelCore(mechanism, cache_bytes))

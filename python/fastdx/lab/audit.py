@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -26,10 +26,10 @@ from fastdx._shared.checks import at_least, counted, inside
 from fastdx._shared.rounded import down, up
 from fastdx.calibration.measures import measured_ids, names_of, spread
 from fastdx.exceptions import InputTypeError, ParameterError
-from fastdx.lab.laws import Law, of_noise
+from fastdx.lab.laws import Law
 from fastdx.lab.laws.base import distance_matrix, stacked
 from fastdx.lab.laws.loss import Logs, Worst
-from fastdx.mechanisms import Mahalanobis, Mechanism, MultivariateLaplace, Tem
+from fastdx.mechanisms import Mechanism, Tem
 
 __all__ = [
     "Certificate",
@@ -70,21 +70,13 @@ class LargestLoss:
     """The output at which `local` is reached."""
     metric: str
     """The metric's name."""
-    epsilon_low: float = 0.0
-    """A lower bound on the true value of `epsilon`. It is lower only if the law has errors."""
-    local_low: float = 0.0
-    """A lower bound on the true value of `local`. It is lower only if the law has errors."""
 
     def __str__(self) -> str:
         """Return it as a sentence."""
         (a, b), (c, d) = self.pair, self.local_pair
-        unit, local = (
-            up(high) if f"{low:.6g}" == f"{high:.6g}" else f"{up(high)}, at least {down(low)},"
-            for low, high in ((self.epsilon_low, self.epsilon), (self.local_low, self.local))
-        )
         return (
-            f"ε = {unit} per unit of {self.metric} distance ({a!r} and {b!r}, at the "
-            f"output {self.output!r}), and ε = {local} for any two words ({c!r} and "
+            f"ε = {up(self.epsilon)} per unit of {self.metric} distance ({a!r} and {b!r}, at the "
+            f"output {self.output!r}), and ε = {up(self.local)} for any two words ({c!r} and "
             f"{d!r}, at {self.local_output!r}): the largest log-ratios of all pairs and outputs, "
             "the vocabulary being public."
         )
@@ -112,10 +104,9 @@ def certify(
     Parameters
     ----------
     mechanism : Mechanism or Law
-        A Tem, another mechanism with a law, a MultivariateLaplace or
-        Mahalanobis in one or two dimensions (`laws.of_noise`), or a `laws.Law`. For a Law its
-        own numbers are certified. ``FiniteLaw(law=law)`` draws integers, none below 2⁻¹⁰⁰ of the
-        row's largest, so its ε may be smaller.
+        A Tem, another mechanism with a law, or a `laws.Law`. For a Law its own numbers are
+        certified. ``FiniteLaw(law=law)`` draws integers, none below 2⁻¹⁰⁰ of the row's largest, so
+        its ε may be smaller.
     metric : Embedding, WordGraph, array_like of float, or callable, optional
         Distances of the same words in the same order; by default the mechanism's own. An array has
         the shape (V, V); a function takes two words. Distances must be symmetric, not negative, and
@@ -125,8 +116,7 @@ def certify(
     -------
     Certificate or LargestLoss
         ``.epsilon``, and the pair of words and the output at which it is reached. A LargestLoss
-        also has ``.local``, the ε of local differential privacy. For noise both are upper bounds,
-        and ``.epsilon_low`` and ``.local_low`` are lower bounds.
+        also has ``.local``, the ε of local differential privacy.
 
     Raises
     ------
@@ -143,8 +133,6 @@ def certify(
         )
     if isinstance(mechanism, Tem) and metric is None and not mechanism.remap:
         return _certify(mechanism)
-    if isinstance(mechanism, MultivariateLaplace | Mahalanobis):
-        mechanism = of_noise(mechanism)
     space = mechanism.space if metric is None else metric
     if isinstance(space, Embedding | WordGraph):
         if isinstance(mechanism, Mechanism):
@@ -159,36 +147,23 @@ def certify(
 def _loss(words: Sequence[str], unit: Worst, local: Worst, metric: str) -> LargestLoss:
     (epsilon, (a, b), y), (most, (c, d), z) = unit, local
     return LargestLoss(epsilon, (words[a], words[b]), words[y], most, (words[c], words[d]),
-                       words[z], metric, epsilon, most)  # fmt: skip
+                       words[z], metric)  # fmt: skip
 
 
 def _of_matrix(mechanism: Mechanism | Law, metric: Metric) -> LargestLoss:
     """Look at all pairs of words, by a matrix of all laws and the distances."""
-    words, errors = mechanism.space.words, None
+    words = mechanism.space.words
     distances, name = _distances(metric, words)
     if isinstance(mechanism, Law):
         matrix = mechanism.matrix()
-        if mechanism.errors is not None:
-            errors = stacked(mechanism.errors, len(words))
     elif mechanism.has_law:
         matrix = stacked(lambda i: mechanism.probabilities(words[i]), len(words))
     else:
         raise ParameterError("mechanism must be one whose law can be computed")
-    logs = Logs.of(matrix, errors=0.0 if errors is None else errors)
-    worst, local = logs.per_distance(distances), logs.local()
-    most, most_local = worst.loss * ROUNDED_UP, local.loss * ROUNDED_UP
-    if errors is not None and isinstance(mechanism, Law):
-        # The pairs and outputs reported are those of the lower bounds.
-        logs = Logs.of(matrix, errors=-errors)
-        worst, local = logs.per_distance(distances), logs.local()
-        if metric is mechanism.space and mechanism.proved.distances is not None:
-            # The proved ε holds too, and may be below the computed upper bound.
-            most = min(most, mechanism.proved.epsilon)
-            most_local = min(most_local, mechanism.proved.epsilon * float(distances.max()))
-    found = _loss(words, worst._replace(loss=most), local._replace(loss=most_local), name)
-    if errors is None:
-        return found
-    return replace(found, epsilon_low=worst.loss / ROUNDED_UP, local_low=local.loss / ROUNDED_UP)
+    logs = Logs.of(matrix)
+    worst, local = (found._replace(loss=found.loss * ROUNDED_UP)
+                    for found in (logs.per_distance(distances), logs.local()))  # fmt: skip
+    return _loss(words, worst, local, name)
 
 
 def _distances(metric: Metric, words: Sequence[str]) -> tuple[NDArray[np.float64], str]:

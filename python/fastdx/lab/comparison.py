@@ -27,7 +27,6 @@ from fastdx.lab.attacks import reidentification, sentence_attack
 from fastdx.lab.attacks.words import similarity
 from fastdx.lab.laws import Law
 from fastdx.lab.laws.base import check_line, check_space, distance_matrix
-from fastdx.lab.laws.plane import computable
 from fastdx.mechanisms import MECHANISMS, Mechanism, Tem
 from fastdx.mechanisms.finite_law import drawn
 
@@ -478,7 +477,7 @@ def _measured(
         unit = "any two words"
     values = {"epsilon": epsilon, "unit": unit, "per_distance": nan, "any_two": nan,
               "R": found.success[1], "exact": found.exact, "bits": nan}  # fmt: skip
-    if mechanism.has_law or computable(mechanism):
+    if mechanism.has_law:
         # Given a metric, `certify` computes both ε, even for a Tem and its own metric.
         loss = audit.certify(mechanism, metric=mechanism.space)
         assert isinstance(loss, audit.LargestLoss)

@@ -87,16 +87,16 @@ def bits_of(prior: Numbers, law: Any) -> float:
     return float((joint[kept] * np.log2(joint[kept] / apart[kept])).sum())
 
 
-def behind(prior: NgramPrior, likelihoods: Numbers, *, known: bool = True) -> Numbers:
+def behind(prior: NgramPrior, likelihoods: Numbers) -> Numbers:
     """Sums over all texts behind a release: a row for each place, a column for each word.
 
-    The likelihoods have the same form. Texts are of known words; `known` counts that they are.
+    The likelihoods have the same form. Texts are of known words, and how likely that is counts.
     """
     found, words = np.zeros_like(likelihoods), prior.space.words
     for text in product(range(len(words)), repeat=len(likelihoods)):
         weight, names = 1.0, [words[i] for i in text]
         for i, word in enumerate(text):
             weight *= prior.next(names[:i])[word] * likelihoods[i, word]
-            weight *= 1 - prior.unknown_next(names[:i]) if known else 1
+            weight *= 1 - prior.unknown_next(names[:i])
         found[range(len(text)), text] += weight
     return found

@@ -99,7 +99,7 @@ def test_equal_limits_are_equal(limit: str, value: float, column: str, by_hand: 
     assert found[column] == pytest.approx(by_hand(law)) == pytest.approx(value, rel=0.03)
 
 
-def test_noise_has_no_bits_in_more_than_two_dimensions() -> None:
+def test_noise_has_no_bits() -> None:
     many = Embedding(PLANE.words, np.random.default_rng(1).normal(size=(len(PLANE), 3)))
     (line,) = compare(families(many, ["laplace"]), bits=1.0)
     assert line.made is None and "law" in line.why

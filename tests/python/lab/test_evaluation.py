@@ -152,7 +152,6 @@ def test_every_attribution_finds_what_is_there_and_nothing_else(known: str, weig
     # 80 tries at 1/8: 28 hits or more have a probability below 1e-6.
     assert right(LEAK) > 50 and right(UNIFORM) < 28
     assert attack.attribute(learned).shares.mean() > 0.9
-    assert attack.attribute(learned[:1], threshold=1.1).authors == [None]
 
 
 def test_settings_are_chosen_on_known_texts() -> None:
@@ -181,10 +180,8 @@ def test_what_is_wrong_with_an_attribution_is_named() -> None:
                       {"known": "one"}, {"weights": "tf"}):  # fmt: skip
         with pytest.raises(fastdx.ParameterError, match=next(iter(arguments))):
             Attribution(texts, authors, **arguments)
-    for arguments, match in (({"held": 1.0}, "held"), ({"sure": 0.0}, "sure"),
-                             ({"held": 0.01}, "texts")):  # fmt: skip
-        with pytest.raises(fastdx.ParameterError, match=match):
-            choose_attribution(texts, authors, **arguments)
+    with pytest.raises(fastdx.ParameterError, match="texts"):
+        choose_attribution(texts[:2], authors[:2])
     with pytest.raises(fastdx.ParameterError, match="authors"):
         choose_attribution(texts, authors[:3])
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fastdx import Embedding, Mahalanobis, MultivariateLaplace, Vickrey
+from fastdx import Embedding, Mahalanobis, Mechanism, MultivariateLaplace, Vickrey
 from fastdx.lab import audit, laws
 from helpers.draws import as_users_draw, assert_alike, assert_draws
 from helpers.spaces import numbered
@@ -13,13 +13,16 @@ PLACES = [0.0, 0.4, 1.0, 1.0, 2.5, 2.6, 6.0]
 """Of seven words, two of them at one place."""
 
 
-@pytest.mark.parametrize("tuning", [0.3, 1.0])
+@pytest.mark.parametrize("tuning", [0.0, 0.3, 1.0])
 def test_in_one_dimension_it_is_the_integral(tuning: float) -> None:
     e = numbered(sorted({*PLACES}))
-    drawn = as_users_draw(Vickrey(e, 1.5, tuning=tuning, seed=11))
+    drawn: list[Mechanism] = [as_users_draw(Vickrey(e, 1.5, tuning=tuning, seed=11))]
+    if tuning == 0:  # always the nearest
+        drawn += [MultivariateLaplace(e, 1.5, seed=12), Mahalanobis(e, 1.5, mixing=0.7, seed=13)]
     law = laws.vickrey(e, 1.5, t=tuning)
     for word in (0, 2, 5):
-        assert_draws(drawn, e.words[word], law.row(word), DRAWS)
+        for mechanism in drawn:
+            assert_draws(mechanism, e.words[word], law.row(word), DRAWS)
 
 
 def test_in_many_dimensions_it_is_the_choice_of_the_paper() -> None:

@@ -80,7 +80,6 @@ OWN: dict[str, Callable[[Embedding, float], Mechanism | Law]] = {
     "response, excluded": lambda e, x: NeighborResponse(
         e, x, cover=half(e), exclude=e.words[half(e):]),
     "santext-plus, half": lambda e, x: laws.santext_plus(e, x, e.words[len(e) // 2 :], replace=0.4),
-    "custext, kept": lambda e, x: laws.custext(e, x, min(4, len(e)), keep=e.words[:1]),
     "custext, any outputs": lambda e, x: laws.custext(e, x, len(e), partition=False),
     "neighbours of ranks": lambda e, x: laws.with_neighbors(laws.rank_based(e, x), x),
     "diffractor, a radius": lambda e, x: laws.one_diffractor(e, x, method="tem", gamma=2),

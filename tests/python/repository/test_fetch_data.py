@@ -10,13 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-from helpers import ROOT
-
-sys.path.insert(0, str(ROOT / "tools"))
-
-import fetch_data
-from fetch_data import DATA, DataError, Made
+from tools import fetch_data
+from tools.fetch_data import DATA, DataError, Made
 
 
 def records(data: bytes) -> list[dict[str, object]]:

@@ -8,9 +8,9 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from tools.page_outputs import Block, examples
 
 import fastdx
 from helpers import ROOT, SHARED
@@ -23,26 +23,6 @@ EXTRAS = {
     "presidio": ["presidio_analyzer", "presidio_anonymizer", "spacy"],
     "tickets": ["sklearn", "pandas"],
 }
-DRAW = re.compile(r"\bone draw\b", re.I)
-
-
-class Block(NamedTuple):
-    """Code, and the output that the page promises; None where it is random or not shown."""
-
-    language: str
-    code: str
-    output: str | None
-
-
-def blocks(page: str) -> list[Block]:
-    parts = re.split(r"^```(\w+)\n(.*?)^```$", page, flags=re.M | re.S)
-    found: list[Block] = []
-    for before, language, code in zip(parts[0::3], parts[1::3], parts[2::3], strict=False):
-        if language != "text":
-            found.append(Block(language, code, None))
-        elif found and not DRAW.search(before):
-            found[-1] = found[-1]._replace(output=code)
-    return found
 
 
 def shell(found: list[Block], folder: Path) -> str:
@@ -90,8 +70,9 @@ def test_a_recipe_runs_and_prints_what_it_shows(path: Path, tmp_path: Path) -> N
     fastdx.Embedding(ENGLISH.words[:3000], ENGLISH.vectors[:3000]).save(own / "some.fdx")
     own_law = r"--mechanism (tem|response)|^fastdx (counts|decode) \S+"
     page = re.sub(own_law, rf"\g<0> --embedding {own}/some.fdx", page, flags=re.M)
-    found = blocks(page)
-    assert {block.language for block in found} <= {"sh", "python"} and ">>>" not in page
+    assert {*re.findall(r"^```(\w+)$", page, re.M)} <= {"sh", "python", "text"}
+    assert ">>>" not in page and "<!-- check" not in page
+    found = examples(page, ("sh", "python"))
     environment = {
         **os.environ,
         "PATH": os.pathsep.join([*search, os.environ["PATH"]]),
@@ -101,5 +82,5 @@ def test_a_recipe_runs_and_prints_what_it_shows(path: Path, tmp_path: Path) -> N
                           capture_output=True, text=True, check=False, timeout=600)  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
     for i, block in enumerate(found):
-        if block.output is not None:
+        if block.output is not None and not block.random:
             assert (own / f"{i}.out").read_text("utf-8") == block.output, block.code

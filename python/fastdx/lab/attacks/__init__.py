@@ -6,7 +6,6 @@ of the mechanism, how often each word is written, and which words follow each ot
 mechanism has a law, he sums over all sentences, and no attacker with that knowledge does better.
 """
 
-from fastdx.channel.guesses import best_among
 from fastdx.lab.attacks.linearization import Linearized, linearize
 from fastdx.lab.attacks.sentences import Context, Recovered, known_runs, sentence_attack
 from fastdx.lab.attacks.words import (
@@ -22,7 +21,6 @@ __all__ = [
     "Linearized",
     "Recovered",
     "Reidentification",
-    "best_among",
     "drawn_bits",
     "known_runs",
     "linearize",

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 
-from fastdx._shared.checks import at_least, inside, one_of, share
+from fastdx._shared.checks import at_least, one_of, share
 from fastdx.exceptions import ParameterError
 
 Label = TypeVar("Label", bound=Hashable)
@@ -21,14 +21,18 @@ KNOWN = ("together", "mean")
 """The ways to represent an author."""
 WEIGHTS = ("log", "log-idf", "counts")
 """The ways to weight a gram."""
+HELD, MOST = 0.2, 500
+"""The share of the known texts that is held out to choose settings, and the most texts of it."""
+SURE = 0.9
+"""The wanted share of right answers above the threshold."""
 
 
 @dataclass(frozen=True)
 class Attributed(Generic[Label]):
     """The answers of an attribution."""
 
-    authors: list[Label | None]
-    """The likeliest author of each text; None for "don't know"."""
+    authors: list[Label]
+    """The likeliest author of each text."""
     shares: NDArray[np.float64]
     """The share of rounds that this author won: float64, shape (texts,)."""
 
@@ -131,11 +135,8 @@ class Attribution(Generic[Label]):
         logs = counts.log1p()
         return logs if self._weighing == "log" else logs.multiply(self._rarity).tocsr()
 
-    def attribute(self, texts: Iterable[str], *, threshold: float = 0.0) -> Attributed[Label]:
-        """Name the likeliest author of each text; None, "don't know", below `threshold`.
-
-        That is the least share of rounds that the author must win.
-        """
+    def attribute(self, texts: Iterable[str]) -> Attributed[Label]:
+        """Name the likeliest author of each text."""
         asked = self._weighed(self._counts.transform(texts).astype(np.float32))
         rng = np.random.default_rng(self.seed)
         won = np.zeros((asked.shape[0], len(self.authors)))
@@ -144,12 +145,8 @@ class Attribution(Generic[Label]):
             # The text's norm is left out, because it is the same for all candidates.
             best = (asked @ normalize(self._weights * kept[:, None], axis=0)).argmax(axis=1)
             won[np.arange(len(best)), best] += 1
-        shares = won.max(axis=1) / self.rounds
-        names = [
-            self.authors[a] if share >= threshold else None
-            for a, share in zip(won.argmax(axis=1), shares, strict=True)
-        ]
-        return Attributed(names, shares)
+        names = [self.authors[a] for a in won.argmax(axis=1)]
+        return Attributed(names, won.max(axis=1) / self.rounds)
 
 
 @dataclass(frozen=True)
@@ -159,10 +156,7 @@ class ChosenAttribution:
     settings: dict[str, Any]
     """The keyword arguments for `Attribution`."""
     threshold: float
-    """The smallest share of rounds at which at least `sure` of the answers were right; 1 if there
-    is none."""
-    sure: float
-    """The wanted share of right answers above the threshold."""
+    """The smallest share of rounds at which nine of ten answers were right; 1 if there is none."""
     tried: list[tuple[dict[str, Any], float]]
     """All settings tried, with the share of held-out texts whose author they named."""
     asked: int
@@ -182,30 +176,23 @@ def choose_attribution(
     texts: Sequence[str],
     authors: Sequence[Hashable],
     *,
-    held: float = 0.2,
-    most: int = 500,
     rounds: int = 20,
-    sure: float = 0.9,
     seed: int = 0,
 ) -> ChosenAttribution:
     """Choose the settings of an attribution on known texts alone.
 
-    A part of the known texts is held out to test settings. The function tries the settings one
-    after the other, each together with the best earlier ones: the representation of an author and
-    the weights of grams, the length of grams, lower case, the number of features, and the fraction
-    per round. It starts with ``known="together"`` and ``weights="log"``. A change is taken only if
-    it is strictly better.
+    A fifth of the known texts, at most 500, is held out to test settings. The function tries them
+    one after the other, each together with the best earlier ones: the representation of an author
+    and the weights of grams, the length of grams, lower case, the number of features, and the
+    fraction per round. It starts with ``known="together"`` and ``weights="log"``. A change is taken
+    only if it is strictly better.
 
     Parameters
     ----------
     texts, authors : sequence
         The known texts, never the texts to attribute, and the author of each.
-    held : float, optional
-        The share of the texts to hold out, of at most `most` texts.
     rounds : int, optional
         The rounds of each test.
-    sure : float, optional
-        The wanted share of right answers above the threshold; the smallest such threshold is taken.
     seed : int, optional
         The seed of the held-out texts and of the tests.
 
@@ -217,16 +204,14 @@ def choose_attribution(
     Raises
     ------
     ParameterError
-        A share lies outside its domain, or one of the two parts has no text.
+        There is not one author for each text, or one of the two parts has no text.
     """
     if len(texts) != len(authors):
         raise ParameterError(f"authors must be one for each text, {len(texts)}")
-    inside("held", held)
-    inside("sure", sure)
     order = np.random.default_rng(seed).permutation(len(texts)).tolist()
-    count = min(round(held * len(texts)), most)
+    count = min(round(HELD * len(texts)), MOST)
     if not 0 < count < len(texts):
-        raise ParameterError(f"texts must be enough to set {held:.0%} of them aside")
+        raise ParameterError(f"texts must be enough to set {HELD:.0%} of them aside")
     asked, learned = order[:count], order[count:]
     truth = [authors[i] for i in asked]
     tried: list[tuple[dict[str, Any], float]] = []
@@ -264,6 +249,6 @@ def choose_attribution(
     found = named(best)
     hits = np.array([a == b for a, b in zip(found.authors, truth, strict=True)])
     threshold = next(
-        (float(t) for t in np.unique(found.shares) if hits[found.shares >= t].mean() >= sure), 1.0
+        (float(t) for t in np.unique(found.shares) if hits[found.shares >= t].mean() >= SURE), 1.0
     )
-    return ChosenAttribution(best, threshold, sure, tried, count)
+    return ChosenAttribution(best, threshold, tried, count)

@@ -209,11 +209,8 @@ def _word(name: str, mechanism: Mechanism, texts: Sequence[str]) -> tuple[Subjec
         channel = Channel.of(mechanism)
         told = channel.bits(frequencies)
         bits = Interval(float(told), told.low, told.high)
-        success = min(1.0, float(inputs.joint[:, 0].sum()))
-        named = Interval(success, success, success)
-    else:
-        counted = reidentification(mechanism, frequencies, draws=50, confidence=0.95)
-        named = Interval(counted.success[1], counted.low[1], counted.high[1])
+    found = reidentification(mechanism, frequencies, draws=50, confidence=0.95)
+    named = Interval(found.success[1], found.low[1], found.high[1])
     judged = Judged(name, type(mechanism).__name__, mechanism.epsilon, str(mechanism.guarantee),
                     mechanism.seed is not None, bits, entropy(frequencies))  # fmt: skip
     measure = Measure(**vars(WORD), policy=name, private=named, plain=None,

@@ -33,7 +33,6 @@ from fastdx.lab.laws.formulas import (
 )
 from fastdx.lab.laws.line import truncated_laplace, vickrey
 from fastdx.lab.laws.loss import largest_loss
-from fastdx.lab.laws.plane import of_noise
 from fastdx.lab.laws.programme import optimal
 
 __all__ = [
@@ -43,7 +42,6 @@ __all__ = [
     "custext",
     "greedy_order",
     "largest_loss",
-    "of_noise",
     "one_diffractor",
     "optimal",
     "randomized_response",

@@ -78,9 +78,6 @@ class Law:
     """The guarantee that the publication claims."""
     proved: Price
     """The guarantee that is proved."""
-    errors: Row | None = None
-    """A function from the id of w to a bound on the error of ln Pr[y|w] for all words y. None if
-    the numbers are exact up to rounding."""
 
     def __post_init__(self) -> None:
         """Refuse what has no words and distances."""

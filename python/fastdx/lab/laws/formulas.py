@@ -175,14 +175,7 @@ def randomized_response(space: Space, epsilon: float) -> Law:
     return Law("randomised response", space, row, price, price)
 
 
-def custext(
-    space: Space,
-    epsilon: float,
-    k: int = 20,
-    *,
-    partition: bool = True,
-    keep: Iterable[str] = (),
-) -> Law:
+def custext(space: Space, epsilon: float, k: int = 20, *, partition: bool = True) -> Law:
     """Return the law of CusText: the exponential mechanism on a set of k outputs for every word.
 
     Pr[y|w] ∝ exp((ε/2)·u(w, y)) on the set of w, and 0 elsewhere (Chen et al. 2023). The score u is
@@ -200,21 +193,15 @@ def custext(
         word without a set forms one with the k - 1 nearest words that have none, and so on.
         False: every word has its own k nearest words ("aggressive" in that code), which protects
         nothing.
-    keep : iterable of str, optional
-        Stop words that are RELEASED UNCHANGED, as in CusText+.
     """
     check_space(space)
     epsilon, count = positive("epsilon", epsilon), len(space)
     k = counted("k", k, 1, count)
-    kept = space.ids(keep)
     sets = partition_words(space, k) if partition else None
-    distances, unchanged = distance_rows(space), set(np.asarray(kept).tolist())
+    distances = distance_rows(space)
 
     def row(word: int) -> NDArray[np.float64]:
         law, far = np.zeros(count), distances(word)
-        if word in unchanged:
-            law[word] = 1
-            return law
         near = nearest_words(far, word, k) if sets is None else np.flatnonzero(sets == sets[word])
         scores = far[near].min() - far[near]
         law[near] = softmax(epsilon / 2 * scores / (-scores.min() or 1.0))
@@ -229,11 +216,10 @@ def custext(
             np.inf, "An output of one word's set and not of another's tells them apart for sure.",
         )  # fmt: skip
     else:
-        groups = np.zeros(count, np.intp) if sets is None else sets.copy()
-        groups[kept] = -1
+        groups = np.zeros(count, np.intp) if sets is None else sets
         why = f"Within a set the scores lie in [-1, 0]: {HALVES.lower()}e^(ε/2)."
         proved = Price(epsilon, why, groups=groups)
-    return Law("CusText+" if len(kept) else "CusText", space, row, claimed, proved)
+    return Law("CusText", space, row, claimed, proved)
 
 
 def partition_words(space: Space, k: int) -> NDArray[np.intp]:

@@ -33,17 +33,9 @@ class Logs:
     groups: NDArray[np.intp]
     """The number of each word's group, shape (V,). Only words of one group are compared; words with
     a negative number are not compared."""
-    errors: NDArray[np.float64]
-    """Numbers that are added to the losses, of the shape of `values`: bounds on its errors for
-    upper bounds of losses, less these for lower ones, 0 to ignore them."""
 
     @classmethod
-    def of(
-        cls,
-        matrix: ArrayLike,
-        groups: ArrayLike | None = None,
-        errors: NDArray[np.float64] | float = 0.0,
-    ) -> Logs:
+    def of(cls, matrix: ArrayLike, groups: ArrayLike | None = None) -> Logs:
         """Make the logarithms of a law; refuse what is no law of V words."""
         law = np.asarray(matrix, float)
         if law.ndim != 2 or law.shape[0] != law.shape[1]:
@@ -52,23 +44,22 @@ class Logs:
             raise ParameterError("matrix must hold probabilities, at least 0 and not NaN")
         numbers = np.zeros(len(law), np.intp) if groups is None else np.asarray(groups, np.intp)
         with np.errstate(divide="ignore"):
-            return cls(np.log(law), numbers, np.broadcast_to(errors, law.shape))
+            return cls(np.log(law), numbers)
 
     def local(self) -> Worst:
         """Return the largest loss of any two words of one group."""
-        low, high = self.values - self.errors, self.values + self.errors
         worst = Worst(0.0, (0, 0), 0)
         for number in np.unique(self.groups[self.groups >= 0]):
             words = np.flatnonzero(self.groups == number)
-            bottom, top = low[words].min(axis=0), high[words].max(axis=0)
+            bottom, top = self.values[words].min(axis=0), self.values[words].max(axis=0)
             # An output that is impossible for every word causes no loss.
             possible = top > -np.inf
             with np.errstate(invalid="ignore"):
                 spread = np.where(possible, top - bottom, 0.0)
             output = int(spread.argmax())
             if spread[output] > worst.loss:
-                pair = (int(words[high[words, output].argmax()]),
-                        int(words[low[words, output].argmin()]))  # fmt: skip
+                column = self.values[words, output]
+                pair = int(words[column.argmax()]), int(words[column.argmin()])
                 worst = Worst(float(spread[output]), pair, output)
         return worst
 
@@ -90,8 +81,6 @@ class Logs:
                 break
             with np.errstate(divide="ignore", invalid="ignore"):
                 losses = np.abs(self.values[one] - self.values[other])
-                # Words at distance 0 have one law, whatever its errors.
-                losses += np.where(d[:, None] == 0, 0.0, self.errors[one] + self.errors[other])
                 # -inf minus -inf is no loss.
                 losses[np.isnan(losses)] = 0.0
                 largest = losses.max(axis=1)
