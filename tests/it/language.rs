@@ -48,31 +48,11 @@ struct Enumeration<'a> {
     law: BTreeMap<String, f64>,
 }
 
-impl<'a> Enumeration<'a> {
-    fn of(
-        space: &'a Embedding,
-        prior: &'a NgramPrior,
-        epsilon: f64,
-        excluded: &'a [u32],
-        policy: &'a Policy,
-        text: &str,
-    ) -> Self {
-        let law = BTreeMap::new();
-        let mut all = Self {
-            space,
-            prior,
-            epsilon,
-            excluded,
-            policy,
-            law,
-        };
-        all.add(
-            &text.split(' ').collect::<Vec<_>>(),
-            "",
-            &HashMap::new(),
-            1.0,
-        );
-        all
+impl Enumeration<'_> {
+    fn of(mut self, text: &str) -> Self {
+        let words: Vec<&str> = text.split(' ').collect();
+        self.add(&words, "", &HashMap::new(), 1.0);
+        self
     }
 
     /// The tokens of the last sentence of a release.
@@ -178,7 +158,15 @@ fn texts_are_drawn_by_the_law_of_the_whole_text() {
     for (case, (order, epsilon, text, excluded, policy)) in cases.into_iter().enumerate() {
         let space = embedding(3 + case % 3 + 1, 2, 1.0, Metric::Euclidean, case as u64);
         let prior = prior(&space, order);
-        let law = Enumeration::of(&space, &prior, epsilon, excluded, &policy, text);
+        let law = Enumeration {
+            space: &space,
+            prior: &prior,
+            epsilon,
+            excluded,
+            policy: &policy,
+            law: BTreeMap::new(),
+        };
+        let law = law.of(text);
         for (path, source) in sources(7).into_iter().enumerate() {
             let all = contextual(&tem(&space, epsilon, source), &prior);
             let mechanism: Arc<dyn Mechanism> = match excluded {
@@ -207,7 +195,15 @@ fn spans_have_the_clear_text_before_them_and_calls_share_replacements() {
         // As a whole text, in which the clear words are skipped.
         let policy = skipping("w1");
         let text = "w1 w0 w1. w1 w2";
-        let law = Enumeration::of(&space, &prior, 3.0, &[], &policy, text);
+        let law = Enumeration {
+            space: &space,
+            prior: &prior,
+            epsilon: 3.0,
+            excluded: &[],
+            policy: &policy,
+            law: BTreeMap::new(),
+        };
+        let law = law.of(text);
         let private = TextPrivatizer::new(Arc::new(tem.clone()), Policy::default()).unwrap();
         let (spans, control) = ([13..15, 3..5], Control::new());
         let one = |_| {
