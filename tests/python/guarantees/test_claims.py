@@ -86,9 +86,7 @@ def test_an_unverified_graph_claims_nothing(tmp_path: Path) -> None:
 
 class TestTexts:
     def test_a_text_is_not_compared_with_a_list_of_words(self) -> None:
-        guarantee = Tem(HYPHENS, 2.0, gamma=np.inf).guarantee
-        assert guarantee.bound("go-mail", "e-round") == pytest.approx(2.0 * (3 + 3))
-        assert guarantee.bound(["go", "mail"], ["e", "round"]) == pytest.approx(12.0)
+        guarantee = Tem(HYPHENS, 2.0).guarantee
         with pytest.raises(fastdx.InputTypeError, match="not one of each"):
             guarantee.bound("go", ["go"])
 

@@ -11,7 +11,7 @@ from fastdx.lab import audit, laws
 from fastdx.lab.laws import Law
 from fastdx.mechanisms import Mechanism
 from helpers.bounds import allowed
-from helpers.laws import distances_of, largest_ratio, ratios_of
+from helpers.laws import distances_of, ratios_of
 from helpers.spaces import line, normal, numbered
 
 
@@ -31,15 +31,6 @@ def test_the_two_ways_agree_on_many_words() -> None:
     # Of the law itself; what is drawn has no probabilities below 2⁻¹⁰⁰ of the largest.
     assert found.epsilon == pytest.approx((ratios_of(law.matrix()) / distances).max(), rel=1e-9)
     assert FiniteLaw(law=law).epsilon < 0.9 * found.epsilon
-
-
-def test_groups_are_kept() -> None:
-    e = normal(130, 2, 2)
-    law, distances = laws.custext(e, 2.0, 10), distances_of(e)
-    groups = law.proved.groups
-    assert groups is not None
-    expected = largest_ratio(law.matrix(), distances, groups)
-    assert laws.largest_loss(law.matrix(), distances, groups) == pytest.approx(expected, rel=1e-9)
 
 
 E = line(0, 1, 3)

@@ -135,15 +135,6 @@ def test_certificates_are_claimed_only_of_what_was_checked(index: Path) -> None:
         pickle.loads(data)
 
 
-def test_another_process_opens_the_file_again(index: Path) -> None:
-    data = pickle.dumps(Tem.load(index, 0.7))
-    code = (
-        "import pickle, sys; t = pickle.loads(sys.stdin.buffer.read()); "
-        "u = pickle.loads(pickle.dumps(t)); print(t.cover == u.cover, len(t.space))"
-    )
-    assert python(code, stdin=data).stdout.split() == ["True", "300"]
-
-
 def repeated(start: bytes, part: bytes, count: int, end: bytes) -> bytes:
     """Pack so many parts, as quickly as one."""
     each = 1 + (1 << 22) // len(part)

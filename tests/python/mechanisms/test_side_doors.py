@@ -211,11 +211,9 @@ class TestTemporaryFiles:
         return found
 
     @PROC
-    # The others: test_command.py.
-    @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
-    def test_nothing_stays_after_a_signal(
-        self, tmp_path: Path, number: signal.Signals, code: int
-    ) -> None:
+    # Other signals: test_command.py.
+    @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="no unnamed temporary files here")
+    def test_nothing_stays_after_a_kill(self, tmp_path: Path) -> None:
         source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
         source.write_bytes(self.LINES)
         source.chmod(0o600)
@@ -227,11 +225,8 @@ class TestTemporaryFiles:
         )  # fmt: skip
         # Meanwhile the file is its owner's alone.
         assert self.modes(process, tmp_path) == {0o600}
-        process.send_signal(number)
-        _, err = process.communicate(timeout=240)
-        if number == signal.SIGKILL and not hasattr(os, "O_TMPFILE"):
-            pytest.skip("no unnamed temporary files here")
-        assert process.returncode == code and b"Traceback" not in err
+        process.kill()
+        process.communicate(timeout=240)
         assert [p.name for p in tmp_path.iterdir()] == ["in.jsonl"]
 
     @PROC

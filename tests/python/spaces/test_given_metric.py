@@ -120,15 +120,6 @@ def test_draws_keep_the_bound_and_a_liar_does_not() -> None:
             check(tem, lie)
 
 
-def test_one_word_and_words_at_distance_0() -> None:
-    alone = Tem(WordGraph.from_distances(["tea"], [[0.0]]), 2.0)
-    assert alone.privatize("tea") == "tea" and alone.guarantee.in_metric([[0.0]]) == 0
-    same = Tem(WordGraph.from_distances(["tea", "chai", "law"], closed(
-        np.array([[0, 0, 1.0], [0, 0, 1], [1, 1, 0]]))), 3.0)  # fmt: skip
-    law = law_of(same)
-    assert (law[0] == law[1]).all() and same.guarantee.bound(["tea"], ["chai"]) == 0
-
-
 LIES: list[tuple[int, int, float, str]] = [
     (0, 1, np.nan, r"NaN from \"tea\" \(word 0\) to \"coffee\" \(word 1\)"),
     (2, 5, np.inf, r"inf from \"cup\" \(word 2\) to \"judge\""),
@@ -231,6 +222,8 @@ def test_a_guarantee_in_its_own_metric_and_in_none() -> None:
     tem = Tem(POINTS, 3.0)
     assert tem.guarantee.in_metric(POINTS) == pytest.approx(3.0, rel=1e-9)
     assert tem.guarantee.in_metric(np.where(np.eye(7), 0, np.inf)) == 0
+    alone = Tem(WordGraph.from_distances(["tea"], [[0.0]]), 2.0)
+    assert alone.guarantee.in_metric([[0.0]]) == 0
     zero = METRIC.copy()
     zero[0, 3] = 0
     others = Embedding(WORDS[::-1], POINTS.vectors)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
 import fastdx
-from fastdx import Embedding, HyperbolicLaplace, Tem
+from fastdx import Embedding, HyperbolicLaplace
 from fastdx.lab import hyperbolic as h
 from fastdx.lab import noise
 from fastdx.lab.noise import hyperbolic_laplace, hyperbolic_metropolis, log_constant
@@ -226,12 +226,6 @@ def test_the_mechanism(tree: Embedding) -> None:
             HyperbolicLaplace(tree, **bad)
     with pytest.raises(fastdx.ParameterError, match="poincare"):
         HyperbolicLaplace(numbered(tree.vectors), 3.0)
-
-
-def test_tem_takes_every_epsilon_on_the_ball(tree: Embedding) -> None:
-    tem = Tem(tree, 0.1)
-    assert abs(tem.probabilities("w1").sum() - 1) < 1e-9
-    assert tem.build_lists(5).sample("w1", 10).shape == (10,)
 
 
 def test_the_embedded_nouns() -> None:
