@@ -39,12 +39,12 @@ def test_the_largest_loss_is_the_slow_one() -> None:
     # With and without outputs that some words cannot have.
     for matrix in (some, laws.custext(E, 1.0, 5, partition=False).matrix()):
         assert largest_loss(matrix) == pytest.approx(largest_ratio(matrix), rel=1e-12)
-    law, d = laws.santext_plus(E, 1.0, E.words[3:]), distances_of(E)
-    groups = law.proved.groups
+    for law in (laws.custext(embedding(130, 2), 2.0, 10), laws.santext_plus(E, 1.0, E.words[3:])):
+        matrix, d, groups = law.matrix(), distances_of(law.space), law.proved.groups
+        expected = largest_ratio(matrix, d, groups)
+        assert largest_loss(matrix, d, groups) == pytest.approx(expected, rel=1e-9)
+        assert largest_loss(matrix, d) == math.inf
     assert groups is not None and (groups == [-1] * 3 + [0] * 9).all()
-    expected = largest_ratio(law.matrix(), d, groups)
-    assert largest_loss(law.matrix(), d, groups) == pytest.approx(expected, rel=1e-12)
-    assert largest_loss(law.matrix(), d) == math.inf
     # Words at one place that are told apart.
     alone = [[0.6, 0.4], [0.4, 0.6]], None, [-1, -1]
     assert largest_loss(*alone) == 0.0  # words that are compared with none
@@ -396,7 +396,11 @@ BAD: list[tuple[Callable[[], object], type, str]] = [
     (lambda: laws.vickrey(Embedding(["a"], [[0.0]]), 1.0), fastdx.ParameterError, "distance"),
     (lambda: laws.optimal(embedding(301, 2), 1.0), fastdx.TooLargeError, "300"),
     (lambda: largest_loss([0.5, 0.5]), fastdx.ParameterError, "matrix"),
-]
+    *((partial(largest_loss, [[1.0, 0.0], [wrong, 1.0]], 1 - np.eye(2)), fastdx.ParameterError,
+       "matrix") for wrong in (np.nan, -0.5)),
+    *((partial(largest_loss, np.full((2, 2), 0.5), wrong * (1 - np.eye(2))),
+       fastdx.ParameterError, "distances") for wrong in (np.nan, -0.5)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "kind", "names"), BAD)
