@@ -461,18 +461,10 @@ fn without_history_it_is_the_tem_with_the_frequencies() {
 #[test]
 fn models_that_do_not_fit_are_refused() {
     // A model that is heavier than the integers of its base allow, and one of more words.
-    for (change, why) in [
-        (
-            &(|weights: &mut Vec<u64>| weights[3] = u64::MAX / 4) as &dyn Fn(&mut _),
-            "weigh at most",
-        ),
-        (
-            &|weights: &mut Vec<u64>| weights.push(1),
-            "of 10 words, got id 10",
-        ),
-    ] {
-        let (space, mut model) = many(10);
-        change(&mut model.weights);
+    let [mut heavy, mut long] = [many(10), many(10)];
+    heavy.1.weights[3] = u64::MAX / 4;
+    long.1.weights.push(1);
+    for ((space, model), why) in [(heavy, "weigh at most"), (long, "of 10 words, got id 10")] {
         let all = tem(&space, 3.0, Randomness::new(None));
         let tem = ContextualTem::new(&all, Arc::new(model)).unwrap();
         let law = tem.probabilities_after(1, &Released::nothing(space.vocabulary()));

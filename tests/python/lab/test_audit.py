@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations
 from math import inf
+from typing import Any
 
 import numpy as np
 import pytest
@@ -161,40 +163,29 @@ def test_unknown_words_released_raw_are_convicted() -> None:
     assert not audit.likelihood_ratio(honest, pairs, distance, 1.0, 20_000).violated
 
 
-def randomised_response(seed: int, keep: float) -> Callable[[str, int], NDArray[np.int64]]:
-    """Keep "a" and "b" with a probability, else exchange them."""
-    rng = np.random.default_rng(seed)
+def audited(sample: Any, epsilon: float, *how: Any, **options: Any) -> audit.Report:
+    """The audit of two words at distance 1."""
+    return audit.likelihood_ratio(sample, [("a", "b")], line(0, 1), epsilon, *how, **options)
 
-    def sample(word: str, size: int) -> NDArray[np.int64]:
-        same = rng.random(size) < keep
-        return np.where(same == (word == "a"), 0, 1)
 
-    return sample
+def randomised_response(seed: int, ratio: float) -> Callable[[str, int], NDArray[np.int64]]:
+    """Keep "a" and "b" so many times as often as exchange them."""
+    rng, keep = np.random.default_rng(seed), ratio / (1 + ratio)
+    return lambda word, size: np.where((rng.random(size) < keep) == (word == "a"), 0, 1)
 
 
 def test_a_small_excess_is_found() -> None:
     """An excess of 5% over e^(ε·d) on a chosen pair, with probability 0.99."""
-    e = line(0, 1)
-    epsilon, draws = 1.0, 400_000
-    found = 0
-    for seed in range(100):
-        # 5% above the bound.
-        keep = 1.05 * np.e / (1 + 1.05 * np.e)
-        sample = randomised_response(seed, keep)
-        report = audit.likelihood_ratio(sample, [("a", "b")], e, epsilon, draws)
-        found += report.violated
+    found = sum(audited(randomised_response(seed, 1.05 * np.e), 1.0, 400_000).violated
+                for seed in range(100))  # fmt: skip
     # At 0.99 fewer than 93 of 100 have a probability below 1e-4.
     assert found >= 93
 
 
 def test_true_claims_are_refuted_as_seldom_as_stated() -> None:
-    e = line(0, 1)
-    keep = np.e / (1 + np.e)
-    refuted = 0
-    for seed in range(2_000):
-        # The claim holds with equality: the hardest true one.
-        sample = randomised_response(seed, keep)
-        refuted += audit.likelihood_ratio(sample, [("a", "b")], e, 1.0, 1_000, 0.9).violated
+    # The claim holds with equality: the hardest true one.
+    refuted = sum(audited(randomised_response(seed, np.e), 1.0, 1_000, 0.9).violated
+                  for seed in range(2_000))  # fmt: skip
     assert stats.binomtest(refuted, 2_000, 0.1, alternative="greater").pvalue > ALPHA
 
 
@@ -203,36 +194,31 @@ def test_chosen_events_are_tested_on_other_draws_and_for_their_number(
     outputs: int, events: int
 ) -> None:
     """Some of many equal outputs exceed in any draws."""
-    e, refuted = line(0, 1), 0
-    for seed in range(200):
+
+    def refuted(seed: int) -> bool:
         rng = np.random.default_rng(seed)
+        draw = partial(rng.integers, outputs)
+        return audited(lambda _, n: draw(size=n), 0.0, 1_000, 0.9, events=events).violated
 
-        def sample(_: str, size: int, rng: np.random.Generator = rng) -> NDArray[np.int64]:
-            return rng.integers(outputs, size=size)
-
-        report = audit.likelihood_ratio(sample, [("a", "b")], e, 0.0, 1_000, 0.9, events=events)
-        refuted += report.violated
-    assert stats.binomtest(refuted, 200, 0.1, alternative="greater").pvalue > ALPHA
+    count = sum(map(refuted, range(200)))
+    assert stats.binomtest(count, 200, 0.1, alternative="greater").pvalue > ALPHA
 
 
 def test_an_excess_spread_over_many_outputs_is_found() -> None:
     """No single output is drawn often enough to show it."""
-    e, half = line(0, 1), 3000
-    rng = np.random.default_rng(1)
+    half, rng = 3000, np.random.default_rng(1)
 
     def sample(word: str, size: int) -> NDArray[np.int64]:
         first = rng.random(size) < (0.75 if word == "a" else 0.25)
         return np.where(first, 0, half) + rng.integers(half, size=size)
 
-    report = audit.likelihood_ratio(sample, [("a", "b")], e, 0.5, 10_000)
+    report = audited(sample, 0.5, 10_000)
     assert report.violated and report.worst[0].size > 100
 
 
 def test_the_slack_is_allowed() -> None:
-    e = line(0, 1)
     for more, violated in ((0.3, True), (0.6, False)):
-        sample = randomised_response(1, np.exp(1.5) / (1 + np.exp(1.5)))
-        report = audit.likelihood_ratio(sample, [("a", "b")], e, 1.0, slack=more)
+        report = audited(randomised_response(1, np.exp(1.5)), 1.0, slack=more)
         assert report.violated == violated
 
 

@@ -115,11 +115,7 @@ def test_points_off_the_hyperboloid_are_named() -> None:
         h.lorentz_distance([[1.0]], [[1.0]])
 
 
-def test_noise() -> None:
-    for base in ("volume", "ball"):
-        z = hyperbolic_laplace(3, 4.0, 1000, base=base, seed=1)
-        assert z.shape == (1000, 3) and (np.linalg.norm(z, axis=1) < 1).all()
-        assert np.array_equal(z, hyperbolic_laplace(3, 4.0, 1000, base=base, seed=1))
+def test_noise_that_does_not_exist() -> None:
     with pytest.raises(fastdx.ParameterError, match="Tem on the Poincaré metric"):
         hyperbolic_laplace(5, 4.0, 1)
     for bad in ({"thin": 0}, {"chains": 0}, {"burn_in": 0}):
@@ -146,6 +142,7 @@ def test_densities_integrate_to_one_and_fit_the_noise(base: str, n: int, epsilon
     for factor, wrong in ((1, False), (1.4, True)):  # noise of another ε is convicted
         z = (noise.multivariate_laplace(n, factor * epsilon, 5000, seed=4) if flat
              else hyperbolic_laplace(n, factor * epsilon, 5000, base=base, seed=4))  # fmt: skip
+        assert z.shape == (5000, n)
         p = stats.kstest(np.linalg.norm(z, axis=1), lambda x: np.interp(x, r, mass)).pvalue
         assert (p < ALARM) == wrong
 
