@@ -135,13 +135,23 @@ pub fn allowed(guarantee: &Guarantee, distance: f64) -> f64 {
     bound
 }
 
-/// The first two words and output whose counts, one row a word, refute a mechanism's guarantee.
+/// For all pairs of words and outputs the log-ratio that counts, one row a word, are certain of,
+/// each side of an interval wrong with probability `alpha`.
+pub fn certain_ratios(
+    counts: &[Vec<u64>],
+    alpha: f64,
+) -> impl Iterator<Item = ((usize, usize, usize), f64)> {
+    let (words, bounds) = (counts.len(), intervals(counts, alpha));
+    let split = move |i| (i / words / words, i / words % words, i % words);
+    (0..words.pow(3))
+        .map(split)
+        .map(move |(a, b, y)| ((a, b, y), (bounds[a][y].0 / bounds[b][y].1).ln()))
+}
+
+/// The first two words and output whose counts refute a mechanism's guarantee.
 pub fn refuted(counts: &[Vec<u64>], claim: &dyn Mechanism) -> Option<(usize, usize, usize)> {
-    let (words, guarantee) = (counts.len(), claim.guarantee());
-    let bounds = intervals(counts, 1e-9);
-    let split = |i| (i / words / words, i / words % words, i % words);
-    (0..words.pow(3)).map(split).find(|&(a, b, y)| {
-        let bound = allowed(&guarantee, claim.distance(a as u32, b as u32));
-        bounds[a][y].0 > bound.exp() * bounds[b][y].1
-    })
+    let guarantee = claim.guarantee();
+    let bound = |a, b| allowed(&guarantee, claim.distance(a as u32, b as u32));
+    let found = certain_ratios(counts, 1e-9).find(|&((a, b, _), ratio)| ratio > bound(a, b));
+    found.map(|found| found.0)
 }

@@ -1,5 +1,5 @@
-//! Covers and public base measures, and Tem on them: laws against an independent computation, on
-//! every path, the bound over all pairs, floors, files.
+//! Tem's law alone, on covers, and with public base measures: laws against an independent computation, on
+//! every path, the bound over all pairs, floors.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use fastdx::distance::neighbors::Grid;
 use fastdx::guarantee::proved::audit;
 use fastdx::law::base::BaseMeasure;
 use fastdx::mechanism::tem::Truncation;
-use fastdx::words::embedding::format::native;
-use fastdx::{Control, Cover, Embedding, Error, Mechanism, Metric, MetricSpace, Randomness, Tem};
+use fastdx::{Control, Cover, Embedding, Mechanism, Metric, MetricSpace, Randomness, Tem};
 use proptest::prelude::*;
 use rand::RngExt;
 
@@ -75,7 +74,8 @@ fn random_sets(words: usize, seed: u64) -> Vec<Vec<u32>> {
         .collect()
 }
 
-fn check(tem: &Tem, base: Option<&[f64]>, words: &[u32], draws: usize) {
+/// The computed law and the drawn one, by every way, against the definition.
+pub fn check(tem: &Tem, base: Option<&[f64]>, words: &[u32], draws: usize) {
     // A base measure is kept in 32 bits.
     let rounding = if base.is_some() { 1e-12 } else { 1e-15 };
     let len = tem.space().vocabulary().len();
@@ -209,14 +209,6 @@ fn excluding_words_leaves_the_law_of_the_others() {
                 let expected = law(&fresh, None, w);
                 assert_drawn(&drawn.concat(), &expected, &format!("{epsilon} {w}"));
             }
-        }
-    }
-    // A tree and a cycle: words of few distances, drawn by shells.
-    let tree: Vec<_> = (1..12).map(|i| ((i - 1) / 2, i)).collect();
-    for pairs in [tree.clone(), [&tree[..], &[(11, 0)]].concat()] {
-        for epsilon in [0.5, 3.0, 12.0] {
-            let tem = tem(graph(12, &pairs, None), epsilon, NO_RADIUS, 5);
-            check(&tem.excluding(&[3, 4, 0]).unwrap(), None, &[3], 20_000);
         }
     }
 }
@@ -378,44 +370,66 @@ fn unknown_words_become_what_is_released() {
 }
 
 #[test]
-fn graphs_have_covers_and_base_measures() {
-    let path = graph(5, &[(0, 1), (1, 2), (2, 3), (3, 4)], None);
-    let step = |y: u32| (0..5).filter(|&w| path.distance(w, y) <= 1.0).collect();
-    let near = Cover::from_members(&*path, (0..5).map(step).collect()).unwrap();
-    check(
-        &on(&tem(path, 2.0, Truncation::default(), 3), near),
-        None,
-        &[0],
-        200_000,
-    );
-    let tree: Vec<_> = (1..60).map(|i| ((i - 1) / 3, i)).collect();
-    let (tree, weights) = (graph(60, &tree, None), zipf(60));
-    let tem = based(&tem(tree, 1.5, Truncation::default(), 1), &weights);
-    check(&tem, Some(&weights), &[0, 30], 200_000);
+fn tem_has_the_law_of_the_paper() {
+    for (seed, words, dim, epsilon, truncation) in [
+        (1, 200, 3, 2.0, Truncation::Beta(1e-3)),
+        (2, 200, 3, 8.0, Truncation::Gamma(0.7)),
+        (3, 50, 1, 1e-3, Truncation::default()),
+        (4, 50, 300, 1.0, NO_RADIUS),
+        (5, 20, 2, 3.0, Truncation::Gamma(0.0)),
+        (6, 2, 5, 1.0, Truncation::default()),
+        (7, 1, 5, 1.0, Truncation::default()),
+        (8, 300, 2, 1e3, Truncation::default()),
+    ] {
+        let e = embedding(words, dim, 1.0, Metric::Euclidean, seed);
+        check(
+            &tem(e, epsilon, truncation, seed),
+            None,
+            &[words as u32 / 2],
+            1_000_000,
+        );
+    }
 }
 
 #[test]
-fn files_hold_covers() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("cover");
-    let e = embedding(80, 3, 1.0, Metric::Euclidean, 2);
-    let weighted = nearest(&e, 5).weighted(|y| 1.0 + f64::from(y)).unwrap();
-    let cover = Some(Arc::new(weighted.clone()));
-    let same = |read: &Cover| assert_eq!(read.fingerprint(), weighted.fingerprint());
-    weighted.save(&path).unwrap();
-    same(&Cover::open(&path).unwrap());
-    let covered = Embedding::clone(&e).with_cover(cover.clone()).unwrap();
-    covered.save(&path).unwrap();
-    for verify in [true, false] {
-        same(native::open(&path, verify).unwrap().cover().unwrap());
+fn graphs_have_the_law_covers_and_base_measures() {
+    // A binary tree with a second component; a cycle with a tail; real weights.
+    let tree: Vec<_> = (1..63)
+        .map(|w| (w, (w - 1) / 2))
+        .chain([(63, 64)])
+        .collect();
+    let cycle = (0..20).map(|w| (w, (w + 1) % 20));
+    let cycle: Vec<_> = cycle.chain([(3, 20), (20, 21)]).collect();
+    let odd: Vec<f64> = (0..22).map(|i| 0.3 + f64::from(i).sqrt()).collect();
+    for space in [
+        graph(65, &tree, None),
+        graph(22, &cycle, None),
+        graph(22, &cycle, Some(&odd)),
+    ] {
+        for (epsilon, truncation) in [
+            (0.01, Truncation::default()),
+            (1.0, Truncation::Beta(0.2)),
+            (2.0, NO_RADIUS),
+            (1.0, Truncation::Gamma(3.0)),
+            (50.0, Truncation::default()),
+        ] {
+            let last = space.vocabulary().len() as u32 - 1;
+            let tem = tem(space.clone(), epsilon, truncation, 11);
+            check(&tem.excluding(&[3, 4, 0]).unwrap(), None, &[3], 20_000);
+            check(&tem, None, &[0, 3, last], 400_000);
+        }
     }
-    same(&Cover::open(&path).unwrap());
-    e.save(&path).unwrap();
-    assert!(matches!(Cover::open(&path), Err(Error::Corrupt { .. })));
-    let other = embedding(80, 3, 1.0, Metric::Euclidean, 3);
-    assert!(Embedding::clone(&other).with_cover(cover.clone()).is_err());
-    let foreign = tem(other, 1.0, Truncation::default(), 1);
-    assert!(foreign.with_cover(cover).is_err());
+    let path = graph(5, &[(0, 1), (1, 2), (2, 3), (3, 4)], None);
+    let step = |y: u32| (0..5).filter(|&w| path.distance(w, y) <= 1.0).collect();
+    let near = Cover::from_members(&*path, (0..5).map(step).collect()).unwrap();
+    let covered = on(&tem(path, 2.0, Truncation::default(), 3), near);
+    check(&covered, None, &[0], 200_000);
+    let weights = zipf(65);
+    let tem = based(
+        &tem(graph(65, &tree, None), 1.5, Truncation::default(), 1),
+        &weights,
+    );
+    check(&tem, Some(&weights), &[0, 30], 200_000);
 }
 
 prop_compose! {

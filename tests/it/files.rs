@@ -1,7 +1,6 @@
 //! fastdx's own file format: written files are read back, and damaged files are refused.
 
 use std::fs;
-use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use crate::common::{embedding, tem};
@@ -132,34 +131,35 @@ fn writing_is_atomic() {
 }
 
 #[test]
-fn the_default_vocabulary_is_what_it_says() {
-    let e = Embedding::default_english().unwrap();
-    assert_eq!(
-        (e.len(), e.dim(), e.metric()),
-        (20_000, 50, Metric::Euclidean)
-    );
-    assert!(
-        fs::metadata(Path::new(env!("CARGO_MANIFEST_DIR")).join("data/default.fdx"))
-            .unwrap()
-            .len()
-            <= 2_500_000
-    );
-    let id = |w| e.vocabulary().require(w).unwrap();
-    let d = |a, b| fastdx::MetricSpace::distance(&e, id(a), id(b));
-    assert!(d("coffee", "tea") < d("coffee", "parliament"));
-}
-
-#[test]
-fn the_nouns_keep_their_hierarchy() {
-    let e = Embedding::default_nouns().unwrap();
-    assert_eq!(
-        (e.len(), e.dim(), e.metric()),
-        (10_498, 10, Metric::Poincare)
-    );
-    assert!(native::to_bytes(&e).len() <= 1_500_000);
-    let id = |w| e.vocabulary().require(w).unwrap();
-    let d = |a, b| fastdx::MetricSpace::distance(&e, id(a), id(b));
-    assert!(d("dog", "animal") < d("dog", "furniture"));
-    let norm = |w| e.vector(id(w)).iter().map(|x| x * x).sum::<f32>().sqrt();
-    assert!(norm("animal") < norm("dog"));
+fn the_built_in_words_are_what_they_say() {
+    let (english, nouns) = (Embedding::default_english(), Embedding::default_nouns());
+    let (euclidean, poincare) = (Metric::Euclidean, Metric::Poincare);
+    let (english, nouns) = (english.unwrap(), nouns.unwrap());
+    for (e, shape, file, most, [word, near, far]) in [
+        (
+            &english,
+            (20_000, 50, euclidean),
+            "default",
+            2_500_000,
+            ["coffee", "tea", "parliament"],
+        ),
+        (
+            &nouns,
+            (10_498, 10, poincare),
+            "nouns",
+            1_500_000,
+            ["dog", "animal", "furniture"],
+        ),
+    ] {
+        assert_eq!((e.len(), e.dim(), e.metric()), shape);
+        let path = format!("{}/data/{file}.fdx", env!("CARGO_MANIFEST_DIR"));
+        assert!(fs::metadata(path).unwrap().len() <= most);
+        let id = |w| e.vocabulary().require(w).unwrap();
+        let d = |a, b| fastdx::MetricSpace::distance(e, id(a), id(b));
+        assert!(d(word, near) < d(word, far));
+    }
+    // They keep their hierarchy.
+    let vector = |w| nouns.vector(nouns.vocabulary().require(w).unwrap());
+    let squared = |w| vector(w).iter().map(|x| x * x).sum::<f32>();
+    assert!(squared("animal") < squared("dog"));
 }

@@ -1,6 +1,6 @@
-//! Word graphs: shortest paths, shells, and the law of Tem on them.
+//! Word graphs: shortest paths. The law of Tem on them: covers.rs.
 
-use crate::common::{assert_drawn, edges, graph, tem};
+use crate::common::{edges, graph, tem};
 use fastdx::mechanism::tem::Truncation;
 use fastdx::words::graph::WordGraph;
 use fastdx::{Mechanism, MetricSpace};
@@ -122,24 +122,24 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    /// Real lengths need rows.
+    fn real_graphs()((words, pairs, weights) in graphs(), scale in 1e-3f64..1e3)
+        -> (usize, Vec<(usize, usize)>, Vec<f64>)
+    {
+        let each = weights.iter().zip(1u32..);
+        let weights = each.map(|(w, i)| (w + 1.0) * scale * (1.0 + f64::from(i).sqrt()));
+        (words, pairs, weights.collect())
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(900))]
 
     #[test]
-    fn forests_know_their_distances((words, pairs, weights) in forests()) {
-        check(words, &pairs, &weights);
-    }
-
-    #[test]
-    fn graphs_know_their_distances((words, pairs, weights) in graphs()) {
-        check(words, &pairs, &weights);
-    }
-
-    #[test]
-    fn real_weights_need_rows((words, pairs, weights) in graphs(), scale in 1e-3f64..1e3) {
-        let weights: Vec<f64> = weights.iter().zip(1u32..)
-            .map(|(w, i)| (w + 1.0) * scale * (1.0 + f64::from(i).sqrt()))
-            .collect();
+    fn distances_are_those_of_floyd_and_warshall(
+        (words, pairs, weights) in prop_oneof![forests(), graphs(), real_graphs()],
+    ) {
         check(words, &pairs, &weights);
     }
 }
@@ -172,42 +172,4 @@ fn a_long_path_is_no_trouble() {
     assert_eq!(graph.distance(0, words as u32 - 1), (words - 1) as f64);
     let tem = tem(graph, 1.0, Truncation::default(), 11);
     assert_eq!(tem.privatize_ids(&[5; 10]).unwrap().len(), 10);
-}
-
-#[test]
-fn the_sampled_law_is_the_computed_one() {
-    // A binary tree with a second component; a cycle with a tail; real weights.
-    let tree: Vec<_> = (1..63)
-        .map(|w| (w, (w - 1) / 2))
-        .chain([(63, 64)])
-        .collect();
-    let cycle: Vec<_> = (0..20)
-        .map(|w| (w, (w + 1) % 20))
-        .chain([(3, 20), (20, 21)])
-        .collect();
-    let odd: Vec<f64> = (0..22).map(|i| 0.3 + f64::from(i).sqrt()).collect();
-    let graphs = [
-        graph(65, &tree, None),
-        graph(22, &cycle, None),
-        graph(22, &cycle, Some(&odd)),
-    ];
-    for (graph, kind) in graphs.into_iter().zip(0..) {
-        for (epsilon, truncation) in [
-            (0.01, Truncation::default()),
-            (1.0, Truncation::Beta(0.2)),
-            (2.0, Truncation::Gamma(f64::INFINITY)),
-            (1.0, Truncation::Gamma(3.0)),
-            (50.0, Truncation::default()),
-        ] {
-            let tem = tem(graph.clone(), epsilon, truncation, 11);
-            for word in [0, 3, graph.len() as u32 - 1] {
-                let law = tem.probabilities(word);
-                let drawn = tem.privatize_ids(&vec![word; 400_000]).unwrap();
-                assert_drawn(&drawn, &law, &format!("graph {kind}, ε {epsilon}, {word}"));
-                // A single word is drawn by another method.
-                let single = (0..2_000).map(|_| tem.privatize_ids(&[word]).unwrap()[0]);
-                assert_drawn(&single.collect::<Vec<_>>(), &law, "single draws");
-            }
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{assert_distribution, counts, from_vectors, intervals, rng};
+use crate::common::{assert_distribution, certain_ratios, counts, from_vectors, rng};
 use fastdx::noise::hyperbolic::noise::{Base, HyperbolicLaplace as Noise};
 use fastdx::{Embedding, HyperbolicLaplace, Mechanism, Metric, MetricSpace, Randomness};
 use statrs::distribution::{Beta, ContinuousCDF};
@@ -94,18 +94,14 @@ fn certain_loss(mechanism: &impl Mechanism, e: &Embedding, draws: usize) -> f64 
     let drawn = |w| mechanism.privatize_ids(&vec![w; draws]).unwrap();
     let each = (0..words as u32).map(|w| counts(&drawn(w), words));
     let counts: Vec<Vec<u64>> = each.collect();
-    let bounds = intervals(&counts, 1e-7 / (2 * words * words * words) as f64);
-    let mut worst = 0.0f64;
-    for a in 0..words {
-        for b in (0..words).filter(|&b| b != a) {
-            let d = MetricSpace::distance(e, a as u32, b as u32);
-            assert!(d > 0.0 && d.is_finite(), "{d}");
-            for ((low, _), (_, high)) in bounds[a].iter().zip(&bounds[b]) {
-                worst = worst.max((low / high).ln() / d);
-            }
-        }
-    }
-    worst
+    let d = |a, b| MetricSpace::distance(e, a as u32, b as u32);
+    let others =
+        certain_ratios(&counts, 1e-7 / (2 * words.pow(3)) as f64).filter(|r| r.0.0 != r.0.1);
+    let losses = others.map(|((a, b, _), ratio)| ratio / d(a, b));
+    losses.fold(0.0, |worst, loss| {
+        assert!(!loss.is_nan(), "words at distance 0");
+        worst.max(loss)
+    })
 }
 
 const AXIS: [f32; 7] = [0.0, 0.5, -0.5, 0.97, -0.97, 0.999, -0.999];

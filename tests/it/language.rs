@@ -48,31 +48,11 @@ struct Enumeration<'a> {
     law: BTreeMap<String, f64>,
 }
 
-impl<'a> Enumeration<'a> {
-    fn of(
-        space: &'a Embedding,
-        prior: &'a NgramPrior,
-        epsilon: f64,
-        excluded: &'a [u32],
-        policy: &'a Policy,
-        text: &str,
-    ) -> Self {
-        let law = BTreeMap::new();
-        let mut all = Self {
-            space,
-            prior,
-            epsilon,
-            excluded,
-            policy,
-            law,
-        };
-        all.add(
-            &text.split(' ').collect::<Vec<_>>(),
-            "",
-            &HashMap::new(),
-            1.0,
-        );
-        all
+impl Enumeration<'_> {
+    fn of(mut self, text: &str) -> Self {
+        let words: Vec<&str> = text.split(' ').collect();
+        self.add(&words, "", &HashMap::new(), 1.0);
+        self
     }
 
     /// The tokens of the last sentence of a release.
@@ -178,7 +158,15 @@ fn texts_are_drawn_by_the_law_of_the_whole_text() {
     for (case, (order, epsilon, text, excluded, policy)) in cases.into_iter().enumerate() {
         let space = embedding(3 + case % 3 + 1, 2, 1.0, Metric::Euclidean, case as u64);
         let prior = prior(&space, order);
-        let law = Enumeration::of(&space, &prior, epsilon, excluded, &policy, text);
+        let law = Enumeration {
+            space: &space,
+            prior: &prior,
+            epsilon,
+            excluded,
+            policy: &policy,
+            law: BTreeMap::new(),
+        };
+        let law = law.of(text);
         for (path, source) in sources(7).into_iter().enumerate() {
             let all = contextual(&tem(&space, epsilon, source), &prior);
             let mechanism: Arc<dyn Mechanism> = match excluded {
@@ -207,7 +195,15 @@ fn spans_have_the_clear_text_before_them_and_calls_share_replacements() {
         // As a whole text, in which the clear words are skipped.
         let policy = skipping("w1");
         let text = "w1 w0 w1. w1 w2";
-        let law = Enumeration::of(&space, &prior, 3.0, &[], &policy, text);
+        let law = Enumeration {
+            space: &space,
+            prior: &prior,
+            epsilon: 3.0,
+            excluded: &[],
+            policy: &policy,
+            law: BTreeMap::new(),
+        };
+        let law = law.of(text);
         let private = TextPrivatizer::new(Arc::new(tem.clone()), Policy::default()).unwrap();
         let (spans, control) = ([13..15, 3..5], Control::new());
         let one = |_| {
@@ -465,18 +461,10 @@ fn without_history_it_is_the_tem_with_the_frequencies() {
 #[test]
 fn models_that_do_not_fit_are_refused() {
     // A model that is heavier than the integers of its base allow, and one of more words.
-    for (change, why) in [
-        (
-            &(|weights: &mut Vec<u64>| weights[3] = u64::MAX / 4) as &dyn Fn(&mut _),
-            "weigh at most",
-        ),
-        (
-            &|weights: &mut Vec<u64>| weights.push(1),
-            "of 10 words, got id 10",
-        ),
-    ] {
-        let (space, mut model) = many(10);
-        change(&mut model.weights);
+    let [mut heavy, mut long] = [many(10), many(10)];
+    heavy.1.weights[3] = u64::MAX / 4;
+    long.1.weights.push(1);
+    for ((space, model), why) in [(heavy, "weigh at most"), (long, "of 10 words, got id 10")] {
         let all = tem(&space, 3.0, Randomness::new(None));
         let tem = ContextualTem::new(&all, Arc::new(model)).unwrap();
         let law = tem.probabilities_after(1, &Released::nothing(space.vocabulary()));

@@ -10,42 +10,6 @@ use fastdx::noise;
 use fastdx::{Control, Embedding, Mechanism, Metric, MultivariateLaplace, Randomness, Tem};
 use std::sync::Arc;
 
-/// The law as in the paper, in plain f64.
-fn closed_form(e: &Embedding, id: u32, epsilon: f64, gamma: f64) -> Vec<f64> {
-    let score = |y| {
-        let each = e.vector(id).iter().zip(e.vector(y));
-        let d: f64 = each.map(|(a, b)| f64::from(a - b).powi(2)).sum();
-        (-epsilon / 2.0 * d.sqrt().min(gamma)).exp()
-    };
-    let weights: Vec<f64> = (0..e.len() as u32).map(score).collect();
-    let sum: f64 = weights.iter().sum();
-    weights.iter().map(|w| w / sum).collect()
-}
-
-#[test]
-fn tem_has_the_law_of_the_paper() {
-    for (seed, words, dim, epsilon, truncation) in [
-        (1, 200, 3, 2.0, Truncation::Beta(1e-3)),
-        (2, 200, 3, 8.0, Truncation::Gamma(0.7)),
-        (3, 50, 1, 1e-3, Truncation::default()),
-        (4, 50, 300, 1.0, Truncation::Gamma(f64::INFINITY)),
-        (5, 20, 2, 3.0, Truncation::Gamma(0.0)),
-        (6, 2, 5, 1.0, Truncation::default()),
-        (7, 1, 5, 1.0, Truncation::default()),
-        (8, 300, 2, 1e3, Truncation::default()),
-    ] {
-        let e = embedding(words, dim, 1.0, Metric::Euclidean, seed);
-        let tem = tem(e.clone(), epsilon, truncation, seed);
-        let id = words as u32 / 2;
-        let expected = closed_form(&e, id, epsilon, tem.gamma());
-        for (p, q) in tem.probabilities(id).iter().zip(&expected) {
-            assert!((p - q).abs() <= 1e-6 * q + 1e-15, "{tem:?}: {p} {q}");
-        }
-        let drawn = tem.sample(&format!("w{id}"), 1_000_000).unwrap();
-        assert_drawn(&drawn, &expected, &format!("{tem:?}"));
-    }
-}
-
 #[test]
 fn gamma_is_theorem_3() {
     let e = embedding(12_691, 1, 1.0, Metric::Euclidean, 1);

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::common::{assert_drawn, assert_law, embedding, from_vectors, tem};
+use crate::covers::check;
 use fastdx::distance::neighbors::Grid;
 use fastdx::law;
 use fastdx::mechanism::tem::Truncation;
-use fastdx::words::embedding::format::native;
 use fastdx::{
     Control, Embedding, Error, Mechanism, Metric, MetricSpace, NeighborLists, Randomness, Tem,
 };
@@ -117,22 +117,14 @@ fn the_law_does_not_depend_on_the_lists() {
     {
         for (k, listed) in &listed {
             let tem = tem(listed.clone(), epsilon, truncation, (10 * i + k) as u64);
-            let what = format!("ε={epsilon}, {truncation:?}, k={k}");
-            assert_drawn(
-                &tem.sample("w17", 300_000).unwrap(),
-                &tem.probabilities(17),
-                &what,
-            );
+            check(&tem, None, &[17], 300_000);
         }
-        let lazy = tem(e.clone(), epsilon, truncation, i as u64);
-        let (law, what) = (
-            lazy.probabilities(17),
-            format!("lazy, ε={epsilon}, {truncation:?}"),
+        check(
+            &tem(e.clone(), epsilon, truncation, i as u64),
+            None,
+            &[17],
+            300_000,
         );
-        assert_drawn(&lazy.sample("w17", 300_000).unwrap(), &law, &what);
-        // Draw one by one, like short calls.
-        let single = (0..100_000).map(|_| lazy.privatize_ids(&[17]).unwrap()[0]);
-        assert_drawn(&single.collect::<Vec<_>>(), &law, "one by one");
     }
 }
 
@@ -213,28 +205,5 @@ fn a_coarse_grid_is_not_used() {
         let radius = Truncation::Gamma(1.0);
         let unseeded = Tem::new(e.clone(), epsilon, radius, Randomness::new(None)).unwrap();
         assert!(unseeded.guarantee().slack <= law::SLACK);
-    }
-}
-
-#[test]
-fn lists_are_stored_and_mapped_with_the_embedding() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("index");
-    let e = embedding(500, 4, 1.0, Metric::Manhattan, 6);
-    let listed = e.build_lists(40, MEMORY, &Control::new()).unwrap();
-    listed.save(&path).unwrap();
-    for verify in [true, false] {
-        let back = native::open(&path, verify).unwrap();
-        let (a, b) = (listed.lists().unwrap(), back.lists().unwrap());
-        assert_eq!((a.k(), a.grid()), (b.k(), b.grid()));
-        assert!((0..500).all(|w| a.list(w) == b.list(w)));
-        let draw = |e: &Embedding| {
-            let tem = tem(Arc::new(e.clone()), 2.0, Truncation::default(), 9);
-            tem.sample("w1", 1000).unwrap()
-        };
-        assert_eq!(draw(&listed), draw(&back));
-        for other in [back.with_metric(Metric::Euclidean), back.first(100)] {
-            assert!(other.unwrap().lists().is_none());
-        }
     }
 }

@@ -1,11 +1,10 @@
-//! Descriptions of mechanisms: read, refused, built, and written again.
+//! Descriptions of mechanisms: read, written and refused. That a complete one builds the same
+//! mechanism: tests/python/mechanisms/test_spec.py.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use fastdx::policy::{CoverSource, Exclude, KEYS, Kind, Parts, Policies, Spaces, Spec};
-use fastdx::words::index::Index;
-use fastdx::{Control, Cover, Embedding, Error, Metric, Vocabulary};
+use fastdx::Control;
+use fastdx::policy::{Exclude, KEYS, Parts, Policies, Spaces, Spec};
 use serde_json::{Value, json};
 
 fn spec(value: Value) -> Spec {
@@ -21,85 +20,6 @@ fn refusal(value: Value) -> String {
             Ok(_) => panic!("{spec:?} was built"),
         },
     }
-}
-
-fn build(spec: &Spec) -> fastdx::policy::Built {
-    spec.build(Parts::default(), &mut Spaces::default(), &Control::new())
-        .unwrap()
-}
-
-/// Sixty words on a line, in a file.
-fn index(folder: &Path, metric: Metric) -> std::path::PathBuf {
-    let words = (0..60).map(|i| format!("word{i}"));
-    let vectors = (0..60).flat_map(|i| [i as f32 / 70.0, 0.01 * (i % 7) as f32]);
-    let vocabulary = Vocabulary::new(words).unwrap();
-    let embedding = Embedding::new(vocabulary, vectors.collect(), 2, metric).unwrap();
-    let path = folder.join(format!("{metric}.fdx"));
-    embedding.save(&path).unwrap();
-    path
-}
-
-/// The law of 60 words in numpy's file format.
-fn law(folder: &Path) -> std::path::PathBuf {
-    let path = folder.join("law.npy");
-    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (60, 60), }\n";
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((header.len() as u16).to_le_bytes());
-    bytes.extend(header.as_bytes());
-    for i in 0..60i32 {
-        for j in 0..60i32 {
-            bytes.extend((1.0 / f64::from(1 + (i - j).abs())).to_le_bytes());
-        }
-    }
-    std::fs::write(&path, bytes).unwrap();
-    path
-}
-
-fn every_kind(folder: &Path) -> Vec<Value> {
-    let flat = index(folder, Metric::Euclidean);
-    let curved = index(folder, Metric::Poincare);
-    let law = law(folder);
-    vec![
-        json!({"epsilon": 3.0, "index": flat}),
-        json!({"epsilon": 3.0, "index": flat, "gamma": "inf", "exclude": ["word3"]}),
-        json!({"epsilon": 3.0, "index": flat, "cover": 4, "balance": 0.1, "remap": 2}),
-        json!({"epsilon": 3.0, "index": flat, "certified": true}),
-        json!({"mechanism": "laplace", "epsilon": 3.0, "index": flat, "oov": "mask"}),
-        json!({"mechanism": "hyperbolic", "epsilon": 9.0, "index": curved, "base": "ball"}),
-        json!({"mechanism": "law", "law": law, "index": flat}),
-        json!({"mechanism": "mahalanobis", "epsilon": 3.0, "index": flat, "mixing": 0.4}),
-        json!({"mechanism": "response", "epsilon": 3.0, "index": flat, "skip": ["a", "b"]}),
-        json!({"mechanism": "vickrey", "epsilon": 3.0, "index": flat, "tuning": 0.5}),
-    ]
-}
-
-#[test]
-fn complete_spec_builds_the_same_mechanism() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut kinds = std::collections::HashSet::new();
-    for given in every_kind(folder.path()) {
-        let built = build(&spec(given.clone()));
-        let complete = built.spec();
-        kinds.insert(complete.mechanism.name());
-        let text = complete.to_json();
-        let again: Spec = serde_json::from_str(&text).unwrap();
-        assert_eq!(again, complete, "{given}");
-        let rebuilt = build(&again);
-        assert_eq!(rebuilt.spec().to_json(), text);
-        let (old, new) = (built.text.guarantee(), rebuilt.text.guarantee());
-        assert_eq!(old.to_string(), new.to_string());
-        // The same seed draws the same words.
-        let seeded = |spec: &Spec| {
-            let spec = Spec {
-                seed: Some(5),
-                ..spec.clone()
-            };
-            let ids: Vec<u32> = (0..60).cycle().take(3000).collect();
-            build(&spec).text.mechanism().privatize_ids(&ids).unwrap()
-        };
-        assert_eq!(seeded(&spec(given.clone())), seeded(&again), "{given}");
-    }
-    assert_eq!(kinds.len(), Kind::ALL.len());
 }
 
 #[test]
@@ -162,6 +82,7 @@ fn refused_by_name() {
     {"epsilon": 1.0, "gamma": 1.0, "beta": 0.1} => beta must be left out
     {"epsilon": 1.0, "balance": 0.1} => balance must be given with cover
     {"mechanism": "laplace", "epsilon": 1.0, "gamma": 1.0} => gamma must be left out: it belongs to mechanism tem
+    {"mechanism": "laplace", "epsilon": 1.0, "language": "rank"} => language must be left out: it belongs to mechanism tem
     {"mechanism": "law", "epsilon": 1.0} => epsilon must be left out
     {"mechanism": "law"} => law must be given
     {"epsilon": 1.0, "cover": 1.5} => cover must be a whole number
@@ -183,72 +104,6 @@ fn refused_by_name() {
     for (given, message) in cases(table) {
         let got = refusal(serde_json::from_str(given).unwrap());
         assert!(got.contains(message), "{given}: {got}");
-    }
-}
-
-#[test]
-fn another_file_in_its_place_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = index(folder.path(), Metric::Euclidean);
-    let complete = build(&spec(json!({"epsilon": 2.0, "index": path}))).spec();
-    std::fs::copy(index(folder.path(), Metric::Manhattan), &path).unwrap();
-    let error = complete.build(Parts::default(), &mut Spaces::default(), &Control::new());
-    assert!(matches!(error, Err(Error::Parameter { name: "index", .. })));
-}
-
-#[test]
-fn parts_in_memory() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = index(folder.path(), Metric::Euclidean);
-    let held = Index::open(&path, true).unwrap();
-    let cover =
-        Arc::new(Cover::nearest(&*held.space(), 3, &Default::default(), &Control::new()).unwrap());
-    let parts = Parts {
-        index: Some(held.clone()),
-        cover: Some(cover.clone()),
-        ..Parts::default()
-    };
-    let given = spec(json!({
-        "epsilon": 2.0, "index": {}, "cover": {"fingerprint": format!("{:016x}", cover.fingerprint())},
-    }));
-    let built = given
-        .build(parts.clone(), &mut Spaces::default(), &Control::new())
-        .unwrap();
-    let complete = built.spec();
-    assert!(matches!(complete.cover, Some(CoverSource::Stored(_))));
-    let again = complete
-        .build(parts, &mut Spaces::default(), &Control::new())
-        .unwrap();
-    assert_eq!(again.spec(), complete);
-    // Without the parts, the error names what is missing.
-    assert!(refusal(serde_json::to_value(&complete).unwrap()).contains("space must be given"));
-    // The index's own cover is used by default, but not with "none".
-    let Index::Embedding(embedding) = held else {
-        unreachable!()
-    };
-    let with = (*embedding).clone().with_cover(Some(cover)).unwrap();
-    let stored = folder.path().join("covered.fdx");
-    with.save(&stored).unwrap();
-    for (kind, value, has) in [
-        ("tem", json!({"epsilon": 2.0, "index": stored}), true),
-        (
-            "response",
-            json!({"mechanism": "response", "epsilon": 2.0, "index": stored}),
-            true,
-        ),
-        (
-            "tem",
-            json!({"epsilon": 2.0, "index": stored, "cover": "none"}),
-            false,
-        ),
-    ] {
-        let complete = build(&spec(value)).spec();
-        assert_eq!(
-            matches!(complete.cover, Some(CoverSource::Stored(_))),
-            has,
-            "{kind}"
-        );
-        assert_eq!(build(&complete).spec(), complete);
     }
 }
 

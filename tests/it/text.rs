@@ -40,27 +40,7 @@ fn sure(oov: Oov, skip: &[&str]) -> TextPrivatizer {
     )
 }
 
-#[test]
-fn words_are_replaced_where_they_stand() {
-    let p = sure(Oov::Mask, &["The"]);
-    assert_eq!(
-        p.privatize("The Cat,\n x dog!").unwrap(),
-        "The cat,\n [MASK] dog!"
-    );
-    let texts = vec!["cat dog", "", "x", "dog"];
-    let (out, counts) = p.privatize_texts(&texts, &Control::new()).unwrap();
-    assert_eq!(out, ["cat dog", "", "[MASK]", "dog"]);
-    assert_eq!(
-        (
-            counts.words,
-            counts.replaced,
-            counts.unknown,
-            counts.skipped
-        ),
-        (4, 3, 1, 0)
-    );
-}
-
+// What becomes of known, unknown and skipped words: tests/python/texts/test_text.py.
 #[test]
 fn random_words_and_texts_stay_in_step() {
     // Known words come back with certainty here, so every draw must stand at its own position.

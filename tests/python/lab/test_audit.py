@@ -2,7 +2,10 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations
+from math import inf
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +15,22 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import fastdx
-from fastdx import Embedding, HyperbolicLaplace, MultivariateLaplace, Tem, WordGraph
+from fastdx import (
+    Embedding,
+    FiniteLaw,
+    Mechanism,
+    MultivariateLaplace,
+    NeighborResponse,
+    Tem,
+)
 from fastdx._core import binomial_bounds
 from fastdx.lab import audit, laws
+from fastdx.lab.laws import Law
 from helpers import SHARED, liars
-from helpers.bounds import slack
+from helpers.bounds import allowed, slack
 from helpers.draws import as_users_draw
-from helpers.laws import loss_of
-from helpers.spaces import line, numbered
+from helpers.laws import distances_of, loss_of, ratios_of
+from helpers.spaces import line, normal, numbered
 
 # `make test-bounds` sets it: more words, more draws.
 LONG = int(os.environ.get("FASTDX_TEST_FACTOR", "1"))
@@ -54,14 +65,6 @@ def test_certificates_equal_brute_force(
     near = min(d for w in e.words for d in e.distances(w) if d > 0)
     assert found.epsilon <= epsilon * (1 + 1e-9)
     assert found.epsilon == pytest.approx(expected, rel=1e-9, abs=4 * slack(tem.guarantee) / near)
-
-
-def test_certificates_of_graphs_duplicates_and_single_words() -> None:
-    tree = WordGraph([(f"w{i}", f"w{i // 3}") for i in range(1, 60)])
-    for space in (tree, line(0, 0, 1)):
-        tem = Tem(space, 1.5)
-        assert audit.certify(tem).epsilon == pytest.approx(loss_of(tem), rel=1e-8)
-    assert audit.certify(Tem(line(1), 2.0)).epsilon == 0.0
 
 
 def test_the_measured_anchors() -> None:
@@ -113,103 +116,76 @@ def pairs_of(e: Embedding, count: int = 6) -> list[tuple[str, str]]:
     return [*pairs[:count], *pairs[-count:]]
 
 
-class TestLiars:
-    """Each is convicted; the honest mechanism of the same shape is not."""
-
-    def test_wrong_bottom(self) -> None:
-        # A crowd, one word just within γ of it and one just beyond: near words, lists of very
-        # different lengths.
-        x = np.concatenate([np.linspace(-0.004, 0.004, 40), [0.99, 1.01]])[:, None]
-        e = numbered(x)
-        pairs = [("w40", "w41"), ("w0", "w40"), ("w0", "w1")]
-        liar = liars.wrong_bottom(e, 2.0, 1.0, 1)
-        assert audit.likelihood_ratio(liar, pairs, e, 2.0).violated
-        honest = as_users_draw(Tem(e, 2.0, gamma=1.0, seed=1))
-        assert not audit.likelihood_ratio(honest.sample, pairs, e, 2.0).violated
-
-    def test_missing_neighbours(self) -> None:
-        e = vocabulary(30, 2, 5)
-        liar = liars.missing_neighbours(e, 3.0, 2.0, 1)
-        report = audit.likelihood_ratio(liar, pairs_of(e), e, 3.0)
-        assert report.violated and report.epsilon_lower_bound > 3.0
-        assert "REFUTED" in str(report)
-        honest = as_users_draw(Tem(e, 3.0, gamma=2.0, seed=2))
-        report = audit.likelihood_ratio(honest.sample, pairs_of(e), e, 3.0)
-        assert not report.violated and "not refuted" in str(report)
-
-    def test_the_hyperbolic_papers_nominal_epsilon(self) -> None:
-        axis = np.zeros((5, 2))
-        axis[:, 0] = [-0.97, -0.5, 0.0, 0.5, 0.97]
-        e = Embedding(list("abcde"), axis, metric="poincare")
-        liar = HyperbolicLaplace.from_paper(e, 0.5, seed=3)
-        pairs = list(combinations("abcde", 2))
-        report = audit.likelihood_ratio(liar.sample, pairs, e, 0.5)
-        assert report.violated and report.epsilon_lower_bound > 1.0
-        # At the price it states itself it stands.
-        assert not audit.likelihood_ratio(liar.sample, pairs, e, liar.epsilon).violated
-
-    def test_a_radius_from_exponential(self) -> None:
-        e = vocabulary(8, 5, 7)
-        liar = liars.exponential_radius(e, 1.0, seed=4)
-        assert audit.likelihood_ratio(liar, pairs_of(e), e, 1.0).violated
-        honest = as_users_draw(MultivariateLaplace(e, 1.0, seed=4))
-        assert not audit.likelihood_ratio(honest.sample, pairs_of(e), e, 1.0).violated
-
-    def test_unknown_words_released_raw(self) -> None:
-        e = vocabulary(10, 2, 8)
-        tem = Tem(e, 1.0, seed=5)
-        liar = liars.raw_unknown(tem)
-
-        def distance(a: str, b: str) -> float:
-            if a in e and b in e:
-                return e.distance(a, b)
-            # Unknown words are alike, and half of γ from the others (Guarantee.bound).
-            return 0.0 if a not in e and b not in e else tem.gamma / 2
-
-        pairs = [("secret", "w1"), ("secret", "other secret"), ("w1", "w2")]
-        report = audit.likelihood_ratio(liar, pairs, distance, 1.0, 20_000)
-        assert report.violated and report.worst[0].word in ("secret", "other secret")
-
-        def honest(word: str, size: int) -> list[str]:
-            return tem.privatize_tokens([word] * size)
-
-        assert not audit.likelihood_ratio(honest, pairs, distance, 1.0, 20_000).violated
+# One word just within γ of a crowd, one just beyond: near words, lists of very different lengths.
+CROWD = numbered([*np.linspace(-0.004, 0.004, 40), 0.99, 1.01])
+PLANE, FEW = vocabulary(30, 2, 5), vocabulary(8, 5, 7)
 
 
-def randomised_response(seed: int, keep: float) -> Callable[[str, int], NDArray[np.int64]]:
-    """Keep "a" and "b" with a probability, else exchange them."""
-    rng = np.random.default_rng(seed)
+@pytest.mark.parametrize(
+    ("liar", "honest", "pairs"),
+    [
+        (liars.wrong_bottom(CROWD, 2.0, 1.0, 1), Tem(CROWD, 2.0, gamma=1.0, seed=1),
+         [("w40", "w41"), ("w0", "w40"), ("w0", "w1")]),
+        (liars.missing_neighbours(PLANE, 3.0, 2.0, 1), Tem(PLANE, 3.0, gamma=2.0, seed=2),
+         pairs_of(PLANE)),
+        (liars.exponential_radius(FEW, 1.0, seed=4), MultivariateLaplace(FEW, 1.0, seed=4),
+         pairs_of(FEW)),
+    ],
+    ids=["wrong bottom", "missing neighbours", "a radius from Exponential"],
+)  # fmt: skip
+def test_a_liar_is_convicted_and_the_honest_mechanism_of_its_shape_is_not(
+    liar: liars.Sample, honest: Mechanism, pairs: list[tuple[str, str]]
+) -> None:
+    e, epsilon = honest.space, honest.epsilon
+    report = audit.likelihood_ratio(liar, pairs, e, epsilon)
+    assert report.violated and report.epsilon_lower_bound > epsilon and "REFUTED" in str(report)
+    report = audit.likelihood_ratio(as_users_draw(honest).sample, pairs, e, epsilon)
+    assert not report.violated and "not refuted" in str(report)
 
-    def sample(word: str, size: int) -> NDArray[np.int64]:
-        same = rng.random(size) < keep
-        return np.where(same == (word == "a"), 0, 1)
 
-    return sample
+def test_unknown_words_released_raw_are_convicted() -> None:
+    e = vocabulary(10, 2, 8)
+    tem = Tem(e, 1.0, seed=5)
+
+    def distance(a: str, b: str) -> float:
+        if a in e and b in e:
+            return e.distance(a, b)
+        # Unknown words are alike, and half of γ from the others (Guarantee.bound).
+        return 0.0 if a not in e and b not in e else tem.gamma / 2
+
+    pairs = [("secret", "w1"), ("secret", "other secret"), ("w1", "w2")]
+    report = audit.likelihood_ratio(liars.raw_unknown(tem), pairs, distance, 1.0, 20_000)
+    assert report.violated and report.worst[0].word in ("secret", "other secret")
+
+    def honest(word: str, size: int) -> list[str]:
+        return tem.privatize_tokens([word] * size)
+
+    assert not audit.likelihood_ratio(honest, pairs, distance, 1.0, 20_000).violated
+
+
+def audited(sample: Any, epsilon: float, *how: Any, **options: Any) -> audit.Report:
+    """The audit of two words at distance 1."""
+    return audit.likelihood_ratio(sample, [("a", "b")], line(0, 1), epsilon, *how, **options)
+
+
+def randomised_response(seed: int, ratio: float) -> Callable[[str, int], NDArray[np.int64]]:
+    """Keep "a" and "b" so many times as often as exchange them."""
+    rng, keep = np.random.default_rng(seed), ratio / (1 + ratio)
+    return lambda word, size: np.where((rng.random(size) < keep) == (word == "a"), 0, 1)
 
 
 def test_a_small_excess_is_found() -> None:
     """An excess of 5% over e^(ε·d) on a chosen pair, with probability 0.99."""
-    e = line(0, 1)
-    epsilon, draws = 1.0, 400_000
-    found = 0
-    for seed in range(100):
-        # 5% above the bound.
-        keep = 1.05 * np.e / (1 + 1.05 * np.e)
-        sample = randomised_response(seed, keep)
-        report = audit.likelihood_ratio(sample, [("a", "b")], e, epsilon, draws)
-        found += report.violated
+    found = sum(audited(randomised_response(seed, 1.05 * np.e), 1.0, 400_000).violated
+                for seed in range(100))  # fmt: skip
     # At 0.99 fewer than 93 of 100 have a probability below 1e-4.
     assert found >= 93
 
 
 def test_true_claims_are_refuted_as_seldom_as_stated() -> None:
-    e = line(0, 1)
-    keep = np.e / (1 + np.e)
-    refuted = 0
-    for seed in range(2_000):
-        # The claim holds with equality: the hardest true one.
-        sample = randomised_response(seed, keep)
-        refuted += audit.likelihood_ratio(sample, [("a", "b")], e, 1.0, 1_000, 0.9).violated
+    # The claim holds with equality: the hardest true one.
+    refuted = sum(audited(randomised_response(seed, np.e), 1.0, 1_000, 0.9).violated
+                  for seed in range(2_000))  # fmt: skip
     assert stats.binomtest(refuted, 2_000, 0.1, alternative="greater").pvalue > ALPHA
 
 
@@ -218,36 +194,31 @@ def test_chosen_events_are_tested_on_other_draws_and_for_their_number(
     outputs: int, events: int
 ) -> None:
     """Some of many equal outputs exceed in any draws."""
-    e, refuted = line(0, 1), 0
-    for seed in range(200):
+
+    def refuted(seed: int) -> bool:
         rng = np.random.default_rng(seed)
+        draw = partial(rng.integers, outputs)
+        return audited(lambda _, n: draw(size=n), 0.0, 1_000, 0.9, events=events).violated
 
-        def sample(_: str, size: int, rng: np.random.Generator = rng) -> NDArray[np.int64]:
-            return rng.integers(outputs, size=size)
-
-        report = audit.likelihood_ratio(sample, [("a", "b")], e, 0.0, 1_000, 0.9, events=events)
-        refuted += report.violated
-    assert stats.binomtest(refuted, 200, 0.1, alternative="greater").pvalue > ALPHA
+    count = sum(map(refuted, range(200)))
+    assert stats.binomtest(count, 200, 0.1, alternative="greater").pvalue > ALPHA
 
 
 def test_an_excess_spread_over_many_outputs_is_found() -> None:
     """No single output is drawn often enough to show it."""
-    e, half = line(0, 1), 3000
-    rng = np.random.default_rng(1)
+    half, rng = 3000, np.random.default_rng(1)
 
     def sample(word: str, size: int) -> NDArray[np.int64]:
         first = rng.random(size) < (0.75 if word == "a" else 0.25)
         return np.where(first, 0, half) + rng.integers(half, size=size)
 
-    report = audit.likelihood_ratio(sample, [("a", "b")], e, 0.5, 10_000)
+    report = audited(sample, 0.5, 10_000)
     assert report.violated and report.worst[0].size > 100
 
 
 def test_the_slack_is_allowed() -> None:
-    e = line(0, 1)
     for more, violated in ((0.3, True), (0.6, False)):
-        sample = randomised_response(1, np.exp(1.5) / (1 + np.exp(1.5)))
-        report = audit.likelihood_ratio(sample, [("a", "b")], e, 1.0, slack=more)
+        report = audited(randomised_response(1, np.exp(1.5)), 1.0, slack=more)
         assert report.violated == violated
 
 
@@ -283,10 +254,71 @@ def test_bad_audits_are_refused() -> None:
         audit.certify(Tem(e, 1.0), metric=np.where(np.eye(3), 0.0, np.inf))
 
 
-def test_what_is_no_law_or_no_distance_has_no_loss() -> None:
-    uniform, apart = np.full((2, 2), 0.5), 1 - np.eye(2)
-    for wrong in (np.nan, -0.5):
-        with pytest.raises(fastdx.ParameterError, match="matrix"):
-            laws.largest_loss([[1.0, 0.0], [wrong, 1.0]], apart)
-        with pytest.raises(fastdx.ParameterError, match="distances"):
-            laws.largest_loss(uniform, wrong * apart)
+def test_the_two_ways_agree_on_many_words() -> None:
+    """The search with bounds looks at few pairs, and misses none."""
+    e = normal(150, 3, 1)
+    distances = distances_of(e)
+    for m in (Tem(e, 3.0, cover=5), NeighborResponse(e, 2.0, cover=9)):
+        by_space, by_matrix = (audit.certify(m, metric=x) for x in (e, distances))
+        assert isinstance(by_space, audit.LargestLoss) and isinstance(by_matrix, audit.LargestLoss)
+        assert by_matrix.epsilon == pytest.approx(by_space.epsilon, rel=1e-9)
+        assert by_matrix.pair == by_space.pair and by_matrix.metric == "given"
+        assert by_matrix.local == pytest.approx(by_space.local, rel=1e-9)
+    law = laws.one_diffractor(e, 3.0)
+    np.fill_diagonal(distances, inf)
+    found = audit.certify(law)
+    # Of the law itself; what is drawn has no probabilities below 2⁻¹⁰⁰ of the largest.
+    assert found.epsilon == pytest.approx((ratios_of(law.matrix()) / distances).max(), rel=1e-9)
+    assert FiniteLaw(law=law).epsilon < 0.9 * found.epsilon
+
+
+E = line(0, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        ([[0, 1], [1, 0]], "metric must have the shape"),
+        ([[0, 1, 2], [1, 0, 1], [3, 1, 0]], "from word 0 to word 2"),
+        ([[0, -1, 2], [-1, 0, 1], [2, 1, 0]], "from word 0 to word 1"),
+        ([[0, 1, 2], [1, 0.5, 1], [2, 1, 0]], "from word 1 to word 1"),
+        ([[0, np.nan, 2], [np.nan, 0, 1], [2, 1, 0]], "nan from word 0"),
+        (lambda a, b: -1.0, "not negative"),
+        (Embedding(["a", "b", "x"], [[0.0], [1.0], [3.0]]), "metric"),
+        (line(0, 1), "metric"),
+    ],
+)
+@pytest.mark.parametrize("m", [Tem(E, 1.0), laws.santext(E, 1.0), laws.santext(E, 500.0)])
+def test_bad_metrics(metric: object, said: str, m: Mechanism | Law) -> None:
+    with pytest.raises(fastdx.ParameterError, match=said):
+        audit.certify(m, metric=metric)  # type: ignore[call-overload]
+
+
+def test_what_has_no_law() -> None:
+    many = Embedding(["a", "b"], np.eye(2, 3))
+    for metric in (None, many, [[0, 1], [1, 0]]):
+        with pytest.raises(fastdx.ParameterError, match="law can be computed"):
+            audit.certify(fastdx.MultivariateLaplace(many, 1.0), metric=metric)
+    with pytest.raises(fastdx.InputTypeError, match="Mechanism or a Law"):
+        audit.certify(np.eye(3))  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-320, 3e-310, 1e307, 1.7e308])
+def test_the_smallest_and_the_largest_epsilon_are_certified(epsilon: float) -> None:
+    e = numbered(np.arange(9.0)[:, None] ** 2)
+    tem = Tem(e, epsilon, certified=True)
+    assert tem.epsilon <= epsilon <= tem.nominal < inf
+    assert audit.certify(Tem(e, tem.nominal)).epsilon <= epsilon
+
+
+def test_an_unknown_word_is_paid_for_where_a_certificate_is_not_about_it() -> None:
+    """The price times γ/2 covers the log-ratio to an unknown word, which is drawn uniformly."""
+    e = line(0, 0.1, 0.2, 3)
+    for consistent in (False, True):
+        tem = Tem(e, 0.5, gamma=0.4, consistent=consistent, certified=True)
+        assert tem.nominal > tem.epsilon * 1.2
+        unknown, known = tem.guarantee.price("xyz"), tem.guarantee.price("a")
+        assert known == tem.epsilon and unknown == tem.nominal
+        ratio = max(np.abs(np.log(tem.probabilities(w) * 4)).max() for w in e.words)
+        assert ratio <= unknown * tem.gamma / 2 <= allowed(tem.guarantee, "xyz", "a")
+        assert tem.guarantee.price("a xyz b xyz") == 2 * known + (1 if consistent else 2) * unknown

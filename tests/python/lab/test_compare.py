@@ -206,9 +206,14 @@ def test_texts_are_attacked_beside(tmp_path: Path, command: Command) -> None:
     rng = np.random.default_rng(2)
     texts = [" ".join(rng.choice(PLANE.words, 8)) for _ in range(60)]
     model = NgramPrior.train(PLANE, texts[::2])
-    (line,) = compare(families(PLANE, ["tem"]), epsilon=2.0, texts=texts[1::2], model=model)
+    judge = Embedding(WORDS, PLANE.vectors + 0.1 * RNG.normal(size=(24, 2)))
     at = HEADER.index("named in sentences")
-    assert line.cells()[at].startswith(f"{line.values['sentence']:.1%} (")
+    for line in compare({"tem": Tem(PLANE, 2.0), "noise": fastdx.MultivariateLaplace(PLANE, 2.0)},
+                        texts=texts[1::2], model=model, judge=judge):  # fmt: skip
+        assert line.cells()[at].startswith(f"{line.values['sentence']:.1%} (")
+        assert line.values["sentence_low"] <= line.values["sentence"]
+        assert {"alone", "unchanged"} <= {*line.values}
+        assert line.values["similarity"] > line.values["chance"]
     (tmp_path / "t.txt").write_text("\n".join(texts), "utf-8")
     base = ["compare", "--embedding", str(tmp_path / "e.fdx"), "--exclude", "none", "-q",
             "--texts", str(tmp_path / "t.txt")]  # fmt: skip

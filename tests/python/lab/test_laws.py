@@ -16,8 +16,10 @@ import fastdx
 from fastdx import Cover, Embedding, Tem, WordGraph
 from fastdx.lab import audit, laws
 from fastdx.lab.laws import largest_loss
+from fastdx.lab.noise import gumbel_draws
+from helpers.draws import ALARM, assert_follows, p_value
 from helpers.laws import distances_of, largest_ratio, law_of
-from helpers.spaces import numbered
+from helpers.spaces import line, numbered
 
 
 def embedding(count: int, dim: int, seed: int = 1) -> Embedding:
@@ -39,13 +41,13 @@ def test_the_largest_loss_is_the_slow_one() -> None:
     # With and without outputs that some words cannot have.
     for matrix in (some, laws.custext(E, 1.0, 5, partition=False).matrix()):
         assert largest_loss(matrix) == pytest.approx(largest_ratio(matrix), rel=1e-12)
-    law, d = laws.santext_plus(E, 1.0, E.words[3:]), distances_of(E)
-    groups = law.proved.groups
+    for law in (laws.custext(embedding(130, 2), 2.0, 10), laws.santext_plus(E, 1.0, E.words[3:])):
+        matrix, d, groups = law.matrix(), distances_of(law.space), law.proved.groups
+        expected = largest_ratio(matrix, d, groups)
+        assert largest_loss(matrix, d, groups) == pytest.approx(expected, rel=1e-9)
+        assert largest_loss(matrix, d) == math.inf
     assert groups is not None and (groups == [-1] * 3 + [0] * 9).all()
     assert "NOT PROTECTED" in str(law.proved)
-    expected = largest_ratio(law.matrix(), d, groups)
-    assert largest_loss(law.matrix(), d, groups) == pytest.approx(expected, rel=1e-12)
-    assert largest_loss(law.matrix(), d) == math.inf
     # Words at one place that are told apart.
     alone = [[0.6, 0.4], [0.4, 0.6]], None, [-1, -1]
     assert largest_loss(*alone) == 0.0  # words that are compared with none
@@ -393,7 +395,11 @@ BAD: list[tuple[Callable[[], object], type, str]] = [
     (lambda: laws.vickrey(Embedding(["a"], [[0.0]]), 1.0), fastdx.ParameterError, "distance"),
     (lambda: laws.optimal(embedding(301, 2), 1.0), fastdx.TooLargeError, "300"),
     (lambda: largest_loss([0.5, 0.5]), fastdx.ParameterError, "matrix"),
-]
+    *((partial(largest_loss, [[1.0, 0.0], [wrong, 1.0]], 1 - np.eye(2)), fastdx.ParameterError,
+       "matrix") for wrong in (np.nan, -0.5)),
+    *((partial(largest_loss, np.full((2, 2), 0.5), wrong * (1 - np.eye(2))),
+       fastdx.ParameterError, "distances") for wrong in (np.nan, -0.5)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "kind", "names"), BAD)
@@ -435,3 +441,34 @@ def test_vickrey_on_a_line_at_any_epsilon(scale: float) -> None:
             make(epsilon)
         most = float(str(refused.value).split("at most ")[1].split(" ")[0])
         assert make(most).matrix().shape == (5, 5)
+
+
+# The noise that TEM's paper prints has the law that Tem draws by integers.
+@pytest.mark.parametrize("gamma", [0.5, 1.3, 100.0])
+def test_gumbel_noise_has_the_law_of_tem(gamma: float) -> None:
+    vectors = np.random.default_rng(4).normal(size=(40, 3))
+    vectors[1] = vectors[0]
+    tem = Tem(numbered(vectors), 3.0, gamma=gamma)
+
+    def counts(tem: Tem) -> np.ndarray:
+        return np.bincount(gumbel_draws(tem, "w0", 400_000, seed=5), minlength=40)
+
+    assert_follows(counts(tem), tem.probabilities("w0"))
+    liar = tem.with_epsilon(3.5)
+    assert p_value(counts(liar), tem.probabilities("w0")) < ALARM
+
+
+def test_what_gumbel_noise_does_not_draw() -> None:
+    space = line(0, 1, 9)
+    assert gumbel_draws(Tem(space, 1.0), "a", 0).shape == (0,)
+    assert (gumbel_draws(Tem(space, 1e6, gamma=10.0), "b", 100) == 1).all()
+    assert len(set(gumbel_draws(Tem(space, 1e-6, gamma=1.0), "b", 1000, seed=1).tolist())) == 3
+    for tem in (
+        Tem(space, 1.0, cover=Cover.nearest(space, 2)),
+        Tem(space, 1.0, language=[3, 2, 1]),
+        Tem(space, 1.0, remap=2),
+    ):
+        with pytest.raises(fastdx.ParameterError, match="tem must have neither"):
+            gumbel_draws(tem, "a", 1)
+    with pytest.raises(fastdx.UnknownWordError):
+        gumbel_draws(Tem(space, 1.0), "zebra", 1)

@@ -95,5 +95,3 @@ def test_without_covariance_it_is_round_noise() -> None:
     assert np.array_equal(
         m.sample("w3", 500), MultivariateLaplace(e, 1.5, seed=3).sample("w3", 500)
     )
-    # Words at one place spread in no direction.
-    Mahalanobis(Embedding(["a", "b"], [[1.0, 2.0]] * 2), 1.0).sample("a", 10)

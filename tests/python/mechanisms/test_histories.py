@@ -191,15 +191,11 @@ def test_it_is_kept_where_mechanisms_go(tmp_path: Path) -> None:
 
 def test_it_is_described() -> None:
     tem = tem_of(PRIOR, exclude=["w1"])
-    said = str(tem.guarantee)
-    assert "given what was released before" in said and "adaptive composition" in said
-    assert "1 of the 4 words" in said and "come back" not in said
+    assert "adaptive composition" in str(tem.guarantee)
     assert tem.guarantee.to_dict()["unchanged"] is None
     assert tem.guarantee.with_bits().to_dict()["bits"]["value"] is None
-    record = tem.guarantee.describe("reviewer")
-    assert "leaves out what was released before" in " ".join(record.split())
-    for audience in ("engineer", "user"):
-        assert tem.guarantee.describe(audience)
+    record = " ".join(tem.guarantee.describe("reviewer").split())
+    assert "leaves out what was released before" in record
     assert tem.base is not None and tem.cover is not None
     with pytest.warns(fastdx.UnchangedWarning, match="without a history"):
         Tem(epsilon=30.0, language="english").privatize("the coffee was cold")

@@ -15,13 +15,11 @@ from fastdx.calibration import choose_epsilon
 from fastdx.channel import Channel, NgramPrior
 from fastdx.counts import Estimator
 from fastdx.lab.comparison import compare
-from fastdx.mechanisms import MECHANISMS
-from helpers.command import Command, fails
+from helpers.command import fails
 from helpers.copies import assert_copies
-from helpers.draws import assert_follows
 from helpers.errors import refused
 from helpers.laws import bits_of, law_of
-from helpers.registry import made, space
+from helpers.policies import made
 from helpers.spaces import normal
 
 E = normal(60, 3, 1)
@@ -80,14 +78,6 @@ def test_it_is_kept_where_mechanisms_go() -> None:
     assert (received.likelihood("w3") == Channel.of(tem).likelihood("w3")).all()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in MECHANISMS if kind != "tem"])
-def test_other_mechanisms_have_none(kind: str) -> None:
-    of = MECHANISMS[kind]
-    e = space(of, [[0.0, 0.1], [0.5, 0.2], [0.3, -0.4], [0.1, 0.6]])
-    with pytest.raises(fastdx.ParameterError, match=r"language must be left out: .* tem"):
-        made(of, e, 2.0, language="frequency")
-
-
 def test_what_is_refused(tmp_path: Path) -> None:
     bad = tmp_path / "bad.tsv"
     wrong_files = {"w0 1\nw1 -3\n": "line 2", "w0\n": "line 1", "w0 nan\n": "line 1",
@@ -104,8 +94,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
                 Tem(E, 3.0, language=wrong, **more)
     with pytest.raises(fastdx.ParameterError, match="language must be"):
         Tem(E, 3.0, language=Q, cover=Cover.identity(E).weighted(Q))
-    with pytest.raises(fastdx.ParameterError, match="epsilon must be given with language"):
-        from_spec({"language": "frequency"})
 
 
 def test_receivers_know_it() -> None:
@@ -137,28 +125,22 @@ def test_epsilon_is_chosen_for_it() -> None:
         assert row.values["R"] == pytest.approx(named, rel=1e-6)
 
 
-def test_the_command(command: Command, tmp_path: Path) -> None:
-    e = tmp_path / "e.fdx"
+# What it cannot be beside: refused_by_name in tests/it/spec.rs.
+def test_the_command(tmp_path: Path) -> None:
+    e, counts, grams = (tmp_path / name for name in ("e.fdx", "uniform", "grams"))
     E.save(e)
-    counts = tmp_path / "uniform"  # a file of this name is one if its path says so
+    # A file of this name is one if its path says so.
     counts.write_text("".join(f"w{i} {q}\n" for i, q in enumerate(Q)), "utf-8")
-    arguments = ("privatize", "--mechanism", "tem", "--embedding", e, "--epsilon", "1e-9",
-                 "--guarantee", "--allow-unchanged", "--language")  # fmt: skip
-    said = command(*arguments, counts, stdin="w1 " * 4000)
-    assert "the counts in" in said.err
-    drawn = np.bincount([int(word[1:]) for word in said.out.split()], minlength=60)
-    assert_follows(drawn, Q / Q.sum())
-    assert "rank" in command(*arguments, "frequency", stdin="w1").err
-    NgramPrior.train(E, ["w1 w2 w3."], order=3).save(tmp_path / "grams")
-    assert "n-grams of order 3" in command(*arguments, tmp_path / "grams", stdin="w1 w2").err
-    spoken = ("privatize", "--language", "english", "--guarantee", "--epsilon")
-    said = command(*spoken, "3", stdin="a cup of coffee\n")
-    assert "bigrams of English" in said.err and len(said.out.split()) == 4
+    NgramPrior.train(E, ["w1 w2 w3."], order=3).save(grams)
+    base = ("privatize", "--embedding", e, "--exclude", "none", "--epsilon", 3, "--language")
+    for language in (counts, "frequency", grams):
+        assert made(*base, language) == Tem(E, 3.0, language=language)
+    spoken = ("privatize", "--language", "english", "--epsilon")
+    assert made(*spoken, 3).spec["language"] == "english"
     fails("without a history", *spoken, "30", stdin="a cup of coffee\n")
     policies = tmp_path / "policies.toml"
     policies.write_text(
         f'[policies.counted]\nepsilon = 3.0\nindex = "{e}"\nlanguage = {{ file = "uniform" }}\n'
     )
-    said = command("privatize", "--policy", f"{policies}:counted", "--guarantee",
-                   "--allow-unchanged", stdin="w1")  # fmt: skip
-    assert "the counts in" in said.err
+    counted = made("privatize", "--policy", f"{policies}:counted")
+    assert counted.spec["language"]["file"] == str(counts)

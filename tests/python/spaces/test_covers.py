@@ -24,6 +24,7 @@ from helpers.command import Command
 from helpers.copies import assert_copies
 from helpers.errors import refused
 from helpers.laws import distances_to_sets, tem_law
+from helpers.policies import made
 from helpers.spaces import line, numbered
 
 RNG = np.random.default_rng(5)
@@ -59,6 +60,8 @@ def test_tem_on_a_cover(certified: bool, tmp_path: Path) -> None:
     assert "2 of the 200 words" in str(back.guarantee)
     # One rule: without `cover` that of the file, however the space was opened.
     assert Cover.load(E, path) == cover == Tem(back.space, 2.0).cover
+    assert NeighborResponse(back.space, 2.0).cover == cover
+    assert_copies(back)
     if certified:
         assert back.guarantee.certificate.cover == cover.fingerprint
         # Another cover is another mechanism: nothing is claimed of it.
@@ -137,6 +140,7 @@ def test_the_staircase_costs_a_small_epsilon_exactly(epsilon: float) -> None:
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     other = Embedding(E.words, E.vectors + 1)
     cover = Cover.nearest(other, 3)
+    E.save(tmp_path / "words")
     refused(
         *((fastdx.ParameterError, "", make) for make in (
             lambda: Tem(E, 1.0, cover=cover),
@@ -152,65 +156,26 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         (fastdx.InputTypeError, "", lambda: Tem(E, 1.0, cover="40")),  # type: ignore[arg-type]
         (fastdx.InputTypeError, "",
          lambda: Cover.from_sets(E, [("w0", ["w1"])])),  # type: ignore[arg-type]
+        (fastdx.CorruptFileError, "", lambda: Cover.load(E, tmp_path / "words")),
         (fastdx.UnknownWordError, "", lambda: Cover.from_sets(E, {"w0": ["nope"]})),
         (FileNotFoundError, "", lambda: Tem(E, 1.0, exclude=tmp_path / "none")),
     )  # fmt: skip
 
 
 def test_the_command(tmp_path: Path, command: Command) -> None:
-    text = tmp_path / "in.txt"
-    text.write_text("cancer treatment in Boston\n", "utf-8")
     words = Embedding(ENGLISH.words[:500], ENGLISH.vectors[:500])
-    words.save(tmp_path / "words.fdx")
-    base = ["privatize", "--epsilon", "3", "--guarantee", "--embedding",
-            str(tmp_path / "words.fdx"), "-o", str(tmp_path / "out"), str(text)]  # fmt: skip
-    for more, said in [
-        ([], "never released"),
-        (["--cover", "40"], "above 0.025"),
-        (["--cover", "40", "--balance", "0.1"], "above 0.025"),
-        (["--mechanism", "response", "--cover", "10"], "local differential privacy"),
-        (["--mechanism", "laplace"], "never released"),
-    ]:
-        assert said in command(*base, *more).err
-    assert "never released" not in command(*base, "--exclude", "none").err
-    index = ("-o", tmp_path / "index", "--embedding", tmp_path / "words.fdx")
-    command("index", "build", "--k", "30", "--cover", "20", "-q", *index)
-    assert "above 0.05" in command(*base, "--embedding", index[1], "--exclude", "none").err
-
-
-def test_liars_with_covers_are_convicted() -> None:
-    """A cover that depends on the text, a distance that an approximate search overlooks, and the
-    ε of another cover's certificate break the bound: the audit sees each."""
-    e = Embedding(E.words[:40], E.vectors[:40])
-    cover, pairs = Cover.nearest(e, 4), [("w1", "w2"), ("w3", "w4")]
-    honest = Tem(e, 1.0, cover=cover)
-    verdict = audit.likelihood_ratio(honest.sample, pairs, e, 1.0, 200_000, events=8)
-    assert not verdict.violated, verdict
-    other = Tem(e, 1.0, cover=cover, exclude=["w1"])
-
-    def by_the_text(word: str, size: int) -> np.ndarray:
-        return (honest if word == "w1" else other).sample(word, size)
-
-    assert audit.likelihood_ratio(by_the_text, pairs, e, 1.0, 200_000).violated
-    strong, rng = Tem(e, 6.0, cover=cover), np.random.default_rng(1)
-
-    def overlooking(word: str, size: int) -> np.ndarray:
-        law = strong.probabilities(word)
-        if word == "w1":
-            law[list(e.ids(cover.outputs("w1")))] *= np.exp(-3.0 * 6.0)
-        return rng.choice(40, size, p=law / law.sum())
-
-    near = [("w1", min(e.words[2:], key=lambda w: e.distance("w1", w)))]
-    assert audit.likelihood_ratio(overlooking, near, e, 6.0, 200_000).violated
-    # A certificate of one cover, claimed for another after it was changed.
-    places = line(0, 1, 2, 3, 4)
-    certified = audit.certify(Tem(places, 4.0, cover=Cover.nearest(places, 5)))
-    assert certified.epsilon < 1e-6
-    changed = Tem(places, 4.0, cover=Cover.identity(places))
-    verdict = audit.likelihood_ratio(
-        changed.sample, [("a", "b")], places, certified.epsilon, 50_000, slack=1e-6
-    )
-    assert verdict.violated
+    file, index = tmp_path / "words.fdx", tmp_path / "index"
+    words.save(file)
+    base = ("privatize", "--epsilon", 3, "--embedding", file)
+    plain = ("--exclude", "none")
+    assert made(*base) == Tem(words, 3.0, exclude="offensive")
+    assert made(*base, "--cover", 40, *plain) == Tem(words, 3.0, cover=40)
+    response = made(*base, *plain, "--mechanism", "response", "--cover", 10)
+    assert response == NeighborResponse(words, 3.0, cover=10)
+    balanced = made(*base, *plain, "--cover", 40, "--balance", 0.1)
+    assert balanced.cover == Cover.balanced(words, 40, weight=0.1)
+    command("index", "build", "--k", "30", "--cover", "20", "-q", "-o", index, "--embedding", file)
+    assert made("privatize", "--epsilon", 3, "--embedding", index, *plain).cover.k == 20
 
 
 @pytest.mark.parametrize("kind", [Tem, MultivariateLaplace])

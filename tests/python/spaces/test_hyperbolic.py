@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
 import fastdx
-from fastdx import Embedding, HyperbolicLaplace, Tem
+from fastdx import Embedding, HyperbolicLaplace
 from fastdx.lab import hyperbolic as h
 from fastdx.lab import noise
 from fastdx.lab.noise import hyperbolic_laplace, hyperbolic_metropolis, log_constant
@@ -115,11 +115,7 @@ def test_points_off_the_hyperboloid_are_named() -> None:
         h.lorentz_distance([[1.0]], [[1.0]])
 
 
-def test_noise() -> None:
-    for base in ("volume", "ball"):
-        z = hyperbolic_laplace(3, 4.0, 1000, base=base, seed=1)
-        assert z.shape == (1000, 3) and (np.linalg.norm(z, axis=1) < 1).all()
-        assert np.array_equal(z, hyperbolic_laplace(3, 4.0, 1000, base=base, seed=1))
+def test_noise_that_does_not_exist() -> None:
     with pytest.raises(fastdx.ParameterError, match="Tem on the Poincaré metric"):
         hyperbolic_laplace(5, 4.0, 1)
     for bad in ({"thin": 0}, {"chains": 0}, {"burn_in": 0}):
@@ -146,6 +142,7 @@ def test_densities_integrate_to_one_and_fit_the_noise(base: str, n: int, epsilon
     for factor, wrong in ((1, False), (1.4, True)):  # noise of another ε is convicted
         z = (noise.multivariate_laplace(n, factor * epsilon, 5000, seed=4) if flat
              else hyperbolic_laplace(n, factor * epsilon, 5000, base=base, seed=4))  # fmt: skip
+        assert z.shape == (5000, n)
         p = stats.kstest(np.linalg.norm(z, axis=1), lambda x: np.interp(x, r, mass)).pvalue
         assert (p < ALARM) == wrong
 
@@ -203,20 +200,15 @@ def tree() -> Embedding:
 
 
 def test_the_mechanism(tree: Embedding) -> None:
-    m = HyperbolicLaplace(tree, 2.0, seed=1, oov="mask")
+    m = HyperbolicLaplace(tree, 2.0)
     assert (m.epsilon, m.nominal, m.spec["base"]) == (2.0, 2.0, "volume")
-    assert m.privatize("w1 w2, zzz").endswith(", [MASK]")
-    again = pickle.loads(pickle.dumps(m))
-    assert np.array_equal(m.with_epsilon(2.0).sample("w3", 99), again.sample("w3", 99))
     paper = HyperbolicLaplace.from_paper(tree, 0.5)
     assert (paper.epsilon, paper.nominal) == (2.5, 0.5)
     assert paper.guarantee.epsilon == 2.5 and "does not hold" in str(paper.guarantee)
     assert "nominal=0.5, base='ball'" in repr(paper)
     other = paper.with_epsilon(3.0)  # the same noise, whatever becomes of the parameters
     assert pickle.loads(pickle.dumps(other)).spec["base"] == other.spec["base"] == "ball"
-    assert m.guarantee.bound("w1", "w2") == np.inf  # seeded
-    bound = HyperbolicLaplace(tree, 2.0).guarantee.bound("w1", "w2")
-    assert abs(bound - 2.0 * tree.distance("w1", "w2")) < 1e-9
+    assert abs(m.guarantee.bound("w1", "w2") - 2.0 * tree.distance("w1", "w2")) < 1e-9
     assert HyperbolicLaplace(tree, 2.1, base="ball").epsilon == 2.1
     for bad, match in (
         ({"epsilon": 1.0}, "Tem"), ({"epsilon": 2.0, "base": "ball"}, "Tem"),
@@ -226,12 +218,6 @@ def test_the_mechanism(tree: Embedding) -> None:
             HyperbolicLaplace(tree, **bad)
     with pytest.raises(fastdx.ParameterError, match="poincare"):
         HyperbolicLaplace(numbered(tree.vectors), 3.0)
-
-
-def test_tem_takes_every_epsilon_on_the_ball(tree: Embedding) -> None:
-    tem = Tem(tree, 0.1)
-    assert abs(tem.probabilities("w1").sum() - 1) < 1e-9
-    assert tem.build_lists(5).sample("w1", 10).shape == (10,)
 
 
 def test_the_embedded_nouns() -> None:

@@ -30,26 +30,12 @@ def test_a_graph_is_built_again_after_loading(graph: Embedding, tmp_path: Path) 
     assert "hnsw" in repr(madlib) and madlib.guarantee.epsilon == 30.0
 
 
-def test_one_seed_one_graph(small: Embedding) -> None:
-    def near(seed: int) -> list[str]:
-        graph = small.build_hnsw(2, ef_construction=1, seed=seed)
-        madlib = MultivariateLaplace(graph, 2.0, search="hnsw", ef=1, seed=5)
-        return madlib.privatize_tokens(small.words * 20)
-
-    assert near(1) == near(1) != near(2)
-
-
 def test_search_is_chosen_and_said(graph: Embedding, small: Embedding) -> None:
     assert MultivariateLaplace(small, 1.0, search="auto").spec["search"] == "exact"
     assert MultivariateLaplace(graph, 1.0, search="auto", ef=9).spec["search"] == "exact"
     built = MultivariateLaplace(small, 1.0, search="hnsw")
     assert built.spec["search"] == "hnsw" and built.embedding.has_hnsw and not small.has_hnsw
     assert "ef" not in MultivariateLaplace(graph, 1.0).spec
-    for bad in ({"search": "annoy"}, {"search": "hnsw", "ef": 0}):
-        with pytest.raises(fastdx.ParameterError):
-            MultivariateLaplace(graph, 1.0, **bad)  # type: ignore[arg-type]
-    with pytest.raises(fastdx.ParameterError, match="m must be between 2 and 128"):
-        small.build_hnsw(1000)
 
 
 # Their law: tests/it/lists.rs.
@@ -65,6 +51,8 @@ def test_lists_change_nothing_but_speed(small: Embedding, tmp_path: Path) -> Non
         back = Tem.load(tmp_path / "index", 2.0, verify=verify, seed=4, gamma=0.5)
         assert back.lists_k == 7 and back.gamma == 0.5 and back.epsilon == 2.0
     assert Tem(Embedding.load(tmp_path / "index"), 1.0).lists_k == 7
+    for other in ({"metric": "manhattan"}, {"limit": 30}):
+        assert Tem(Embedding.load(tmp_path / "index", **other), 1.0).lists_k is None
 
 
 def test_bad_lists(small: Embedding, tmp_path: Path) -> None:

@@ -246,16 +246,6 @@ def test_a_column_that_is_named_twice_is_drawn_once() -> None:
         assert str(list(SWAP.privatize_frame(frame, ["t", "t"])["t"])).count("coffee") == 1
 
 
-def test_metadata_of_a_frame_stay_behind() -> None:
-    """They may tell of columns that were left out before."""
-    table = pa.table({"text": ["tea"]}).replace_schema_metadata({"email": "zqx"})
-    frame = pd.DataFrame({"text": ["tea"]})
-    frame.attrs = {"email": "zqx"}
-    for batch in (table, table.to_batches()[0]):
-        assert "zqx" not in str(SWAP.privatize_frame(batch, "text").schema)
-    assert not SWAP.privatize_frame(frame, "text").attrs
-
-
 def json_columns() -> list[Any]:
     text = ['{"tea": 1, "said": "king"}']
     json_array = pa.array(text, pa.json_())
