@@ -32,17 +32,6 @@ from fastdx.mechanisms import Mechanism
 if TYPE_CHECKING:
     from fastdx.budget import Ledger
 
-EXAMPLES = """
-  fastdx privatize < letter.txt
-  fastdx privatize reviews.jsonl.gz --column text -o private.jsonl.zst
-  fastdx privatize chats.json --column 'messages[].text' -o private.json
-  fastdx privatize table.csv --no-header --column 2 --delimiter ';'
-  fastdx privatize data/ --column text --output-dir private/ --resume
-  fastdx privatize posts.jsonl --column text -o private.jsonl \\
-      --ledger budget.sqlite --budget 3000 --account-column user
-  fastdx privatize --epsilon 2 --cover 40 --balance 0.1 < letter.txt
-"""
-
 WORDLESS = "all of it would be released as it is (--allow-wordless)"
 
 
@@ -53,7 +42,16 @@ def add(commands: Commands) -> None:
         description="Replace the words of text by words drawn with metric differential privacy. "
         "White space, punctuation and the number of words are not protected. Columns that "
         "--column does not name are not protected either.",
-        examples=EXAMPLES,
+        examples="""
+  fastdx privatize < letter.txt
+  fastdx privatize reviews.jsonl.gz --column text -o private.jsonl.zst
+  fastdx privatize chats.json --column 'messages[].text' -o private.json
+  fastdx privatize table.csv --no-header --column 2 --delimiter ';'
+  fastdx privatize data/ --column text --output-dir private/ --resume
+  fastdx privatize posts.jsonl --column text -o private.jsonl \\
+      --ledger budget.sqlite --budget 3000 --account-column user
+  fastdx privatize --epsilon 2 --cover 40 --balance 0.1 < letter.txt
+""",
         short="column format output output_dir report_file quiet ledger policy epsilon "
         "mechanism cover embedding",
     )
