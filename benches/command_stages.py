@@ -35,7 +35,7 @@ def timed(what: str, work: Callable[[], T]) -> T:
 
 def main() -> None:
     files = reviews()
-    opener, form = Opener(lambda count: None), JsonLines(Choice(("text",)))
+    opener, form = Opener(), JsonLines(Choice(("text",)))
 
     def unpack() -> int:
         size = 0

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._core import ChannelCore, NgramPrior
+from fastdx._shared.checks import check_type
 from fastdx._shared.intervals import Interval, over_texts
 from fastdx._shared.laws import laws
 from fastdx.bags import STOP_WORDS
 from fastdx.channel.law import Channel, Prior, by_rank
-from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
 _Places = NDArray[np.int64]
@@ -85,8 +86,7 @@ def best_guess(
 
 def check_model(mechanism: Mechanism, model: NgramPrior) -> None:
     """Refuse a model of other words than the mechanism's."""
-    if not isinstance(model, NgramPrior):
-        raise InputTypeError(f"model must be an NgramPrior, not {type(model).__name__}")
+    check_type("model", model, NgramPrior)
     if tuple(model.space.words) != tuple(mechanism.space.words):
         raise ParameterError("model must have the mechanism's words, in their order")
 

@@ -27,7 +27,7 @@ from fastdx._shared.laws import deniable, laws
 from fastdx._types import Bits, LanguageModel
 from fastdx.bags import bag_tokens
 from fastdx.channel.posterior import Posterior
-from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism, from_spec
 from fastdx.mechanisms.finite_law import LawLike
 
@@ -358,8 +358,7 @@ class Channel:
         >>> found.expected_counts().round(1).tolist()
         [2.7, 0.3, 1.0]
         """
-        if not isinstance(prior, NgramPrior):
-            raise InputTypeError(f"prior must be an NgramPrior, not {type(prior).__name__}")
+        check_type("prior", prior, NgramPrior)
         if isinstance(text, Mapping):
             self._mechanism._check_one_law()
             prior = NgramPrior.of_frequencies(prior.space, prior.frequencies, unknown=prior.unknown)

@@ -25,12 +25,6 @@ from fastdx.mechanisms import MECHANISMS
 
 ANY = 1e6
 """An ε that every noise mechanism accepts."""
-EXAMPLES = """
-  fastdx calibrate -o report.html
-  fastdx calibrate --max-bits 0.2 -o report.html
-  fastdx calibrate --max-named 0.1 --texts public.txt -o report.html
-  fastdx calibrate --mechanism laplace --max-unchanged 0.5 --min-outputs 300 -o report.html
-"""
 
 
 def add(commands: Commands) -> None:
@@ -39,7 +33,12 @@ def add(commands: Commands) -> None:
         "calibrate",
         description="Measure what each ε does to words, choose the largest ε within the bounds "
         "that you give, and write a page with a slider.",
-        examples=EXAMPLES,
+        examples="""
+  fastdx calibrate -o report.html
+  fastdx calibrate --max-bits 0.2 -o report.html
+  fastdx calibrate --max-named 0.1 --texts public.txt -o report.html
+  fastdx calibrate --mechanism laplace --max-unchanged 0.5 --min-outputs 300 -o report.html
+""",
         short="mechanism max_unchanged max_bits max_named texts sentence embedding output quiet",
     )
     p.add_argument("--mechanism", choices=tuple(MECHANISMS),

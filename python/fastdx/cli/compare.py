@@ -25,13 +25,6 @@ SENTENCES = (
     "My brother lost his job and cannot pay the rent this month.",
 )
 
-EXAMPLES = """
-  fastdx compare -o page.md
-  fastdx compare --bits 1 --texts public.txt -o page.md
-  fastdx compare --mechanisms tem,laplace,santext,custext:100,rank-based --named 5%
-  fastdx compare --mechanisms all --words 500 --embedding glove.txt --judge other.txt -o page.md
-"""
-
 STANDARD_WORDS = 2000
 """The default number of words: computing the ε of a law takes V³ steps."""
 STANDARD_NAMES = ["tem", "tem-cover", "tem-balanced", "laplace", "response"]
@@ -46,7 +39,12 @@ def add(commands: Commands) -> None:
         "per word, or at equal success of an attacker: the proved ε, the ε computed on these "
         "words, the success of attacks and the similarity of replacements. The prior is by rank. "
         "Writes a page of Markdown.",
-        examples=EXAMPLES,
+        examples="""
+  fastdx compare -o page.md
+  fastdx compare --bits 1 --texts public.txt -o page.md
+  fastdx compare --mechanisms tem,laplace,santext,custext:100,rank-based --named 5%
+  fastdx compare --mechanisms all --words 500 --embedding glove.txt --judge other.txt -o page.md
+""",
         short="mechanisms named bits texts epsilon words judge sentences embedding output quiet",
     )
     p.add_argument("--mechanisms", type=_names, metavar="NAMES", default=STANDARD_NAMES,

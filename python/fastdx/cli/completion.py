@@ -7,19 +7,17 @@ import argparse
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import Commands
 
-EXAMPLES = """
-  fastdx completion bash > ~/.local/share/bash-completion/completions/fastdx
-  fastdx completion zsh > ~/.zfunc/_fastdx
-  fastdx completion fish > ~/.config/fish/completions/fastdx.fish
-"""
-
 
 def add(commands: Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "completion",
         description="Print a script that completes fastdx's commands, options and file names.",
-        examples=EXAMPLES,
+        examples="""
+  fastdx completion bash > ~/.local/share/bash-completion/completions/fastdx
+  fastdx completion zsh > ~/.zfunc/_fastdx
+  fastdx completion fish > ~/.config/fish/completions/fastdx.fish
+""",
     )
     p.add_argument("shell", choices=("bash", "zsh", "fish"), metavar="SHELL",
                    help="bash, zsh or fish")  # fmt: skip

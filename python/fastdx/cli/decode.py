@@ -27,15 +27,6 @@ from fastdx.exceptions import ParameterError
 if TYPE_CHECKING:
     from fastdx.channel import Channel, NgramPrior, Posterior
 
-OUTPUTS = ("text", "jsonl")
-VIEWS = ("likely", "certain", "marginals")
-
-EXAMPLES = """
-  fastdx decode private.txt
-  fastdx decode private.txt --prior english.ngrams --view certain
-  fastdx decode private.jsonl --column text --card card.json --to jsonl -o read.jsonl
-"""
-
 
 def add(commands: Commands) -> None:
     """Add the command."""
@@ -44,7 +35,11 @@ def add(commands: Commands) -> None:
         description="Decode released texts by the mechanism's law and a public model of language. "
         "The output is marked as reconstructed: it looks like the written text, but most of it may "
         "be invented. The command also prints a statement about the reconstruction.",
-        examples=EXAMPLES,
+        examples="""
+  fastdx decode private.txt
+  fastdx decode private.txt --prior english.ngrams --view certain
+  fastdx decode private.jsonl --column text --card card.json --to jsonl -o read.jsonl
+""",
         short="card prior view column output",
     )
     p.add_argument("files", nargs="*", metavar="FILE", help="released texts: one text per file, or "
@@ -53,17 +48,18 @@ def add(commands: Commands) -> None:
                    "words is checked; by default that in the first file, or beside it")  # fmt: skip
     p.add_argument("--prior", metavar="FILE", help="a model that NgramPrior.save wrote; by default "
                    "bigrams of English if they are built in, else frequencies by rank")  # fmt: skip
-    p.add_argument("--view", choices=VIEWS, default="likely", help="likely: the likeliest text; "
-                   "certain: words and [categories] that are certain, … for the rest; marginals: "
-                   "the likeliest word of each place (default %(default)s)")  # fmt: skip
+    p.add_argument("--view", choices=("likely", "certain", "marginals"), default="likely",
+                   help="likely: the likeliest text; certain: words and [categories] that are "
+                   "certain, … for the rest; marginals: the likeliest word of each place (default "
+                   "%(default)s)")  # fmt: skip
     p.add_argument("--at-least", type=float, default=0.5, metavar="P", help="with --view certain: "
                    "the least probability of each shown word or category (default "
                    "%(default)s)")  # fmt: skip
     group = p.add_argument_group("input and output")
     group.add_argument("--column", metavar="NAME", help="decode this column or field of each "
                        "record; a name without a known ending means JSON lines")  # fmt: skip
-    group.add_argument("--to", choices=OUTPUTS, default="text", help="the format of the output "
-                       "(default %(default)s)")  # fmt: skip
+    group.add_argument("--to", choices=("text", "jsonl"), default="text",
+                       help="the format of the output (default %(default)s)")  # fmt: skip
     group.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
     quiet_option(group)
     show_text(group)

@@ -28,13 +28,6 @@ from fastdx.cli.options import (
 )
 from fastdx.mechanisms import Mechanism
 
-EXAMPLES = """
-  fastdx evaluate reviews.jsonl --label-column stars -o page.html
-  fastdx evaluate mails.csv --text-column body --author-column from --epsilon 2 --cover 40 \\
-      --balance 0.1 -o page.html
-  fastdx evaluate mails.csv --text-column body --policy policies.toml -o page.html
-"""
-
 
 def add(commands: Commands) -> None:
     """Add the command."""
@@ -44,7 +37,12 @@ def add(commands: Commands) -> None:
         "sentences and repeated), the author of a text, and the authors or members of a model's "
         "training texts; a task measures how well a model learns. The page and the JSON hold none "
         "of the texts. Needs scikit-learn: pip install 'fastdx[evaluate]'.",
-        examples=EXAMPLES,
+        examples="""
+  fastdx evaluate reviews.jsonl --label-column stars -o page.html
+  fastdx evaluate mails.csv --text-column body --author-column from --epsilon 2 --cover 40 \\
+      --balance 0.1 -o page.html
+  fastdx evaluate mails.csv --text-column body --policy policies.toml -o page.html
+""",
         short="text_column label_column author_column output policy epsilon",
     )
     p.add_argument("files", nargs="+", metavar="FILE", help="JSONL, JSON, CSV, TSV or Parquet")

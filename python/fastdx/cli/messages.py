@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from shutil import get_terminal_size
-from typing import TypeAlias
 
 
 class CommandError(Exception):
@@ -19,10 +18,6 @@ class CommandError(Exception):
     def __init__(self, message: str, shown: str = "") -> None:
         super().__init__(message)
         self.shown = shown
-
-
-Progress: TypeAlias = Callable[[int], object]
-"""A function that is called with the number of bytes of input just read."""
 
 
 CLEAR = "\r\x1b[K"

@@ -32,17 +32,6 @@ from fastdx.mechanisms import Mechanism
 if TYPE_CHECKING:
     from fastdx.budget import Ledger
 
-EXAMPLES = """
-  fastdx privatize < letter.txt
-  fastdx privatize reviews.jsonl.gz --column text -o private.jsonl.zst
-  fastdx privatize chats.json --column 'messages[].text' -o private.json
-  fastdx privatize table.csv --no-header --column 2 --delimiter ';'
-  fastdx privatize data/ --column text --output-dir private/ --resume
-  fastdx privatize posts.jsonl --column text -o private.jsonl \\
-      --ledger budget.sqlite --budget 3000 --account-column user
-  fastdx privatize --epsilon 2 --cover 40 --balance 0.1 < letter.txt
-"""
-
 WORDLESS = "all of it would be released as it is (--allow-wordless)"
 
 
@@ -53,7 +42,16 @@ def add(commands: Commands) -> None:
         description="Replace the words of text by words drawn with metric differential privacy. "
         "White space, punctuation and the number of words are not protected. Columns that "
         "--column does not name are not protected either.",
-        examples=EXAMPLES,
+        examples="""
+  fastdx privatize < letter.txt
+  fastdx privatize reviews.jsonl.gz --column text -o private.jsonl.zst
+  fastdx privatize chats.json --column 'messages[].text' -o private.json
+  fastdx privatize table.csv --no-header --column 2 --delimiter ';'
+  fastdx privatize data/ --column text --output-dir private/ --resume
+  fastdx privatize posts.jsonl --column text -o private.jsonl \\
+      --ledger budget.sqlite --budget 3000 --account-column user
+  fastdx privatize --epsilon 2 --cover 40 --balance 0.1 < letter.txt
+""",
         short="column format output output_dir report_file quiet ledger policy epsilon "
         "mechanism cover embedding",
     )
@@ -159,8 +157,7 @@ def _privatize(args: argparse.Namespace) -> None:
     asked = MechanismOptions.of(args)
     choice = Choice(tuple(args.column), args.account_column, not args.no_header,
                     _delimiter(args.delimiter), longest=args.max_record << 20)  # fmt: skip
-    read = _Read()
-    opener = Opener(read)
+    opener = Opener()
     total = Totals()
     wanted, total.others = jobs(args, choice, opener)
     ledger = None
@@ -178,10 +175,8 @@ def _privatize(args: argparse.Namespace) -> None:
         if args.resume:
             left = [job for job in wanted if not finished.has(job.name, str(job.output))]
             total.skipped, wanted = len(wanted) - len(left), left
-    names = [job.name for job in wanted]
-    read.total = None if "-" in names else sum(Path(name).stat().st_size for name in names)
-    run = _Run(args, choice, mechanism, opener, ledger, finished, total)
-    with step("reading", quiet=args.quiet) as read.shown:
+    with step("drawing", quiet=args.quiet) as progress:
+        run = _Run(args, choice, mechanism, opener, ledger, finished, total, progress)
         for job in wanted:
             run.make(job)
     if not mechanism._has_history:
@@ -201,20 +196,6 @@ def _released_by(args: argparse.Namespace, choice: Choice, mechanism: Mechanism)
         "ledger": args.ledger and [args.ledger, args.account, args.account_column],
         "version": __version__,
     }  # fmt: skip
-
-
-class _Read:
-    """Shows how much of the input is read."""
-
-    done = 0
-    total: int | None = None
-    """Bytes of all input, if that is known."""
-    shown: Callable[..., object] = staticmethod(lambda *_: None)
-
-    def __call__(self, count: int) -> None:
-        self.done += count
-        share = self.done / self.total if self.total else None
-        self.shown(f"{self.done / 1e6:.0f} MB", share)
 
 
 class _Bill:
@@ -278,6 +259,8 @@ class _Run(NamedTuple):
     ledger: Ledger | None
     finished: Finished | None
     total: Totals
+    progress: Callable[[int], object]
+    """Called with the number of words drawn so far."""
 
     def make(self, job: Job) -> None:
         """Make an output; it gets its name when it is complete and paid for."""
@@ -310,6 +293,7 @@ class _Run(NamedTuple):
                             "vocabulary (--oov error)", repr(word),
                         ) from None  # fmt: skip
                     form.write(batch, out)
+                    self.progress(self.total.counts["words"])
                 done = True
             finally:
                 form.close(complete=done)

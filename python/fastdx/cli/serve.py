@@ -14,12 +14,6 @@ from fastdx.cli.options import Commands
 
 PROGRAM = "fastdx-serve"
 
-EXAMPLES = """
-  fastdx serve --listen 127.0.0.1:8080
-  fastdx serve --config policies.toml --check
-  fastdx serve --help
-"""
-
 
 def add(commands: Commands) -> None:
     """Add the command."""
@@ -31,7 +25,11 @@ def add(commands: Commands) -> None:
         # No argument begins with this sign, so all of them, even --help, go to the program.
         prefix_chars="\0",
         add_help=False,
-        examples=EXAMPLES,
+        examples="""
+  fastdx serve --listen 127.0.0.1:8080
+  fastdx serve --config policies.toml --check
+  fastdx serve --help
+""",
     )
     p.add_argument("options", nargs=argparse.REMAINDER, metavar="OPTIONS",
                    help="see fastdx serve --help")  # fmt: skip

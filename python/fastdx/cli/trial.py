@@ -15,11 +15,6 @@ SHOWN = 4
 """Replacements that are shown of a word."""
 WIDTH = 14
 
-EXAMPLES = """
-  fastdx try "I would like a cup of coffee, please."
-  fastdx try "my sister has asthma" --pair asthma diabetes
-"""
-
 
 def add(commands: Commands) -> None:
     """Add the command."""
@@ -28,7 +23,10 @@ def add(commands: Commands) -> None:
         description="Replace the words of a sentence by the recommended policy, at three ε, and "
         "show what each word could have become, the bound for a pair of words, and what a reader "
         "of the release would name.",
-        examples=EXAMPLES,
+        examples="""
+  fastdx try "I would like a cup of coffee, please."
+  fastdx try "my sister has asthma" --pair asthma diabetes
+""",
     )
     p.add_argument("text", metavar="TEXT", help="a sentence of English")
     p.add_argument("--pair", nargs=2, metavar=("WORD", "OTHER"), default=("coffee", "tea"),

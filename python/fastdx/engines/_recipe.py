@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from fastdx._core import Embedding, WordGraph, open_space
+from fastdx._shared.checks import one_of
 from fastdx.exceptions import CorruptFileError, MissingFileError, ParameterError, UnknownWordError
 from fastdx.mechanisms import MECHANISMS, Mechanism, Tem, from_spec
 
@@ -91,14 +92,11 @@ class Recipe:
         the engine would decide which texts one call gets.
         """
         made: Mechanism
+        one_of("mechanism", mechanism, MECHANISMS)
         if spec is not None:
             if epsilon is not None or index is not None or parameters or mechanism != "tem":
                 raise ParameterError("spec must be given alone: it describes all of the mechanism")
             made = from_spec(spec)
-        elif mechanism not in MECHANISMS:
-            raise ParameterError(
-                f"mechanism must be one of {', '.join(MECHANISMS)}, got {mechanism!r}"
-            )
         elif epsilon is None and index is None and mechanism == "tem":
             made = Tem.recommended(**parameters)
         else:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from fastdx._shared.replace import PACKED, zstd
-from fastdx.cli.messages import CommandError, Progress
+from fastdx.cli.messages import CommandError
 
 LONGEST_BYTES = 16 << 20
 """The default limit on the bytes of a line, a record, or plain text without white space. It bounds
@@ -31,19 +31,6 @@ def bare(name: str) -> str:
     """Return a file's name without ``.gz`` or ``.zst``."""
     path = Path(name)
     return str(path.with_suffix("")) if path.suffix.lower() in PACKED else name
-
-
-class _Counted(io.FileIO):
-    """A file, or standard input ('-'), that says how much of it is read."""
-
-    def __init__(self, name: str, progress: Progress) -> None:
-        super().__init__(0 if name == "-" else name, closefd=name != "-")
-        self._progress = progress
-
-    def readinto(self, buffer: Any) -> int:
-        count = super().readinto(buffer) or 0
-        self._progress(count)
-        return count
 
 
 class _Unpacked(io.RawIOBase):
@@ -75,8 +62,7 @@ class _Unpacked(io.RawIOBase):
 class Opener:
     """Opens files ('-' is standard input), and decompresses them."""
 
-    def __init__(self, progress: Progress = lambda _: None) -> None:
-        self.progress = progress
+    def __init__(self) -> None:
         # Standard input and pipes, which lose data if they are opened twice.
         self._kept: dict[str, io.BufferedReader] = {}
 
@@ -85,9 +71,10 @@ class Opener:
         if name in self._kept:
             return self._kept.pop(name)
         try:
-            packed: io.BufferedReader = io.BufferedReader(_Counted(name, self.progress), 1 << 20)
+            file = io.FileIO(0 if name == "-" else name, closefd=name != "-")
         except IsADirectoryError:
             raise CommandError(f"{name} is a folder: --output-dir takes folders") from None
+        packed: io.BufferedReader = io.BufferedReader(file, 1 << 20)
         start = packed.peek(4)[:4]
         if start[:2] == ZIPPED:
             import gzip  # most inputs are plain

@@ -6,7 +6,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from fastdx._core import Replacements, field_steps
@@ -174,12 +173,10 @@ class Parquet(Format):
             leaves = [leaf for field in self._schema for leaf in _leaves(field.type, field.name)]
             left = [leaf for leaf in leaves if leaf.replace("[]", "") not in asked]
             self.left |= dict.fromkeys(left)
-            size, rows = Path(name).stat().st_size, max(file.metadata.num_rows, 1)
             row = 1
             for batch in file.iter_batches(batch_size=BATCH_ROWS):
                 yield _Rows(self, batch, row)
                 row += batch.num_rows
-                opener.progress(size * batch.num_rows // rows)
             if row == 1:
                 empty = _arrow().RecordBatch.from_pylist([], schema=file.schema_arrow)
                 yield _Rows(self, empty, 1)
