@@ -176,6 +176,14 @@ def test_sentences_are_recovered_where_the_language_says_so() -> None:
             sentence_attack(**{"mechanism": m, "texts": texts, "model": model, **wrong})
 
 
+def test_a_word_alone_is_named_by_the_law_and_the_frequencies() -> None:
+    e = line(0, 1)
+    model = NgramPrior.train(e, ["a a a a a a a a b"] * 20)
+    found = sentence_attack(Tem(e, 0.5, seed=1), ["a b"] * 50, model, stop_words=[], bits=False)
+    # Whatever comes out, "a" is likelier.
+    assert found.alone.mean == 0.5
+
+
 @pytest.mark.parametrize("order", [1, 2])
 def test_who_names_content_words_names_more_than_come_back(order: int) -> None:
     """Stop words and unknown words are likelier, but they are not counted: nobody names them."""

@@ -17,6 +17,7 @@ from fastdx import (
     MultivariateLaplace,
     NeighborResponse,
     Tem,
+    from_spec,
 )
 from fastdx.cli import main
 from fastdx.lab import audit
@@ -61,7 +62,7 @@ def test_tem_on_a_cover(certified: bool, tmp_path: Path) -> None:
     # One rule: without `cover` that of the file, however the space was opened.
     assert Cover.load(E, path) == cover == Tem(back.space, 2.0).cover
     assert NeighborResponse(back.space, 2.0).cover == cover
-    assert_copies(back)
+    assert_copies(back, from_spec(back.spec))
     if certified:
         assert back.guarantee.certificate.cover == cover.fingerprint
         # Another cover is another mechanism: nothing is claimed of it.

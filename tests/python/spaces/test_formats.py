@@ -232,8 +232,6 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
     assert isinstance(e.value, fastdx.FastdxError) and e.value.filename == str(tmp_path / "none")
     with pytest.raises(OSError):
         Embedding.load(tmp_path)
-    with pytest.raises(FileNotFoundError):
-        Embedding(WORDS, VECTORS).save(tmp_path / "no" / "e")
 
 
 def test_the_first_of_repeated_words_counts(tmp_path: Path) -> None:

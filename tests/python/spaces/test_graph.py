@@ -282,7 +282,7 @@ def test_bad_edges_are_named() -> None:
     )  # fmt: skip
 
 
-# Its draws: tests/it/graph.rs.
+# Its draws: tests/it/covers.rs.
 def test_tem_has_its_whole_api(tmp_path: Path) -> None:
     graph = WordGraph(EDGES)
     tem = Tem(graph, 1.5, gamma=3.0)

@@ -85,8 +85,8 @@ def test_edges_are_read_and_refused(tmp_path: Path) -> None:
     file.write_text("dog\tanimal\ncat\n")
     refused(
         (fastdx.FormatError, "line 2", lambda: poincare.train(file, 2)),
-        *((fastdx.FormatError, "edge 0", partial(poincare.train, bad, 2))
-          for bad in ([("a", "a")], [("a", "b", "c")], [("a", 1)])),
+        # Other bad edges: test_graph.py.
+        (fastdx.FormatError, "edge 0", lambda: poincare.train([("a", "a")], 2)),
         (fastdx.ParameterError, "edges", lambda: poincare.train([], 2)),
         *((fastdx.ParameterError, name, partial(poincare.train, [("a", "b")], 2, **{name: 0}))
           for name in ("epochs", "negatives", "threads", "lr")),
