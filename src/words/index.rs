@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::support::buffer::Backing;
 use crate::support::error::{Error, Result};
 use crate::support::file::{self, Kind, MAGIC, Sections, map};
 use crate::words::embedding::Embedding;
@@ -64,16 +65,29 @@ impl Index {
     pub fn read(path: &Path, verify: bool) -> Result<(Self, u64)> {
         let file = File::open(path).map_err(Error::io(path))?;
         let backing = map(path, &file)?;
+        let index = Self::of(&backing, path, verify)?;
+        Ok((index, file::fingerprint(backing.bytes())))
+    }
+
+    /// Reads what a file would hold, from memory; verifies checksums.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    #[cfg(feature = "python")]
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::of(&Backing::copy(bytes), Path::new("<bytes>"), true)
+    }
+
+    fn of(backing: &Backing, path: &Path, verify: bool) -> Result<Self> {
         // If the sections cannot be parsed, reading the file as an embedding reports the problem.
-        let sections = Sections::parse(&backing, false);
+        let sections = Sections::parse(backing, false);
         let graph = sections
             .and_then(|sections| sections.get::<u64>(Kind::GraphMeta))
             .is_ok_and(|meta| meta.is_some());
-        let index = match graph {
-            true => Index::Graph(Arc::new(WordGraph::read(&backing, path, verify)?)),
-            false => Index::Embedding(Arc::new(native::read(&backing, path, verify)?)),
-        };
-        Ok((index, file::fingerprint(backing.bytes())))
+        Ok(match graph {
+            true => Index::Graph(Arc::new(WordGraph::read(backing, path, verify)?)),
+            false => Index::Embedding(Arc::new(native::read(backing, path, verify)?)),
+        })
     }
 
     /// The words and their metric.
