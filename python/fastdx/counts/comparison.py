@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._shared.student import quantile, tail
+from fastdx._core import student_tail
+from fastdx._shared.intervals import quantile
 
 Mean = tuple[float, float, int]
 """A mean, its standard error, and the number of documents."""
@@ -43,7 +44,7 @@ def differences(
     for word, ((first, e, n), (second, f, m)), bias in found:
         value, error, degrees = first - second, math.hypot(e, f), min(n, m) - 1
         beyond = max(abs(value) - bias, 0.0)
-        p = min(2 * tail(beyond / error, degrees), 1.0) if error > 0 else float(beyond == 0)
+        p = min(2 * student_tail(beyond / error, degrees), 1.0) if error > 0 else float(beyond == 0)
         half = bias + quantile(confidence, degrees) * error
         rows.append((word, value, value - half, value + half, bias, p))
     marked = discovered(np.array([row[-1] for row in rows]), rate)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._shared.missing import is_missing
+from fastdx._shared.kinds import is_missing
 from fastdx.exceptions import InputTypeError
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._shared.checks import check_type, inside, share
-from fastdx._shared.student import quantile
+from fastdx._shared.intervals import quantile
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.receiver import Prior, by_rank
 from fastdx.counts.comparison import Difference, differences
