@@ -86,7 +86,9 @@ def api_page(name: str) -> str:
             f"`Tem` and the other mechanisms are in [fastdx.mechanisms]({MECHANISMS}.md), and can "
             "be imported from here too. This page has words, covers, distances and guarantees."
         )
-        return "\n\n".join([f"# {name}", about, *(described(f"fastdx._core.{n}") for n in inner)])
+        whole = "inherited_members: true"  # of Embedding and WordGraph, what they share
+        each = (described(f"fastdx._core.{n}", whole) for n in inner)
+        return "\n\n".join([f"# {name}", about, *each])
     if name == MECHANISMS:
         kinds = [m.__name__ for m in fastdx.mechanisms.MECHANISMS.values() if m is not fastdx.Tem]
         inner = [*kinds, "FiniteLaw", "from_spec", "MECHANISMS", "Common", "Unchanged",

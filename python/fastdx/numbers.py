@@ -28,8 +28,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import NumberCore
+from fastdx._shared import numeric
 from fastdx._shared.checks import inside
-from fastdx._shared.numeric import DATES, NUMBERS, column, floats_of, of_days, to_days
+from fastdx._shared.kinds import column
+from fastdx._shared.numeric import floats_of, of_days, to_days
 from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["Date", "Estimate", "Number"]
@@ -245,7 +247,7 @@ class Number(_Drawn):
         >>> type(n.privatize(7)), n.privatize(Decimal("12.50")).as_tuple().exponent
         (<class 'int'>, -2)
         """
-        return column(numbers, self._core.privatize, NUMBERS)
+        return column(numbers, numeric.numbers(self._core.privatize))
 
     def find(self, text: str, *, released: bool = False) -> list[float]:
         """Return the numbers that ``numbers=`` finds in a text, as they are written.
@@ -436,7 +438,7 @@ class Date(_Drawn):
 
         The time of a datetime becomes midnight, and its time zone stays.
         """
-        return column(dates, self._drawn, DATES)
+        return column(dates, numeric.dates(self._drawn))
 
     def find(self, text: str) -> list[dt.date]:
         """Return the dates that ``dates=`` finds in a text.

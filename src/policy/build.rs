@@ -429,7 +429,7 @@ impl Maker<'_> {
         match &self.index {
             Index::Embedding(embedding) => Ok(embedding.clone()),
             Index::Graph(_) => {
-                let expected = "an index with vectors for this mechanism";
+                let expected = "an embedding: this mechanism needs vectors";
                 Err(Error::parameter("index", expected, "a word graph"))
             }
         }

@@ -89,11 +89,6 @@ impl Kind {
         }
     }
 
-    /// Whether it needs vectors and cannot use a word graph.
-    pub fn needs_vectors(self) -> bool {
-        !matches!(self, Kind::Tem | Kind::NeighborResponse | Kind::FiniteLaw)
-    }
-
     /// Whether it accepts a cover.
     fn takes_cover(self) -> bool {
         matches!(self, Kind::Tem | Kind::NeighborResponse)

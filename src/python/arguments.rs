@@ -160,15 +160,11 @@ fn reals<T: numpy::Element + Copy, D: Dimension, R>(
     }
     let shape = array.shape();
     if D::NDIM != Some(shape.len()) {
-        let error = Error::Shape {
-            what: name,
-            expected: match D::NDIM {
-                Some(1) => "one dimension".into(),
-                _ => "two dimensions".into(),
-            },
-            got: shape_text(shape),
+        let expected = match D::NDIM {
+            Some(1) => "one dimension",
+            _ => "two dimensions",
         };
-        return Err(error.into());
+        return Err(wrong_shape(name, expected, shape));
     }
     let dtype = numpy::dtype::<T>(py);
     let converted = py
@@ -201,6 +197,22 @@ pub(super) fn matrix_with<T: numpy::Element + Copy, R>(
 ) -> PyResult<R> {
     reals::<T, Ix2, _>(name, value, |numbers, shape| {
         used(numbers, shape[0], shape[1])
+    })
+}
+
+/// [`matrix_with`] for float64 of shape (words, words).
+pub(super) fn square_with<R>(
+    name: &'static str,
+    value: &Bound<'_, PyAny>,
+    words: usize,
+    used: impl FnOnce(&[f64]) -> PyResult<R>,
+) -> PyResult<R> {
+    matrix_with(name, value, |numbers, rows, columns| {
+        if (rows, columns) != (words, words) {
+            let expected = format!("({words}, {words}), a row a word");
+            return Err(wrong_shape(name, expected, &[rows, columns]));
+        }
+        used(numbers)
     })
 }
 
@@ -278,14 +290,20 @@ pub(super) fn counts(
     })
 }
 
-pub(super) fn shape_text(shape: &[usize]) -> String {
-    match shape {
+/// An array of a wrong shape.
+pub(super) fn wrong_shape(what: &'static str, expected: impl Into<String>, got: &[usize]) -> PyErr {
+    let numbers: Vec<String> = got.iter().map(ToString::to_string).collect();
+    let got = match &numbers[..] {
         [n] => format!("({n},)"),
-        _ => {
-            let numbers: Vec<String> = shape.iter().map(ToString::to_string).collect();
-            format!("({})", numbers.join(", "))
-        }
+        _ => format!("({})", numbers.join(", ")),
+    };
+    let expected = expected.into();
+    Error::Shape {
+        what,
+        expected,
+        got,
     }
+    .into()
 }
 
 /// An array of the given shape that owns `values`.

@@ -1,17 +1,20 @@
 //! `fastdx.lab.audit` and `fastdx.calibration`: certificates, closed forms, exact intervals.
 
-use numpy::PyArray1;
+use std::path::PathBuf;
+
+use numpy::{PyArray1, PyArrayDyn};
 use pyo3::prelude::*;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::arguments::{count, counts, real, word_ids};
+use super::arguments::{count, counts, numbers, real, shaped, word_ids};
 use super::guarantee::PyCertificate;
 use super::mechanism::PyMechanism;
-use super::mechanisms::tem::tem_of_words;
+use super::mechanisms::tem_of;
 use super::run::run_with;
 use super::space::Space;
-use crate::guarantee::measured::calibration;
+use crate::guarantee::measured::calibration::{self, Statistics};
 use crate::guarantee::proved::audit;
+use crate::words::index::Index;
 use crate::{Error, Mechanism};
 
 #[pyfunction]
@@ -21,22 +24,14 @@ pub(super) fn certify(
     mechanism: PyRef<'_, PyMechanism>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyCertificate> {
-    let tem = tem_of_words(&mechanism)?;
+    mechanism.mechanism().check_one_law()?;
+    let tem = tem_of(&mechanism)?;
     let certificate = run_with(py, true, progress, |control| audit::certify(tem, control))?;
-    Ok(PyCertificate(certificate.named(tem.vocabulary())))
+    Ok(certificate.named(tem.vocabulary()).into())
 }
 
-type Columns<'py> = (
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray1<u32>>,
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray1<f64>>,
-);
-
 /// N_w, the support's size, S_w (expected distinct outputs), Shannon and min-entropy, the mass of
-/// the k nearest: of a mechanism, or of it at several ε one after the other.
+/// the k nearest: of a mechanism, or of it at several ε one after the other. Float64, shape (ε, 6, ids).
 #[pyfunction]
 #[pyo3(signature = (mechanism, ids, eta, near, draws, epsilons = None))]
 pub(super) fn closed_forms<'py>(
@@ -47,35 +42,29 @@ pub(super) fn closed_forms<'py>(
     near: &Bound<'py, PyAny>,
     draws: &Bound<'py, PyAny>,
     epsilons: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Vec<Columns<'py>>> {
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     let core = mechanism.mechanism().clone();
     let (ids, _) = word_ids(ids, core.vocabulary().len())?;
     let (eta, near) = (real("eta", eta)?, count("near", near)?);
     let draws = count("draws", draws)?;
-    let epsilons = epsilons.map(|given| super::arguments::numbers("epsilons", given));
-    let epsilons = epsilons.transpose()?;
+    let epsilons = epsilons
+        .map(|given| numbers("epsilons", given))
+        .transpose()?;
     let found = run_with(py, true, None, |control| {
         let (at, how) = (epsilons.as_deref(), (eta, near, draws));
         calibration::closed_forms(&*core, at, &ids, how, control)
     })?;
-    let at = |i: usize| columns(py, found.iter().map(move |each| &each[i]));
-    Ok((0..epsilons.map_or(1, |each| each.len())).map(at).collect())
-}
-
-fn columns<'py, 'a>(
-    py: Python<'py>,
-    found: impl Iterator<Item = &'a calibration::Statistics> + Clone,
-) -> Columns<'py> {
-    let column =
-        |of: fn(&calibration::Statistics) -> f64| PyArray1::from_iter(py, found.clone().map(of));
-    (
-        column(|s| s.unchanged),
-        PyArray1::from_iter(py, found.clone().map(|s| s.outputs)),
-        column(|s| s.distinct),
-        column(|s| s.shannon),
-        column(|s| s.min_entropy),
-        column(|s| s.near),
-    )
+    let of: [fn(&Statistics) -> f64; 6] = [
+        |s| s.unchanged,
+        |s| s.outputs.into(),
+        |s| s.distinct,
+        |s| s.shannon,
+        |s| s.min_entropy,
+        |s| s.near,
+    ];
+    let at = epsilons.map_or(1, |each| each.len());
+    let rows = (0..at).flat_map(|i| of.map(|of| found.iter().map(move |each| of(&each[i]))));
+    shaped(py, rows.flatten().collect(), &[at, of.len(), ids.len()])
 }
 
 /// The result of `largest_loss`: the loss per unit of distance with its words and output, then the
@@ -88,23 +77,17 @@ type Loss = (f64, (u32, u32, u32), f64, (u32, u32, u32));
 pub(super) fn largest_loss(
     py: Python<'_>,
     mechanism: PyRef<'_, PyMechanism>,
-    metric: Option<&Bound<'_, PyAny>>,
+    metric: Option<Space>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Loss> {
     let core = mechanism.mechanism().clone();
-    let metric = metric.map(Space::of).transpose()?;
     let found = run_with(py, true, progress, |control| match &metric {
         Some(metric) => audit::largest_loss(&*core, &*metric.space(), control),
         None => audit::largest_loss(&*core, core.space(), control),
     })?;
     let words = |w: audit::Witness| (w.pair.0, w.pair.1, w.output);
-    let (epsilon, local) = (found.epsilon, found.local);
-    Ok((
-        epsilon,
-        words(found.witness),
-        local,
-        words(found.local_witness),
-    ))
+    let (unit, any_two) = (words(found.witness), words(found.local_witness));
+    Ok((found.epsilon, unit, found.local, any_two))
 }
 
 /// Exact (Clopper-Pearson) confidence bounds on probabilities; each side is wrong with probability
@@ -141,4 +124,23 @@ pub(super) fn student_tail(t: f64, degrees: f64) -> f64 {
         Ok(law) => law.sf(t),
         Err(_) => f64::NAN,
     }
+}
+
+/// Computes a file's contents again: the lists of `words` random words and its
+/// certificates. Returns the numbers of words, lists and certificates.
+#[pyfunction]
+#[pyo3(signature = (path, words, progress = None))]
+pub(super) fn check_index(
+    py: Python<'_>,
+    path: PathBuf,
+    words: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(usize, usize, usize)> {
+    let index = run_with(py, true, None, |_| Index::open(&path, true))?;
+    let space = Space::new(py, index, None)?;
+    let (cover, space) = (space.cover(), space.space());
+    let found = run_with(py, true, progress, |control| {
+        audit::check(&space, cover.as_ref(), words, &path, control)
+    })?;
+    Ok((found.words, found.lists, found.certificates))
 }

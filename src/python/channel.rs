@@ -11,6 +11,7 @@ use super::arguments::{as_strs, count, numbers, real, seed as seed_of, shaped, s
 use super::embedding::PyEmbedding;
 use super::mechanism::PyMechanism;
 use super::run::{run, run_with};
+use super::source::Reduced;
 use super::space::Space;
 use super::text::TextArgument;
 use crate::NgramPrior;
@@ -82,13 +83,12 @@ impl PyNgramPrior {
     #[pyo3(text_signature = "(space, texts, order=2, *, frequencies=None, progress=None)")]
     fn train(
         py: Python<'_>,
-        space: &Bound<'_, PyAny>,
+        space: Space,
         texts: &Bound<'_, PyAny>,
         order: Option<&Bound<'_, PyAny>>,
         frequencies: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let space = Space::of(space)?;
         let texts = strings("texts", texts)?;
         let order = order.map_or(Ok(2), |order| count("order", order))?;
         let frequencies = frequencies_of(frequencies)?;
@@ -125,10 +125,10 @@ impl PyNgramPrior {
     /// 'time'
     #[staticmethod]
     #[pyo3(signature = (space = None))]
-    fn english(py: Python<'_>, space: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    fn english(py: Python<'_>, space: Option<Space>) -> PyResult<Self> {
         let space = match space {
-            Some(space) => Space::of(space)?,
-            None => Space::Embedding(Py::new(py, PyEmbedding::default(py, "english")?)?),
+            Some(space) => space,
+            None => PyEmbedding::default(py, "english")?,
         };
         let words = space.space();
         let inner = run(py, true, |_| NgramPrior::english(Some(words)))?;
@@ -141,12 +141,11 @@ impl PyNgramPrior {
     #[pyo3(signature = (space, frequencies = None, *, unknown = None))]
     #[pyo3(text_signature = "(space, frequencies=None, *, unknown=0.0)")]
     fn of_frequencies(
-        space: &Bound<'_, PyAny>,
+        space: Space,
         frequencies: Option<&Bound<'_, PyAny>>,
         unknown: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let unknown = unknown.map_or(Ok(0.0), |given| real("unknown", given))?;
-        let space = Space::of(space)?;
         let frequencies = frequencies_of(frequencies)?;
         let made = NgramPrior::of_frequencies(space.space(), frequencies.as_deref(), unknown)?;
         Ok(Self::new(Arc::new(made), space))
@@ -161,8 +160,7 @@ impl PyNgramPrior {
     /// CorruptFileError
     ///     The file is damaged, or holds no model.
     #[staticmethod]
-    fn load(py: Python<'_>, space: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<Self> {
-        let space = Space::of(space)?;
+    fn load(py: Python<'_>, space: Space, path: PathBuf) -> PyResult<Self> {
         let words = space.space();
         let inner = run(py, true, |_| NgramPrior::open(words, &path))?;
         Ok(Self::new(Arc::new(inner), space))
@@ -243,8 +241,8 @@ impl PyNgramPrior {
 
     /// The words.
     #[getter]
-    fn space(&self, py: Python<'_>) -> Py<PyAny> {
-        self.space.object(py)
+    fn space(&self, py: Python<'_>) -> Space {
+        self.space.clone_ref(py)
     }
 
     fn __repr__(&self) -> String {
@@ -254,13 +252,10 @@ impl PyNgramPrior {
         format!("NgramPrior({words} words, order {order}, {pairs} pairs, {triples} triples)")
     }
 
-    #[allow(clippy::type_complexity)]
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Py<PyAny>, Bound<'py, PyBytes>))> {
-        let (py, this) = (slf.py(), slf.get());
-        let made = slf.get_type().getattr("_from_bytes")?;
-        Ok((made, (this.space.object(py), this._to_bytes(py))))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        let made = py.get_type::<Self>().getattr("_from_bytes")?;
+        let known = (self.space.clone_ref(py), self._to_bytes(py));
+        Ok((made, known.into_pyobject(py)?))
     }
 
     /// The model as a file holds it.
@@ -269,8 +264,7 @@ impl PyNgramPrior {
     }
 
     #[staticmethod]
-    fn _from_bytes(space: &Bound<'_, PyAny>, data: &Bound<'_, PyBytes>) -> PyResult<Self> {
-        let space = Space::of(space)?;
+    fn _from_bytes(space: Space, data: &Bound<'_, PyBytes>) -> PyResult<Self> {
         let inner = NgramPrior::from_bytes(space.space(), data.as_bytes())?;
         Ok(Self::new(Arc::new(inner), space))
     }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBytes, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyTuple};
 
 use super::arguments::{Text, count, exclude, numbers, real, strings};
 use super::errors::wrong_type;
 use super::graph::{PyWordGraph, edges_of};
 use super::run::{run, run_with};
+use super::source::Reduced;
 use super::space::Space;
 use crate::cover::{Balance, Build};
 use crate::{Cover, Error, MetricSpace, Vocabulary, WordGraph};
@@ -108,13 +109,12 @@ impl PyCover {
     #[pyo3(signature = (space, k, *, least = None, exclude = None, progress = None))]
     fn nearest(
         py: Python<'_>,
-        space: &Bound<'_, PyAny>,
+        space: Space,
         k: &Bound<'_, PyAny>,
         least: Option<&Bound<'_, PyAny>>,
         exclude: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let space = Space::of(space)?;
         let words = space.space();
         let (k, build) = (count("k", k)?, build(&*words, least, exclude)?);
         let cover = run_with(py, true, progress, |control| {
@@ -149,7 +149,7 @@ impl PyCover {
     #[allow(clippy::too_many_arguments)]
     fn balanced(
         py: Python<'_>,
-        space: &Bound<'_, PyAny>,
+        space: Space,
         k: &Bound<'_, PyAny>,
         frequencies: Option<&Bound<'_, PyAny>>,
         weight: Option<&Bound<'_, PyAny>>,
@@ -157,7 +157,6 @@ impl PyCover {
         exclude: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let space = Space::of(space)?;
         let words = space.space();
         let (k, build) = (count("k", k)?, build(&*words, least, exclude)?);
         let weight = weight.map_or(Ok(0.1), |weight| real("weight", weight))?;
@@ -214,7 +213,7 @@ impl PyCover {
         py: Python<'_>,
         edges: Option<Bound<'_, PyAny>>,
         least: Option<&Bound<'_, PyAny>>,
-        order: Option<&Bound<'_, PyAny>>,
+        order: Option<Space>,
         min_count: Option<&Bound<'_, PyAny>>,
         exclude: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
@@ -230,10 +229,10 @@ impl PyCover {
         };
         let edges = edges_of(&edges, false, min_count)?;
         let space = match order {
-            Some(order) => Space::of(order)?,
+            Some(order) => order,
             None => {
                 let graph = run(py, true, |_| WordGraph::new(&edges, None, None))?;
-                Space::Graph(Py::new(py, PyWordGraph::from(graph))?)
+                Space::new(py, graph, None)?
             }
         };
         let words = space.space();
@@ -262,8 +261,7 @@ impl PyCover {
     /// ParameterError
     ///     No set holds a word.
     #[staticmethod]
-    fn from_sets(space: &Bound<'_, PyAny>, sets: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let space = Space::of(space)?;
+    fn from_sets(space: Space, sets: &Bound<'_, PyAny>) -> PyResult<Self> {
         let words = space.space();
         let pairs = sets
             .call_method0("items")
@@ -286,8 +284,7 @@ impl PyCover {
     /// A cover in which every word stands for itself, except the excluded ones: Tem as published.
     #[staticmethod]
     #[pyo3(signature = (space, *, exclude = None))]
-    fn identity(space: &Bound<'_, PyAny>, exclude: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let space = Space::of(space)?;
+    fn identity(space: Space, exclude: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let words = space.space();
         let cover = Cover::identity(&*words, &exclusion(words.vocabulary(), exclude)?)?;
         Ok(PyCover::new(Arc::new(cover), space))
@@ -302,8 +299,7 @@ impl PyCover {
     /// ParameterError
     ///     A cover of other words, vectors or metric than those of `space`.
     #[staticmethod]
-    fn load(py: Python<'_>, space: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<Self> {
-        let space = Space::of(space)?;
+    fn load(py: Python<'_>, space: Space, path: PathBuf) -> PyResult<Self> {
         let words = space.space();
         let cover = run(py, true, |_| {
             let cover = Cover::open(&path)?;
@@ -357,8 +353,8 @@ impl PyCover {
 
     /// The words and their metric.
     #[getter]
-    fn space(&self, py: Python<'_>) -> Py<PyAny> {
-        self.space.object(py)
+    fn space(&self, py: Python<'_>) -> Space {
+        self.space.clone_ref(py)
     }
 
     /// The least number of outputs at distance 0 from a word.
@@ -418,28 +414,20 @@ impl PyCover {
         )
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let py = slf.py();
-        let this = slf.get();
-        let own = this.space.cover().filter(|_| this.space.is_referenced());
-        if own.is_some_and(|own| own.fingerprint() == this.inner.fingerprint()) {
-            let of_space = py.import("fastdx._core")?.getattr("space_cover")?;
-            return Ok((of_space, PyTuple::new(py, [this.space.object(py)])?));
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        let (core, space) = (py.import("fastdx._core")?, self.space.clone_ref(py));
+        let own = space.cover().filter(|_| space.is_referenced());
+        if own.is_some_and(|own| own.fingerprint() == self.inner.fingerprint()) {
+            let known = PyTuple::new(py, [space])?;
+            return Ok((core.getattr("space_cover")?, known));
         }
-        let class: Bound<'py, PyType> = py.get_type::<Self>();
-        let space = this.space.object(py);
-        let bytes = PyBytes::new(py, &this.inner.to_bytes());
-        Ok((
-            class.getattr("_from_bytes")?,
-            (space, bytes).into_pyobject(py)?,
-        ))
+        let bytes = PyBytes::new(py, &self.inner.to_bytes());
+        let made = py.get_type::<Self>().getattr("_from_bytes")?;
+        Ok((made, (space, bytes).into_pyobject(py)?))
     }
 
     #[staticmethod]
-    fn _from_bytes(space: &Bound<'_, PyAny>, data: &Bound<'_, PyBytes>) -> PyResult<Self> {
-        let space = Space::of(space)?;
+    fn _from_bytes(space: Space, data: &Bound<'_, PyBytes>) -> PyResult<Self> {
         let cover = Cover::from_bytes(data.as_bytes())?;
         cover.check_space(&*space.space())?;
         Ok(PyCover::new(Arc::new(cover), space))

@@ -4,16 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use numpy::ndarray::ArrayView2;
-use numpy::{PyArray1, PyArray2, PyArrayDyn, PyArrayMethods};
+use numpy::{PyArray2, PyArrayDyn, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use super::arguments::{Text, as_strs, count, matrix, matrix_f32, shape_text, shaped, strings};
+use super::arguments::{as_strs, count, matrix, matrix_f32, shaped, strings, wrong_shape};
 use super::errors::{warn_repeated, warn_unreadable};
-use super::lookup;
 use super::run::{run, run_with};
 use super::source::Origin;
+use super::space::{PySpace, Space};
 use crate::distance::search::HnswParameters;
 use crate::policy::IndexSource;
 use crate::words::embedding::format::{self, native};
@@ -48,56 +46,31 @@ use crate::{Embedding, Error, Vocabulary};
 /// >>> e = fastdx.Embedding(["cat", "dog"], [[0.0, 0.0], [3.0, 4.0]])
 /// >>> e.distance("cat", "dog")
 /// 5.0
-#[pyclass(frozen, name = "Embedding", module = "fastdx")]
-pub(super) struct PyEmbedding {
-    pub(super) inner: Arc<Embedding>,
-    /// Where it came from, if it need not be pickled whole.
-    pub(super) origin: Option<Origin>,
-    words: PyOnceLock<Py<PyTuple>>,
-}
-
-impl From<Embedding> for PyEmbedding {
-    fn from(embedding: Embedding) -> Self {
-        Arc::new(embedding).into()
-    }
-}
-
-impl From<Arc<Embedding>> for PyEmbedding {
-    fn from(inner: Arc<Embedding>) -> Self {
-        PyEmbedding {
-            inner,
-            origin: None,
-            words: PyOnceLock::new(),
-        }
-    }
-}
+#[pyclass(frozen, extends = PySpace, name = "Embedding", module = "fastdx")]
+pub(super) struct PyEmbedding(pub(super) Arc<Embedding>);
 
 #[pymethods]
 impl PyEmbedding {
     #[new]
     #[pyo3(signature = (words, vectors, *, metric = "euclidean"))]
-    fn new(
+    fn made(
         py: Python<'_>,
         words: &Bound<'_, PyAny>,
         vectors: &Bound<'_, PyAny>,
         metric: &str,
-    ) -> PyResult<Self> {
+    ) -> PyResult<Space> {
         let metric = metric.parse()?;
         let words = strings("words", words)?;
         let (numbers, rows, dim) = matrix_f32("vectors", vectors)?;
         if rows != words.len() {
-            let error = Error::Shape {
-                what: "vectors",
-                expected: format!("({}, n), a row a word", words.len()),
-                got: shape_text(&[rows, dim]),
-            };
-            return Err(error.into());
+            let expected = format!("({}, n), a row a word", words.len());
+            return Err(wrong_shape("vectors", expected, &[rows, dim]));
         }
         let embedding = run(py, false, |_| {
             Embedding::new(Vocabulary::new(as_strs(&words))?, numbers, dim, metric)
         })?;
         warn_unreadable(py, embedding.vocabulary())?;
-        Ok(embedding.into())
+        Space::new(py, embedding, None)
     }
 
     /// Loads an embedding from a file, plain or gzipped.
@@ -145,7 +118,7 @@ impl PyEmbedding {
         metric: Option<&str>,
         vocabulary: Option<PathBuf>,
         verify: bool,
-    ) -> PyResult<Self> {
+    ) -> PyResult<Space> {
         let options = format::Options {
             format: format.map(str::parse).transpose()?,
             limit: limit.map(|l| count("limit", l)).transpose()?,
@@ -165,10 +138,7 @@ impl PyEmbedding {
             vocabulary: options.vocabulary,
             ..IndexSource::default()
         };
-        Ok(PyEmbedding {
-            origin: Some(Origin::Words(source)),
-            ..embedding.into()
-        })
+        Space::new(py, embedding, Some(Origin::Words(source)))
     }
 
     /// An embedded vocabulary; no network is used.
@@ -196,7 +166,7 @@ impl PyEmbedding {
     /// Embedding(10498 words × 10, poincare)
     #[staticmethod]
     #[pyo3(signature = (name = "english"))]
-    pub(super) fn default(py: Python<'_>, name: &str) -> PyResult<Self> {
+    pub(super) fn default(py: Python<'_>, name: &str) -> PyResult<Space> {
         let open = match name {
             "english" => Embedding::default_english,
             "nouns" => Embedding::default_nouns,
@@ -205,22 +175,14 @@ impl PyEmbedding {
                 return Err(Error::parameter("name", expected, format!("{name:?}")).into());
             }
         };
-        Ok(PyEmbedding {
-            origin: Some(Origin::Words(IndexSource::builtin(name.parse()?))),
-            ..run(py, false, |_| open())?.into()
-        })
-    }
-
-    /// All words, in the order of their ids.
-    #[getter]
-    fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        lookup::words(py, &self.words, self.inner.vocabulary())
+        let origin = Origin::Words(IndexSource::builtin(name.parse()?));
+        Space::new(py, run(py, false, |_| open())?, Some(origin))
     }
 
     /// All vectors: a read-only float32 array of shape (V, n), a view and no copy.
     #[getter]
     fn vectors<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let embedding = &slf.get().inner;
+        let embedding = &slf.get().0;
         let shape = (embedding.len(), embedding.dim());
         let view = ArrayView2::from_shape(shape, embedding.vectors())
             .map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()))?;
@@ -234,61 +196,7 @@ impl PyEmbedding {
     /// The dimension of the vectors.
     #[getter]
     fn dim(&self) -> usize {
-        self.inner.dim()
-    }
-
-    /// The metric's name.
-    #[getter]
-    fn metric(&self) -> &'static str {
-        self.inner.metric().name()
-    }
-
-    fn __len__(&self) -> usize {
-        self.inner.len()
-    }
-
-    fn __contains__(&self, word: &Bound<'_, PyAny>) -> bool {
-        let word = word.extract::<&str>();
-        word.is_ok_and(|word| self.inner.vocabulary().id(word).is_some())
-    }
-
-    fn __repr__(&self) -> String {
-        let e = &self.inner;
-        format!("Embedding({} words × {}, {})", e.len(), e.dim(), e.metric())
-    }
-
-    /// The ids of words, as a uint32 array.
-    ///
-    /// Raises
-    /// ------
-    /// UnknownWordError
-    ///     Names the first word that is not in the vocabulary.
-    fn ids<'py>(
-        &self,
-        py: Python<'py>,
-        words: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        lookup::ids(py, &*self.inner, words)
-    }
-
-    /// Distance between two words in the embedding's metric.
-    ///
-    /// Raises
-    /// ------
-    /// UnknownWordError
-    ///     Names the word that is not in the vocabulary.
-    fn distance(&self, a: Text, b: Text) -> PyResult<f64> {
-        lookup::distance(&*self.inner, &a, &b)
-    }
-
-    /// Distances from a word to every word: float64, shape (V,).
-    ///
-    /// Raises
-    /// ------
-    /// UnknownWordError
-    ///     The word is not in the vocabulary.
-    fn distances<'py>(&self, py: Python<'py>, word: Text) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        lookup::distances(py, &*self.inner, &word)
+        self.0.dim()
     }
 
     /// The nearest words of arbitrary points, exactly.
@@ -325,17 +233,13 @@ impl PyEmbedding {
     ) -> PyResult<(Bound<'py, PyArrayDyn<u32>>, Bound<'py, PyArrayDyn<f64>>)> {
         let k = k.map_or(Ok(1), |k| count("k", k))?;
         let (queries, m, columns) = matrix::<f64>("vectors", vectors)?;
-        if columns != self.inner.dim() {
-            let error = Error::Shape {
-                what: "vectors",
-                expected: format!("(m, {})", self.inner.dim()),
-                got: shape_text(&[m, columns]),
-            };
-            return Err(error.into());
+        if columns != self.0.dim() {
+            let expected = format!("(m, {})", self.0.dim());
+            return Err(wrong_shape("vectors", expected, &[m, columns]));
         }
-        let work = m.saturating_mul(self.inner.vectors().len());
+        let work = m.saturating_mul(self.0.vectors().len());
         let (ids, distances) = run(py, work > 1 << 24, |control| {
-            self.inner.nearest(&queries, k, control)
+            self.0.nearest(&queries, k, control)
         })?;
         Ok((shaped(py, ids, &[m, k])?, shaped(py, distances, &[m, k])?))
     }
@@ -371,7 +275,7 @@ impl PyEmbedding {
         ef_construction: Option<&Bound<'_, PyAny>>,
         seed: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
+    ) -> PyResult<Space> {
         let default = HnswParameters::default();
         let number = |name, value: Option<&Bound<'_, PyAny>>, default| {
             value.map_or(Ok(default), |value| count(name, value))
@@ -382,15 +286,15 @@ impl PyEmbedding {
             seed: super::arguments::seed(seed)?.unwrap_or(default.seed),
         };
         let embedding = run_with(py, true, progress, |control| {
-            self.inner.build_hnsw(parameters, control)
+            self.0.build_hnsw(parameters, control)
         })?;
-        Ok(embedding.into())
+        Space::new(py, embedding, None)
     }
 
     /// Whether the embedding has an HNSW graph.
     #[getter]
     fn has_hnsw(&self) -> bool {
-        self.inner.hnsw().is_some()
+        self.0.hnsw().is_some()
     }
 
     /// Writes the embedding in fastdx's own format, which opens by memory-mapping.
@@ -419,27 +323,6 @@ impl PyEmbedding {
                 return Err(Error::parameter("storage", expected, format!("{storage:?}")).into());
             }
         };
-        run(py, true, |_| native::save_as(&self.inner, &path, storage))
-    }
-
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let py = slf.py();
-        let this = slf.get();
-        if let Some(origin) = &this.origin
-            && let Some(reduced) = origin.reduced(py, Some(&this.inner))?
-        {
-            return Ok(reduced);
-        }
-        let bytes = PyBytes::new(py, &native::to_bytes(&slf.get().inner));
-        let class: Bound<'py, PyType> = py.get_type::<Self>();
-        Ok((class.getattr("_from_bytes")?, PyTuple::new(py, [bytes])?))
-    }
-
-    #[staticmethod]
-    fn _from_bytes(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<Self> {
-        let data = data.as_bytes();
-        Ok(run(py, false, |_| native::from_bytes(data))?.into())
+        run(py, true, |_| native::save_as(&self.0, &path, storage))
     }
 }

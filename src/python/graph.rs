@@ -6,16 +6,13 @@ use std::sync::Arc;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
+use pyo3::types::PyString;
 
-use super::arguments::{Text, as_strs, count, numbers, strings};
-use super::distances::with_distances;
-use super::errors::{format_error, warn_unreadable};
-use super::lookup;
+use super::arguments::{as_strs, count, numbers, square_with, strings};
+use super::errors::{format_error, warn_unreadable, wrong_type};
 use super::run::run;
-use super::source::Origin;
-use crate::words::graph::{Edges, ThirdColumn, WordGraph};
+use super::space::{PySpace, Space};
+use crate::words::graph::{Edges, MAX_TABLE_WORDS, ThirdColumn, WordGraph};
 use crate::{Error, MetricSpace};
 
 /// Edges from a file, an iterable of pairs, or an array of strings of shape (m, 2).
@@ -79,6 +76,38 @@ pub(super) fn read_edges<'py>(
     Ok((words, ids))
 }
 
+/// Calls `used` with the distances of all pairs of words, row by row, that a caller gives: a matrix,
+/// or a function of two words, which is called once for each two words.
+pub(super) fn with_distances<R>(
+    name: &'static str,
+    value: &Bound<'_, PyAny>,
+    words: &[&str],
+    used: impl FnOnce(&[f64]) -> PyResult<R>,
+) -> PyResult<R> {
+    let count = words.len();
+    if !value.is_callable() {
+        return square_with(name, value, count, used);
+    }
+    if count > MAX_TABLE_WORDS {
+        let expected = format!("a matrix or a space of more than {MAX_TABLE_WORDS} words");
+        return Err(Error::parameter(name, expected, "a function").into());
+    }
+    let mut numbers = vec![0.0; count * count];
+    for (i, a) in words.iter().enumerate() {
+        for (j, b) in words[..i].iter().enumerate() {
+            let distance = value.call1((*a, *b))?;
+            let distance: f64 = distance.extract().map_err(|_| {
+                wrong_type(format!(
+                    "{name} must return a number, not for words {i} and {j}"
+                ))
+            })?;
+            numbers[i * count + j] = distance;
+            numbers[j * count + i] = distance;
+        }
+    }
+    used(&numbers)
+}
+
 /// Words and the shortest paths between them: a metric for Tem.
 ///
 /// The graph is undirected. Words that no path joins are at distance `unreachable_distance`. Any other
@@ -120,42 +149,21 @@ pub(super) fn read_edges<'py>(
 /// >>> tem = Tem(graph, 2.0)
 /// >>> tem.guarantee.metric
 /// 'shortest-path'
-#[pyclass(frozen, name = "WordGraph", module = "fastdx")]
-pub(super) struct PyWordGraph {
-    pub(super) inner: Arc<WordGraph>,
-    /// Where it came from, if it need not be pickled whole.
-    pub(super) origin: Option<Origin>,
-    words: PyOnceLock<Py<PyTuple>>,
-}
-
-impl From<WordGraph> for PyWordGraph {
-    fn from(graph: WordGraph) -> Self {
-        Arc::new(graph).into()
-    }
-}
-
-impl From<Arc<WordGraph>> for PyWordGraph {
-    fn from(inner: Arc<WordGraph>) -> Self {
-        PyWordGraph {
-            inner,
-            origin: None,
-            words: PyOnceLock::new(),
-        }
-    }
-}
+#[pyclass(frozen, extends = PySpace, name = "WordGraph", module = "fastdx")]
+pub(super) struct PyWordGraph(pub(super) Arc<WordGraph>);
 
 #[pymethods]
 impl PyWordGraph {
     #[new]
     #[pyo3(signature = (edges, weights = None, *, words = None, lengths = false, min_count = None))]
-    fn new(
+    fn made(
         py: Python<'_>,
         edges: &Bound<'_, PyAny>,
         weights: Option<&Bound<'_, PyAny>>,
         words: Option<&Bound<'_, PyAny>>,
         lengths: bool,
         min_count: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
+    ) -> PyResult<Space> {
         let edges = edges_of(edges, lengths, min_count)?;
         let weights = weights.map(|w| numbers("weights", w)).transpose()?;
         let none = weights.as_ref().is_some_and(Vec::is_empty);
@@ -169,7 +177,7 @@ impl PyWordGraph {
             WordGraph::new(&edges, weights.as_deref(), words.as_deref())
         })?;
         warn_unreadable(py, graph.vocabulary())?;
-        Ok(graph.into())
+        Space::new(py, graph, None)
     }
 
     /// Makes a graph with an edge between any two words: any metric at all.
@@ -207,7 +215,7 @@ impl PyWordGraph {
         py: Python<'_>,
         words: &Bound<'_, PyAny>,
         distances: &Bound<'_, PyAny>,
-    ) -> PyResult<Self> {
+    ) -> PyResult<Space> {
         let words = strings("words", words)?;
         let words = as_strs(&words);
         let graph = with_distances("distances", distances, &words, |numbers| {
@@ -216,7 +224,7 @@ impl PyWordGraph {
             })
         })?;
         warn_unreadable(py, graph.vocabulary())?;
-        Ok(graph.into())
+        Space::new(py, graph, None)
     }
 
     /// Opens a file that `save` wrote.
@@ -227,8 +235,8 @@ impl PyWordGraph {
     ///     A damaged, truncated, extended or foreign file.
     #[staticmethod]
     #[pyo3(signature = (path, *, verify = true))]
-    fn load(py: Python<'_>, path: PathBuf, verify: bool) -> PyResult<Self> {
-        Ok(run(py, true, |_| WordGraph::open(&path, verify))?.into())
+    fn load(py: Python<'_>, path: PathBuf, verify: bool) -> PyResult<Space> {
+        Space::new(py, run(py, true, |_| WordGraph::open(&path, verify))?, None)
     }
 
     /// Writes the graph to a file: first beside the target, then renamed.
@@ -240,116 +248,19 @@ impl PyWordGraph {
     /// ParameterError
     ///     The graph is from `from_distances`, which no file holds.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        run(py, true, |_| self.inner.save(&path))
-    }
-
-    /// All words, in the order of their ids.
-    #[getter]
-    fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        lookup::words(py, &self.words, self.inner.vocabulary())
-    }
-
-    /// The metric's name: 'shortest-path', or 'given' with `from_distances`.
-    #[getter]
-    fn metric(&self) -> &'static str {
-        self.inner.metric_name()
+        run(py, true, |_| self.0.save(&path))
     }
 
     /// The number of edges, each counted once.
     #[getter]
     fn edges(&self) -> usize {
-        self.inner.edges()
+        self.0.edges()
     }
 
     /// The distance between words that no path joins, larger than all others; None if all are
     /// joined.
     #[getter]
     fn unreachable_distance(&self) -> Option<f64> {
-        self.inner.unreachable_distance()
-    }
-
-    fn __len__(&self) -> usize {
-        self.inner.len()
-    }
-
-    fn __contains__(&self, word: &Bound<'_, PyAny>) -> bool {
-        let word = word.extract::<&str>();
-        word.is_ok_and(|word| self.inner.vocabulary().id(word).is_some())
-    }
-
-    fn __repr__(&self) -> String {
-        let g = &self.inner;
-        format!("WordGraph({} words, {} edges)", g.len(), g.edges())
-    }
-
-    /// The ids of words, as a uint32 array.
-    ///
-    /// Raises
-    /// ------
-    /// UnknownWordError
-    ///     Names the first word that is not in the vocabulary.
-    fn ids<'py>(
-        &self,
-        py: Python<'py>,
-        words: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        lookup::ids(py, &*self.inner, words)
-    }
-
-    /// The length of the shortest path between two words.
-    ///
-    /// Raises
-    /// ------
-    /// UnknownWordError
-    ///     Names the word that is not in the vocabulary.
-    fn distance(&self, a: Text, b: Text) -> PyResult<f64> {
-        lookup::distance(&*self.inner, &a, &b)
-    }
-
-    /// Distances from a word to every word: float64, shape (V,).
-    ///
-    /// Raises
-    /// ------
-    /// UnknownWordError
-    ///     The word is not in the vocabulary.
-    fn distances<'py>(&self, py: Python<'py>, word: Text) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        lookup::distances(py, &*self.inner, &word)
-    }
-
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let py = slf.py();
-        if let Some(origin) = &slf.get().origin
-            && let Some(reduced) = origin.reduced(py, None)?
-        {
-            return Ok(reduced);
-        }
-        let class: Bound<'py, PyType> = py.get_type::<Self>();
-        let inner = &slf.get().inner;
-        if inner.is_table() {
-            let count = inner.len();
-            let mut rows = vec![0.0; count * count];
-            let each = rows.chunks_exact_mut(count).zip(0..);
-            each.for_each(|(row, id)| inner.distances(id, row));
-            let rows = PyArray1::from_vec(py, rows).reshape([count, count])?;
-            let given = (slf.get().words(py)?, rows);
-            return Ok((class.getattr("_from_checked")?, given.into_pyobject(py)?));
-        }
-        let bytes = PyBytes::new(py, &inner.to_bytes());
-        Ok((class.getattr("_from_bytes")?, PyTuple::new(py, [bytes])?))
-    }
-
-    #[staticmethod]
-    fn _from_checked(words: &Bound<'_, PyAny>, distances: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let words = strings("words", words)?;
-        let rows = numbers("distances", &distances.call_method0("ravel")?)?;
-        Ok(WordGraph::from_checked(&as_strs(&words), &rows)?.into())
-    }
-
-    #[staticmethod]
-    fn _from_bytes(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<Self> {
-        let data = data.as_bytes();
-        Ok(run(py, false, |_| WordGraph::from_bytes(data))?.into())
+        self.0.unreachable_distance()
     }
 }

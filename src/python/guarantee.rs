@@ -5,21 +5,16 @@ use pyo3::prelude::*;
 use serde::Serialize;
 
 use super::arguments::as_strs;
-use super::distances::with_distances;
 use super::errors::wrong_type;
+use super::graph::with_distances;
 use super::mechanism::PyMechanism;
 use super::run::{run, run_with};
+use super::source::Reduced;
 use super::space::Space;
 use super::text::TextArgument;
 use crate::Error;
 use crate::guarantee::{NamedCertificate, proved};
 use crate::text::Counts;
-
-/// A callable and its arguments that make an equal object: pickle's protocol.
-type Reduced<'py> = (
-    Bound<'py, PyAny>,
-    (Py<PyMechanism>, Vec<String>, Option<Vec<String>>, bool),
-);
 
 /// The proved guarantee of a mechanism. It prints as a sentence.
 ///
@@ -27,7 +22,44 @@ type Reduced<'py> = (
 /// Pr[y|w] ≤ exp(epsilon·d(w,w') + slack)·Pr[y|w'] + delta.
 #[pyclass(frozen, name = "Guarantee", module = "fastdx")]
 pub(super) struct PyGuarantee {
+    /// The metric d.
+    #[pyo3(get)]
+    metric: &'static str,
+    /// ε per unit of distance.
+    #[pyo3(get)]
+    epsilon: f64,
+    /// δ; 0 for pure metric privacy.
+    #[pyo3(get)]
+    delta: f64,
+    /// The largest effect of arithmetic on a log-ratio, where d is the computed distance; infinite
+    /// if nothing is proved.
+    #[pyo3(get)]
+    slack: f64,
+    /// The scope: a word; a text by the sum over its words, or its distinct words.
+    #[pyo3(get)]
+    scope: &'static str,
+    /// Why nothing is proved of what is really drawn (a seed, a law without its loss), or None.
+    #[pyo3(get)]
+    void: Option<&'static str>,
+    /// The log-ratio that shows whether a word was in the vocabulary, where unknown words are
+    /// replaced at random and that is bounded; else None, and `exceptions` say so.
+    #[pyo3(get)]
+    unknown: Option<f64>,
+    /// Properties of the outputs: their largest probability, words that are never released.
+    #[pyo3(get)]
+    outputs: String,
+    /// Why it holds, in one line.
+    #[pyo3(get)]
+    theorem: &'static str,
+    /// How exactly the implementation samples the proved law.
+    #[pyo3(get)]
+    arithmetic: &'static str,
+    /// Exceptions from the guarantee, one sentence each.
+    #[pyo3(get)]
+    exceptions: Vec<String>,
     guarantee: crate::Guarantee,
+    /// Whose guarantee it is.
+    #[pyo3(get, name = "_mechanism")]
     mechanism: Py<PyMechanism>,
     /// Exceptions that are not the mechanism's own: a part of the text does not go through it.
     more: Vec<String>,
@@ -81,7 +113,7 @@ impl PyGuarantee {
     #[new]
     #[pyo3(signature = (mechanism, exceptions = Vec::new(), outside = None, bits = false))]
     fn new(
-        mechanism: &Bound<'_, PyMechanism>,
+        mechanism: Py<PyMechanism>,
         exceptions: Vec<String>,
         outside: Option<Vec<String>>,
         bits: bool,
@@ -89,8 +121,19 @@ impl PyGuarantee {
         let mut guarantee = mechanism.get().text().guarantee();
         guarantee.exceptions.extend(exceptions.iter().cloned());
         PyGuarantee {
+            metric: guarantee.metric,
+            epsilon: guarantee.epsilon,
+            delta: guarantee.delta,
+            slack: guarantee.slack,
+            scope: guarantee.scope,
+            void: guarantee.void,
+            unknown: guarantee.unknown(),
+            outputs: guarantee.outputs.clone(),
+            theorem: guarantee.theorem,
+            arithmetic: guarantee.arithmetic,
+            exceptions: guarantee.exceptions.clone(),
             guarantee,
-            mechanism: mechanism.clone().unbind(),
+            mechanism,
             more: exceptions,
             outside,
             bits,
@@ -109,87 +152,14 @@ impl PyGuarantee {
     /// -------
     /// Guarantee
     fn with_bits(&self, py: Python<'_>) -> Self {
-        PyGuarantee {
-            guarantee: self.guarantee.clone(),
-            mechanism: self.mechanism.clone_ref(py),
-            more: self.more.clone(),
-            outside: self.outside.clone(),
-            bits: true,
-        }
-    }
-
-    /// The metric d.
-    #[getter]
-    fn metric(&self) -> &'static str {
-        self.guarantee.metric
-    }
-
-    /// ε per unit of distance.
-    #[getter]
-    fn epsilon(&self) -> f64 {
-        self.guarantee.epsilon
+        let (mechanism, outside) = (self.mechanism.clone_ref(py), self.outside.clone());
+        Self::new(mechanism, self.more.clone(), outside, true)
     }
 
     /// The computation behind `epsilon`, if it is below the theorem's value; else None.
     #[getter]
     fn certificate(&self) -> Option<PyCertificate> {
-        self.guarantee.certificate.clone().map(PyCertificate)
-    }
-
-    /// δ; 0 for pure metric privacy.
-    #[getter]
-    fn delta(&self) -> f64 {
-        self.guarantee.delta
-    }
-
-    /// The largest effect of arithmetic on a log-ratio, where d is the computed distance; infinite
-    /// if nothing is proved.
-    #[getter]
-    fn slack(&self) -> f64 {
-        self.guarantee.slack
-    }
-
-    /// The scope: a word; a text by the sum over its words, or its distinct words.
-    #[getter]
-    fn scope(&self) -> &'static str {
-        self.guarantee.scope
-    }
-
-    /// Why nothing is proved of what is really drawn (a seed, a law without its loss), or None.
-    #[getter]
-    fn void(&self) -> Option<&'static str> {
-        self.guarantee.void
-    }
-
-    /// The log-ratio that shows whether a word was in the vocabulary, where unknown words are
-    /// replaced at random and that is bounded; else None, and `exceptions` say so.
-    #[getter]
-    fn unknown(&self) -> Option<f64> {
-        self.guarantee.unknown()
-    }
-
-    /// Properties of the outputs: their largest probability, words that are never released.
-    #[getter]
-    fn outputs(&self) -> &str {
-        &self.guarantee.outputs
-    }
-
-    /// Why it holds, in one line.
-    #[getter]
-    fn theorem(&self) -> &'static str {
-        self.guarantee.theorem
-    }
-
-    /// How exactly the implementation samples the proved law.
-    #[getter]
-    fn arithmetic(&self) -> &'static str {
-        self.guarantee.arithmetic
-    }
-
-    /// Exceptions from the guarantee, one sentence each.
-    #[getter]
-    fn exceptions(&self) -> Vec<String> {
-        self.guarantee.exceptions.clone()
+        self.guarantee.certificate.clone().map(PyCertificate::from)
     }
 
     /// The largest log-likelihood ratio an observer can see between two texts, or between two
@@ -213,24 +183,20 @@ impl PyGuarantee {
     ///     In nats: ε·d(a, b) for two words of the vocabulary, rounded up so that it covers the
     ///     rounding of the distance; `slack`, once a word, comes on top.
     fn bound(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<f64> {
-        let text = self.mechanism.get().text();
+        use TextArgument::{Text, Tokens};
+        let (text, payable) = (self.mechanism.get().text(), self.payable().is_ok());
+        let equal = |equal| if equal { 0.0 } else { f64::INFINITY };
         Ok(
             match (TextArgument::of("a", a)?, TextArgument::of("b", b)?) {
-                (TextArgument::Text(a), TextArgument::Text(b)) => {
-                    match (&self.outside, self.payable()) {
-                        (_, Ok(())) => text.bound(&a, &b),
-                        (Some(outside), _) => text.bound_spans(outside, &a, &b),
-                        (None, _) if *a == *b => 0.0,
-                        (None, _) => f64::INFINITY,
-                    }
-                }
-                (TextArgument::Tokens(a), TextArgument::Tokens(b)) => {
-                    match (as_strs(&a), as_strs(&b)) {
-                        (a, b) if self.payable().is_ok() => text.bound_tokens(&a, &b),
-                        (a, b) if a == b => 0.0,
-                        _ => f64::INFINITY,
-                    }
-                }
+                (Text(a), Text(b)) if payable => text.bound(&a, &b),
+                (Text(a), Text(b)) => match &self.outside {
+                    Some(outside) => text.bound_spans(outside, &a, &b),
+                    None => equal(*a == *b),
+                },
+                (Tokens(a), Tokens(b)) => match (as_strs(&a), as_strs(&b)) {
+                    (a, b) if payable => text.bound_tokens(&a, &b),
+                    (a, b) => equal(a == b),
+                },
                 _ => {
                     let message =
                         "a and b must be two texts or two lists of words, not one of each";
@@ -285,7 +251,7 @@ impl PyGuarantee {
         }
         let mechanism = self.mechanism.get().mechanism().clone();
         let vocabulary = mechanism.vocabulary();
-        if let Ok(space) = Space::of(metric) {
+        if let Ok(space) = metric.extract::<Space>() {
             let space = space.space();
             if !space.vocabulary().iter().eq(vocabulary.iter()) {
                 let expected = "of the mechanism's words, in their order";
@@ -407,12 +373,6 @@ impl PyGuarantee {
         }
     }
 
-    /// Whose guarantee it is.
-    #[getter]
-    fn _mechanism(&self, py: Python<'_>) -> Py<PyMechanism> {
-        self.mechanism.clone_ref(py)
-    }
-
     fn __str__(&self, py: Python<'_>) -> PyResult<String> {
         Ok(self.measured(py)?.to_string())
     }
@@ -432,76 +392,71 @@ impl PyGuarantee {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
         let class = py.get_type::<Self>().into_any();
         let (mechanism, outside) = (self.mechanism.clone_ref(py), self.outside.clone());
-        Ok((class, (mechanism, self.more.clone(), outside, self.bits)))
+        let known = (mechanism, self.more.clone(), outside, self.bits);
+        Ok((class, known.into_pyobject(py)?))
     }
 }
 
 /// A proved ε for one Tem on one public vocabulary; see ``fastdx.lab.audit.certify``.
 #[pyclass(frozen, name = "Certificate", module = "fastdx")]
-pub(super) struct PyCertificate(pub(super) NamedCertificate);
+pub(super) struct PyCertificate {
+    /// The certified ε per unit of distance.
+    #[pyo3(get)]
+    epsilon: f64,
+    /// The ε that the mechanism was made with.
+    #[pyo3(get)]
+    nominal: f64,
+    /// Its γ.
+    #[pyo3(get)]
+    gamma: f64,
+    /// The two words with the largest loss per unit of distance.
+    #[pyo3(get)]
+    pair: (String, String),
+    /// The output that tells them apart.
+    #[pyo3(get)]
+    output: String,
+    /// Fingerprint of the words and their vectors or edges: what it holds for.
+    #[pyo3(get)]
+    vocabulary: String,
+    /// The method of computation.
+    #[pyo3(get)]
+    method: &'static str,
+    /// Fingerprint of the cover, or None.
+    #[pyo3(get)]
+    cover: Option<String>,
+    inner: NamedCertificate,
+}
+
+impl From<NamedCertificate> for PyCertificate {
+    fn from(inner: NamedCertificate) -> Self {
+        let certificate = &inner.certificate;
+        PyCertificate {
+            epsilon: certificate.epsilon,
+            nominal: certificate.nominal,
+            gamma: certificate.gamma,
+            pair: inner.pair.clone(),
+            output: inner.output.clone(),
+            vocabulary: certificate.vocabulary_name(),
+            method: certificate.method(),
+            cover: certificate.cover_name(),
+            inner,
+        }
+    }
+}
 
 #[pymethods]
 impl PyCertificate {
-    /// The certified ε per unit of distance.
-    #[getter]
-    fn epsilon(&self) -> f64 {
-        self.0.certificate.epsilon
-    }
-
-    /// The ε that the mechanism was made with.
-    #[getter]
-    fn nominal(&self) -> f64 {
-        self.0.certificate.nominal
-    }
-
-    /// Its γ.
-    #[getter]
-    fn gamma(&self) -> f64 {
-        self.0.certificate.gamma
-    }
-
-    /// The two words with the largest loss per unit of distance.
-    #[getter]
-    fn pair(&self) -> (String, String) {
-        self.0.pair.clone()
-    }
-
-    /// The output that tells them apart.
-    #[getter]
-    fn output(&self) -> &str {
-        &self.0.output
-    }
-
-    /// Fingerprint of the words and their vectors or edges: what it holds for.
-    #[getter]
-    fn vocabulary(&self) -> String {
-        self.0.certificate.vocabulary_name()
-    }
-
-    /// The method of computation.
-    #[getter]
-    fn method(&self) -> &'static str {
-        self.0.certificate.method()
-    }
-
-    /// Fingerprint of the cover, or None.
-    #[getter]
-    fn cover(&self) -> Option<String> {
-        self.0.certificate.cover_name()
-    }
-
     /// All of it as a dict of plain values, as `Guarantee.to_dict` has it; an infinite γ is None.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        loaded(py, &self.0)
+        loaded(py, &self.inner)
     }
 
     fn __str__(&self) -> String {
-        self.0.to_string()
+        self.inner.to_string()
     }
 
     fn __repr__(&self) -> String {
-        let (c, pair) = (&self.0.certificate, &self.0.pair);
-        let (epsilon, nominal) = (c.epsilon, c.nominal);
+        let (epsilon, nominal, pair) = (self.epsilon, self.nominal, &self.pair);
         format!("Certificate(epsilon={epsilon}, nominal={nominal}, pair={pair:?})")
     }
 }

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use numpy::{PyArray1, PyArrayDyn};
+use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use super::arguments::{Text, as_strs, count, real, shaped, strings, word_ids};
 use super::cover::PyCover;
-use super::details::mechanism_details;
 use super::embedding::PyEmbedding;
 use super::errors::{warn_repeated, warn_unreadable, wrong_type};
 use super::language_model::object_of;
+use super::mechanisms::details_of;
 use super::run::{run, run_in};
 use super::source::Origin;
 use super::space::Space;
@@ -33,6 +34,7 @@ use crate::support::parallel::Control;
 use crate::text::{
     Counts, PositionUnit, Replacements, TextPrivatizer, byte_ranges, padded, spans_in,
 };
+use crate::words::index::Index;
 use crate::{Cover, Error, Mechanism, Result};
 
 /// Number of words from which a call runs in the pool, where Ctrl-C is checked.
@@ -77,7 +79,7 @@ impl PyMechanism {
                     warn_unreadable(py, built.index.space().vocabulary())?;
                 }
                 let origin = named.then_some(Origin::Words(source));
-                Space::from_file(py, built.index.clone(), origin)?
+                Space::new(py, built.index.clone(), origin)?
             }
         };
         Ok(Self::from_built(built, space))
@@ -107,13 +109,24 @@ impl PyMechanism {
         mechanism: Arc<dyn Mechanism>,
         spec: Spec,
     ) -> PyResult<Self> {
-        let built = self.built.around(mechanism, space.index(), spec)?;
+        let built = self.built.around(mechanism, space.index.clone(), spec)?;
         Ok(Self::from_built(built, space))
     }
 
-    /// Threads of a call; 0 for the default.
-    fn threads_of_a_call(&self) -> usize {
-        self.built.given().threads.unwrap_or(0)
+    /// Runs work that takes no part in the padding of a call.
+    pub(super) fn run_unpadded<T: Send>(
+        &self,
+        py: Python<'_>,
+        long: bool,
+        work: impl FnOnce(&Control) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        run_in(
+            py,
+            self.built.given().threads.unwrap_or(0),
+            long,
+            None,
+            work,
+        )
     }
 
     /// [`run`], answering only after a multiple of the padding time.
@@ -124,7 +137,7 @@ impl PyMechanism {
         work: impl FnOnce(&Control) -> Result<T> + Send,
     ) -> PyResult<T> {
         let start = Instant::now();
-        let result = run_in(py, self.threads_of_a_call(), long, None, work);
+        let result = self.run_unpadded(py, long, work);
         if let Some(pad) = self.built.pad {
             py.detach(|| {
                 let end = padded(start, Instant::now(), pad);
@@ -175,16 +188,10 @@ impl PyMechanism {
     /// How often common words come back unchanged; measured at the first call. Where the law depends
     /// on what was released before, that of the Tem without it.
     pub(super) fn unchanged(&self, py: Python<'_>) -> PyResult<Unchanged> {
-        run_in(
-            py,
-            self.threads_of_a_call(),
-            true,
-            None,
-            |control| match self.mechanism().in_order() {
-                None => self.text().unchanged(control),
-                Some(tem) => calibration::unchanged(tem.tem(), control),
-            },
-        )
+        self.run_unpadded(py, true, |control| match self.mechanism().in_order() {
+            None => self.text().unchanged(control),
+            Some(tem) => calibration::unchanged(tem.tem(), control),
+        })
     }
 
     /// The bits that a release reveals about a word; computed at the first call, at a bounded cost.
@@ -192,19 +199,8 @@ impl PyMechanism {
         if let Some(known) = self.bits.get() {
             return Ok(*known);
         }
-        let found = run_in(py, self.threads_of_a_call(), true, None, |control| {
-            word_bits(self.text(), control)
-        })?;
+        let found = self.run_unpadded(py, true, |control| word_bits(self.text(), control))?;
         Ok(*self.bits.get_or_init(|| found))
-    }
-
-    /// Runs short work that takes no part in the padding of a call.
-    pub(super) fn run_unpadded<T: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&Control) -> Result<T> + Send,
-    ) -> PyResult<T> {
-        run_in(py, self.threads_of_a_call(), false, None, work)
     }
 }
 
@@ -232,9 +228,8 @@ impl PyMechanism {
         let described = match space {
             None => {
                 let default = kind.parse::<Kind>()?.default_space().name();
-                let default = Py::new(py, PyEmbedding::default(py, default)?)?;
-                let mut described =
-                    Described::of_arguments(&kind, Some(default.bind(py)), &arguments)?;
+                let default = PyEmbedding::default(py, default)?.into_pyobject(py)?;
+                let mut described = Described::of_arguments(&kind, Some(&default), &arguments)?;
                 described.spec.index = None;
                 described
             }
@@ -249,9 +244,6 @@ impl PyMechanism {
         }
         if described.spec.mechanism == Kind::FiniteLaw && described.spec.law.is_none() {
             return Err(wrong_type("law is missing: give (space, law)".into()));
-        }
-        if let (Some(space), true) = (&described.space, described.spec.mechanism.needs_vectors()) {
-            space.vectors()?;
         }
         Self::build(py, described)
     }
@@ -302,7 +294,7 @@ impl PyMechanism {
             _ => None,
         };
         let held = PyDict::new(py);
-        held.set_item("space", self.space.object(py))?;
+        held.set_item("space", self.space.clone_ref(py))?;
         held.set_item("cover", cover(&self.built.cover))?;
         held.set_item("remap", cover(&self.built.remap))?;
         held.set_item("language", language)?;
@@ -330,9 +322,7 @@ impl PyMechanism {
     /// The mechanism's properties besides its ε, by name.
     #[getter]
     fn _details<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let details = PyDict::new(py);
-        mechanism_details(&**self.mechanism(), &details)?;
-        Ok(details)
+        details_of(py, self)
     }
 
     /// The space, in a few words.
@@ -378,7 +368,7 @@ impl PyMechanism {
 
     /// The number of words of the texts so far that nearly always come back unchanged, and did.
     fn _nearly_always_unchanged(&self, py: Python<'_>) -> PyResult<usize> {
-        run_in(py, self.threads_of_a_call(), true, None, |control| {
+        self.run_unpadded(py, true, |control| {
             self.text().nearly_always_unchanged(control)
         })
     }
@@ -410,14 +400,19 @@ impl PyMechanism {
 
     /// The embedding. A mechanism on a WordGraph has none: see `space`.
     #[getter]
-    fn embedding(&self, py: Python<'_>) -> PyResult<Py<PyEmbedding>> {
-        self.space.embedding(py)
+    fn embedding(&self, py: Python<'_>) -> PyResult<Space> {
+        match self.space.index {
+            Index::Embedding(_) => Ok(self.space.clone_ref(py)),
+            Index::Graph(_) => Err(PyAttributeError::new_err(
+                "the mechanism works on a WordGraph: see .space",
+            )),
+        }
     }
 
     /// The words and their metric: an Embedding or a WordGraph.
     #[getter]
-    fn space(&self, py: Python<'_>) -> Py<PyAny> {
-        self.space.object(py)
+    fn space(&self, py: Python<'_>) -> Space {
+        self.space.clone_ref(py)
     }
 
     /// The proved ε per unit of the metric's distance.
@@ -620,26 +615,19 @@ impl PyMechanism {
         self.text().tokenize(&text)
     }
 
-    /// Replaces words that were found elsewhere: each string is one word, whatever it contains.
-    fn privatize_tokens(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-        let tokens = strings("tokens", tokens)?;
-        let (out, _) = self.run(py, tokens.len() > LONG, |control| {
-            self.text().privatize_tokens(&as_strs(&tokens), control)
-        })?;
-        Ok(out)
-    }
-
-    /// Returns the replacements of the words of a list at the chosen positions.
-    fn _privatize_chosen(
+    /// Replaces words that were found elsewhere: each string is one word, whatever it contains. With
+    /// `chosen`, returns the replacements of the words at these positions alone.
+    #[pyo3(signature = (tokens, chosen = None))]
+    fn _privatize_tokens(
         &self,
         py: Python<'_>,
         tokens: &Bound<'_, PyAny>,
-        chosen: Vec<usize>,
+        chosen: Option<Vec<usize>>,
     ) -> PyResult<Vec<String>> {
-        let tokens = strings("tokens", tokens)?;
-        let (out, _) = self.run(py, tokens.len() > LONG, |control| {
-            self.text()
-                .privatize_chosen_tokens(&as_strs(&tokens), &chosen, control)
+        let (tokens, text) = (strings("tokens", tokens)?, self.text());
+        let (out, _) = self.run(py, tokens.len() > LONG, |control| match &chosen {
+            None => text.privatize_tokens(&as_strs(&tokens), control),
+            Some(chosen) => text.privatize_chosen_tokens(&as_strs(&tokens), chosen, control),
         })?;
         Ok(out)
     }

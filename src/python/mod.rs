@@ -4,29 +4,23 @@
 mod arguments;
 mod audit;
 mod channel;
-mod columns;
 mod cover;
-mod details;
-mod distances;
 mod embedding;
 mod errors;
 mod graph;
 mod guarantee;
 mod language_model;
-mod lookup;
 mod mechanism;
 mod mechanisms;
 mod noise;
 mod numbers;
 mod poincare;
 mod records;
-mod rows;
 mod run;
 mod source;
 mod space;
 mod spec;
 mod text;
-mod tokenize;
 mod transport;
 mod warned;
 
@@ -39,28 +33,24 @@ mod _core {
 
     #[pymodule_export]
     use super::{
-        audit::{binomial_bounds, certify, closed_forms, largest_loss, student_tail},
+        audit::{binomial_bounds, certify, check_index, closed_forms, largest_loss, student_tail},
         channel::{PyChannel, PyNgramPrior, PyPosterior},
-        columns::privatize_strings,
         cover::PyCover,
         embedding::PyEmbedding,
         graph::{PyWordGraph, read_edges},
         guarantee::{PyCertificate, PyGuarantee},
         mechanism::PyMechanism,
-        mechanisms::multivariate_laplace::laplace_perturb,
-        mechanisms::tem::{
-            check_index, open_space, reopen, save_space, space_cover, tem_build_lists,
-            tem_probabilities_after,
+        mechanisms::{
+            laplace_perturb, tem_base, tem_build_lists, tem_probabilities_after, tem_save,
         },
-        mechanisms::{mechanism_base, mechanism_cover},
         noise::{hyperbolic_laplace, multivariate_laplace},
         numbers::PyNumber,
         poincare::{PyTraining, poincare_reconstruction},
-        records::{PyBlock, PyDocument, PyFields, PyTexts, field_steps, privatize_json},
-        source::open_words,
+        records::{PyBlock, PyDocument, PyFields, field_steps},
+        source::{open_space, open_words, space_cover},
+        space::{PySpace, checked_graph, unpacked_space},
         spec::{prepare_recommended, read_policies, read_spec, spec_keys},
-        text::PyReplacements,
-        tokenize::tokenize,
+        text::{PyReplacements, privatize_strings, tokenize},
         transport::{
             PyNearestDocuments, PyTransport, earth_movers_distance, nearest_documents,
             optimal_transport, pairwise_emd, utility_bound,

@@ -2,9 +2,12 @@
 
 use pyo3::prelude::*;
 
-use super::arguments::{as_strs, count, matrix_f32, real, seed as seed_of, strings, word_ids};
+use super::arguments::{
+    as_strs, count, matrix_f32, real, seed as seed_of, strings, word_ids, wrong_shape,
+};
 use super::embedding::PyEmbedding;
 use super::run::run;
+use super::space::Space;
 use crate::support::random::Key;
 use crate::words::embedding::poincare::{Training, TrainingParameters, reconstruction};
 use crate::{Embedding, Error, Metric, Randomness, Vocabulary};
@@ -21,12 +24,7 @@ pub(super) struct PyTraining {
 fn pairs(edges: &Bound<'_, PyAny>, nodes: usize) -> PyResult<Vec<(u32, u32)>> {
     let (ids, shape) = word_ids(edges, nodes)?;
     if shape.len() != 2 || shape[1] != 2 {
-        let error = Error::Shape {
-            what: "edges",
-            expected: "(m, 2)".into(),
-            got: super::arguments::shape_text(&shape),
-        };
-        return Err(error.into());
+        return Err(wrong_shape("edges", "(m, 2)", &shape));
     }
     Ok(ids.chunks_exact(2).map(|e| (e[0], e[1])).collect())
 }
@@ -90,11 +88,11 @@ impl PyTraining {
     }
 
     /// The current embedding.
-    fn embedding(&self, py: Python<'_>) -> PyResult<Py<PyEmbedding>> {
+    fn embedding(&self, py: Python<'_>) -> PyResult<Space> {
         let vectors = self.training.vectors();
         let words = self.vocabulary.clone();
         let embedding = Embedding::new(words, vectors, self.dim, Metric::Poincare)?;
-        Py::new(py, PyEmbedding::from(embedding))
+        Space::new(py, embedding, None)
     }
 }
 
@@ -105,7 +103,7 @@ pub(super) fn poincare_reconstruction(
     embedding: PyRef<'_, PyEmbedding>,
     edges: &Bound<'_, PyAny>,
 ) -> PyResult<(f64, f64)> {
-    let space = embedding.inner.clone();
+    let space = embedding.0.clone();
     let edges = pairs(edges, space.len())?;
     if edges.is_empty() {
         return Err(Error::parameter("edges", "at least one", "none").into());

@@ -1,14 +1,12 @@
-//! JSON records for the command: found, drawn and written outside of the interpreter.
+//! JSON records for the command: found and written outside of the interpreter.
 
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyBytes;
 
 use super::arguments::{as_strs, strings};
-use super::mechanism::PyMechanism;
-use super::text::dict_of;
 use crate::Hidden;
 use crate::text::records::{self, Block, Document, Fields, Hint, Limits, RecordError, Step};
 
@@ -146,16 +144,8 @@ impl PyBlock {
         py: Python<'py>,
         new: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let out = match new.cast::<PyTexts>() {
-            Ok(drawn) => {
-                let drawn = &drawn.get().0;
-                py.detach(|| self.0.replaced(drawn))
-            }
-            Err(_) => {
-                let new = strings("new", new)?;
-                self.0.replaced(&as_strs(&new))
-            }
-        };
+        let new = strings("new", new)?;
+        let out = self.0.replaced(&as_strs(&new));
         let out = out.ok_or_else(|| {
             let wanted = self.0.len();
             PyValueError::new_err(format!(
@@ -164,22 +154,4 @@ impl PyBlock {
         })?;
         Ok(PyBytes::new(py, &out))
     }
-}
-
-/// Drawn texts, for `JsonBlock.replaced`.
-#[pyclass(frozen, name = "Texts", module = "fastdx._core")]
-pub(super) struct PyTexts(Vec<String>);
-
-/// `privatize_counted` on the texts of a block.
-#[pyfunction]
-pub(super) fn privatize_json<'py>(
-    py: Python<'py>,
-    mechanism: &Bound<'py, PyMechanism>,
-    block: &Bound<'py, PyBlock>,
-) -> PyResult<(PyTexts, Bound<'py, PyDict>)> {
-    let (mechanism, block) = (mechanism.get(), block.get());
-    let (out, counts) = mechanism.run(py, true, |control| {
-        mechanism.text().privatize_texts(&block.0.texts(), control)
-    })?;
-    Ok((PyTexts(out), dict_of(py, counts)?))
 }

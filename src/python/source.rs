@@ -8,17 +8,25 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use serde_json::Value;
 
+use super::cover::PyCover;
 use super::run::run;
 use super::space::Space;
 use crate::policy::{Fingerprint, IndexSource, Spaces, Spec};
 use crate::words::index::{Index, fingerprint};
 use crate::{Embedding, Error, MetricSpace, Result, WordGraph};
 
+/// The function and the arguments that make an equal object: pickle's protocol.
+pub(super) type Reduced<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
+
 /// The origin of a space that need not be pickled whole.
 #[derive(Clone, Debug)]
 pub(super) enum Origin {
-    /// An index file.
-    Index(Source),
+    /// An index file, with the checksum in its header, and whether every checksum was verified.
+    Index {
+        path: PathBuf,
+        print: u64,
+        verified: bool,
+    },
     /// A built-in space, or a file that is read: the words and vectors, and nothing else.
     Words(IndexSource),
 }
@@ -27,7 +35,7 @@ impl Origin {
     /// As part of a description.
     pub(super) fn described(&self) -> IndexSource {
         match self {
-            Origin::Index(source) => IndexSource::file(&source.path),
+            Origin::Index { path, .. } => IndexSource::file(path),
             Origin::Words(source) => source.clone(),
         }
     }
@@ -36,24 +44,32 @@ impl Origin {
     pub(super) fn reduced<'py>(
         &self,
         py: Python<'py>,
-        embedding: Option<&Embedding>,
-    ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyTuple>)>> {
-        match (self, embedding) {
-            (Origin::Index(source), _) => source.reduced(py).map(Some),
-            (Origin::Words(source), Some(embedding)) if embedding.is_bare() => {
+        index: &Index,
+    ) -> PyResult<Option<Reduced<'py>>> {
+        let core = py.import("fastdx._core")?;
+        Ok(match (self, index) {
+            (
+                Origin::Index {
+                    path,
+                    print,
+                    verified,
+                },
+                _,
+            ) => {
+                let known = (path, verified, true, print).into_pyobject(py)?;
+                Some((core.getattr("open_space")?, known))
+            }
+            (Origin::Words(source), Index::Embedding(embedding)) if embedding.is_bare() => {
                 let fingerprint = run(py, false, |_| Ok(embedding.fingerprint()))?;
                 let source = IndexSource {
                     fingerprint: Some(Fingerprint(fingerprint)),
                     ..source.clone()
                 };
-                let open = py.import("fastdx._core")?.getattr("open_words")?;
-                Ok(Some((
-                    open,
-                    PyTuple::new(py, [source.value().to_string()])?,
-                )))
+                let known = PyTuple::new(py, [source.value().to_string()])?;
+                Some((core.getattr("open_words")?, known))
             }
-            (Origin::Words(_), _) => Ok(None),
-        }
+            (Origin::Words(_), _) => None,
+        })
     }
 }
 
@@ -77,10 +93,7 @@ impl WeakIndex {
 }
 
 /// The space that is open under a key, or what `open` gives, which is kept under it.
-fn shared<E>(
-    key: String,
-    open: impl FnOnce() -> std::result::Result<Index, E>,
-) -> std::result::Result<Index, E> {
+fn shared(key: String, open: impl FnOnce() -> Result<Index>) -> Result<Index> {
     let known = OPENED.try_lock().ok().and_then(|opened| {
         let (_, known) = opened.iter().find(|(known, _)| *known == key)?;
         known.upgrade()
@@ -109,90 +122,77 @@ fn shared<E>(
 /// ParameterError
 ///     Another file stands in its place.
 #[pyfunction]
-pub(super) fn open_words(py: Python<'_>, description: String) -> PyResult<Py<PyAny>> {
-    let source = IndexSource::of(&parsed_json(&description)?)?;
-    let index = shared(description, || {
-        run(py, true, |control| {
-            let spec = Spec {
-                index: Some(source.clone()),
-                ..Spec::default()
-            };
-            Spaces::default().open(spec.mechanism, &spec, None, control)
-        })
+pub(super) fn open_words(py: Python<'_>, description: String) -> PyResult<Space> {
+    let parsed = serde_json::from_str::<Value>(&description)
+        .map_err(|error| Error::parameter("description", "JSON", error.to_string()))?;
+    let spec = Spec {
+        index: Some(IndexSource::of(&parsed)?),
+        ..Spec::default()
+    };
+    let index = run(py, true, |control| {
+        let open = || Spaces::default().open(spec.mechanism, &spec, None, control);
+        shared(description, open)
     })?;
     let origin = Origin::Words(IndexSource {
         fingerprint: None,
-        ..source
+        ..spec.index.unwrap_or_default()
     });
-    Ok(Space::from_file(py, index, Some(origin))?.object(py))
+    Space::new(py, index, Some(origin))
 }
 
-fn parsed_json(description: &str) -> Result<Value> {
-    serde_json::from_str(description)
-        .map_err(|error| Error::parameter("description", "JSON", error.to_string()))
-}
-
-/// The index file that a space was opened from.
-#[derive(Clone, Debug)]
-pub(super) struct Source {
-    path: PathBuf,
-    /// The checksum in its header.
-    print: u64,
-    /// Whether every checksum was verified.
-    verified: bool,
-}
-
-impl Source {
-    /// Opens a file; also returns the reference to it.
-    pub(super) fn open(py: Python<'_>, path: &Path, verified: bool) -> PyResult<(Index, Self)> {
-        run(py, true, |_| {
-            let path = std::path::absolute(path).map_err(Error::io(path))?;
-            let (index, print) = Index::read(&path, verified)?;
-            let source = Source {
-                path,
-                print,
-                verified,
-            };
-            Ok((index, source))
-        })
-    }
-
-    /// The arguments of `reopen` that create an equal object.
-    pub(super) fn reduced<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let reopen = py.import("fastdx._core")?.getattr("reopen")?;
-        let known = (&self.path, format!("{:016x}", self.print), self.verified);
-        Ok((reopen, known.into_pyobject(py)?))
-    }
-}
-
-/// Opens the file with this fingerprint. A file that was verified before is verified again, unless
+/// Opens the Embedding or WordGraph in a file in fastdx's format, to be pickled by reference or by
+/// value. A pickle has the fingerprint `known`: a file that was verified before is verified again, unless
 /// this process has opened it already.
-pub(super) fn reopen(path: &Path, known: &str, verified: bool) -> Result<(Index, Source)> {
-    let path = path.to_owned();
-    let same = |print: u64| match format!("{print:016x}") {
-        found if found == known => Ok(()),
-        found => {
-            let reason = format!(
-                "another file than the one that was pickled: its fingerprint is {found}, not {known}"
-            );
-            let path = path.clone();
-            Err(Error::Corrupt { path, reason })
-        }
-    };
-    let print = fingerprint(&path)?;
-    same(print)?;
-    let index = shared(format!("{path:?} {known} {verified}"), || {
-        let (index, print) = Index::read(&path, verified)?;
-        same(print)?;
-        Ok::<_, Error>(index)
+///
+/// Raises
+/// ------
+/// FileNotFoundError, OSError
+///     The file cannot be read here.
+/// CorruptFileError
+///     Another file stands in its place, or a damaged one.
+#[pyfunction]
+#[pyo3(signature = (path, verified, by_reference = true, known = None))]
+pub(super) fn open_space(
+    py: Python<'_>,
+    path: PathBuf,
+    verified: bool,
+    by_reference: bool,
+    known: Option<u64>,
+) -> PyResult<Space> {
+    let path = std::path::absolute(&path).map_err(Error::io(&path))?;
+    let (index, print) = run(py, true, |_| match known {
+        None => Index::read(&path, verified),
+        Some(known) => reopened(&path, known, verified).map(|index| (index, known)),
     })?;
-    let source = Source {
+    let origin = Origin::Index {
         path,
         print,
         verified,
     };
-    Ok((index, source))
+    Space::new(py, index, by_reference.then_some(origin))
+}
+
+fn reopened(path: &Path, known: u64, verified: bool) -> Result<Index> {
+    let same = |found: u64| match found == known {
+        true => Ok(()),
+        false => Err(Error::Corrupt {
+            path: path.to_owned(),
+            reason: format!(
+                "another file than the one that was pickled: its fingerprint is {found:016x}, not \
+                 {known:016x}"
+            ),
+        }),
+    };
+    same(fingerprint(path)?)?;
+    shared(format!("{path:?} {known} {verified}"), || {
+        let (index, found) = Index::read(path, verified)?;
+        same(found)?;
+        Ok(index)
+    })
+}
+
+/// The cover in the file of a space, or None: a pickle asks for it.
+#[pyfunction]
+pub(super) fn space_cover(space: Space) -> Option<PyCover> {
+    space.cover().map(|cover| PyCover::new(cover, space))
 }

@@ -9,18 +9,17 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
-use super::arguments::{count, exclude, numbers, real, strings, type_of};
+use super::arguments::{count, exclude, numbers, real, square_with, strings, type_of};
 use super::cover::PyCover;
 use super::errors::wrong_type;
 use super::language_model::model_of;
-use super::rows::rows_of;
 use super::space::Space;
-use super::text::consistency;
 use crate::cover::Cover;
 use crate::law::base::BaseMeasure;
+use crate::mechanism::finite_law::Rows;
 use crate::policy::{
     CoverSource, Exclude, IndexSource, KEYS, Kind, Language, Parts, Public, Reference, Spaces,
-    Spec, Type,
+    Spec, Type, fingerprint_of_rows,
 };
 use crate::support::parallel::Control;
 use crate::text::Consistent;
@@ -87,11 +86,7 @@ impl<'py> Described<'py> {
     /// Parses a Spec as JSON, with the parts in memory by name: space, cover, remap, law, language; also progress,
     /// and known_keys for tests.
     pub(super) fn of_json(spec: &str, held: &Bound<'py, PyDict>) -> PyResult<Self> {
-        Self::of_spec(parsed(spec)?, held)
-    }
-
-    fn of_spec(spec: Spec, held: &Bound<'py, PyDict>) -> PyResult<Self> {
-        let mut new = Described::new(spec);
+        let mut new = Described::new(parsed(spec)?);
         let given = |name: &str| -> PyResult<Option<Bound<'py, PyAny>>> {
             Ok(held.get_item(name)?.filter(|value| !value.is_none()))
         };
@@ -136,9 +131,9 @@ impl<'py> Described<'py> {
     }
 
     fn hold_space(&mut self, space: &Bound<'py, PyAny>) -> PyResult<()> {
-        let space = Space::of(space)?;
-        self.parts.index = Some(space.index());
-        let origin = || match space.origin() {
+        let space: Space = space.extract()?;
+        self.parts.index = Some(space.index.clone());
+        let origin = || match &space.origin {
             Some(origin) => origin.described(),
             None => IndexSource::held(None),
         };
@@ -201,29 +196,66 @@ impl<'py> Described<'py> {
             return Err(PyTypeError::new_err(message));
         };
         let name = key.name;
-        let spec = &mut self.spec;
-        match key.of_type {
-            Type::Real => spec.set_real(name, real(name, value)?)?,
-            Type::Count => spec.set(name, &Value::from(count(name, value)? as u64))?,
-            Type::Flag => spec.set(name, &Value::from(value.extract::<bool>()?))?,
+        let value = match key.of_type {
+            Type::Exclude => {
+                self.spec.exclude = exclude(value)?;
+                return Ok(());
+            }
+            Type::Real => return Ok(self.spec.set_real(name, real(name, value)?)?),
+            Type::Count => Value::from(count(name, value)? as u64),
+            Type::Flag | Type::Consistent => match value.extract::<bool>() {
+                Ok(flag) => Value::from(flag),
+                Err(_) => Value::from(value.str()?.to_string()),
+            },
             Type::Words => {
                 let words = strings(name, value)?;
-                let words = words.iter().map(|word| Value::from(&**word));
-                spec.set(name, &Value::Array(words.collect()))?;
+                Value::from_iter(words.iter().map(|word| &**word))
             }
-            Type::Exclude => spec.exclude = exclude(value)?,
-            Type::Consistent => spec.consistent = consistency(value)?,
-            Type::Figure => spec.set(name, &figure(name, value)?)?,
+            Type::Figure => figure(name, value)?,
             _ => {
                 let text = value.cast::<PyString>().map_err(|_| {
                     let got = type_of(value);
                     wrong_type(format!("{name} must be a str, not {got}"))
                 })?;
-                spec.set(name, &Value::from(&*PyBackedStr::try_from(text.clone())?))?;
+                Value::from(&*PyBackedStr::try_from(text.clone())?)
             }
-        }
-        Ok(())
+        };
+        Ok(self.spec.set(name, &value)?)
     }
+}
+
+/// Returns the rows of a law and its fingerprint (none for a function). The law is an array, or
+/// a function of a word's id.
+fn rows_of(law: &Bound<'_, PyAny>, words: usize) -> PyResult<(Arc<Rows>, Option<u64>)> {
+    if law.is_callable() {
+        let function = law.clone().unbind();
+        let rows: Arc<Rows> = Arc::new(move |id: u32, out: &mut [f64]| {
+            Python::attach(|py| row_of(function.bind(py), id, out)).map_err(|e| {
+                // The function's own message may contain anything.
+                let kind = Python::attach(|py| e.get_type(py).qualname().map(|q| q.to_string()));
+                let expected = format!("a function of a word's id that returns {words} numbers");
+                let got = format!("{} for word {id}", kind.unwrap_or_default());
+                Error::parameter("law", expected, got)
+            })
+        });
+        return Ok((rows, None));
+    }
+    let law = square_with("law", law, words, |numbers| Ok(numbers.to_vec()))?;
+    let rows: Arc<Rows> = Arc::new(move |id: u32, out: &mut [f64]| {
+        out.copy_from_slice(&law[id as usize * words..][..words]);
+        Ok(())
+    });
+    let print = fingerprint_of_rows(&rows, words)?;
+    Ok((rows, Some(print)))
+}
+
+fn row_of(function: &Bound<'_, PyAny>, id: u32, out: &mut [f64]) -> PyResult<()> {
+    let row = numbers("law", &function.call1((id,))?)?;
+    if row.len() != out.len() {
+        return Err(wrong_type(format!("{} numbers", row.len())));
+    }
+    out.copy_from_slice(&row);
+    Ok(())
 }
 
 /// A Cover, `"none"`, the path of a file, or k for the k nearest outputs.

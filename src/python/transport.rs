@@ -7,9 +7,8 @@ use pyo3::types::{PyDict, PyList, PyMapping, PyString};
 
 use super::arguments::{Text, count, matrix_with, numbers, real, shaped};
 use super::errors::{parameter_error, wrong_type};
-use super::lookup::known;
 use super::run::{run, run_with};
-use super::space::Space;
+use super::space::{Space, known};
 use crate::Vocabulary;
 use crate::transport::bags::{self, Bag};
 use crate::transport::documents;
@@ -114,57 +113,40 @@ pub(super) fn optimal_transport(
 
 /// A bag from a mapping of words to counts, or a list of words.
 fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResult<Bag> {
-    let wrong = |not: &str| {
-        let what = "a bag is a mapping or a list of words";
-        wrong_type(format!("{name}: {what}{not}"))
-    };
+    let wrong = |what: &str| wrong_type(format!("{name}: a bag{what}"));
     let wrong_bag = |e| parameter_error(format!("{name}: {e}"));
-    let made = |words: Vec<(u32, u64)>| Bag::new(words).map_err(wrong_bag);
+    let id = |at: usize, token: &Bound<'_, PyAny>| -> PyResult<u32> {
+        let token = token.cast::<PyString>();
+        let token = Text::of(token.map_err(|_| wrong("'s words are str"))?)?;
+        Ok(known(vocabulary, &token, || format!("{name}: word {at}"))?)
+    };
     if given.is_instance_of::<PyString>() {
-        return Err(wrong(", not str"));
+        return Err(wrong(" is a mapping or a list of words, not str"));
     }
     // A list first: testing for a mapping takes longer than reading many words.
     if !given.is_instance_of::<PyList>()
         && let Ok(mapping) = given.cast::<PyMapping>()
     {
         let items = mapping.items()?;
-        let words = items.iter().enumerate().map(|(i, item)| {
+        let words = items.iter().enumerate().map(|(at, item)| {
             let (word, times): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
-            pair(name, i, &word, &times, vocabulary)
+            let times = count("count", &times).map_err(|e| {
+                let reason = e.value(times.py()).to_string();
+                parameter_error(format!("{name}: the count of word {at}: {reason}"))
+            });
+            Ok((id(at, &word)?, times? as u64))
         });
-        return made(words.collect::<PyResult<_>>()?);
+        let words: Vec<(u32, u64)> = words.collect::<PyResult<_>>()?;
+        return Bag::new(words).map_err(wrong_bag);
     }
     // With its capacity, which a collected `Result` would not reserve.
     let mut ids = Vec::with_capacity(given.len().unwrap_or(0));
-    for (i, token) in given.try_iter().map_err(|_| wrong(""))?.enumerate() {
-        ids.push(word(name, i, &token?, vocabulary)?);
+    let tokens = given.try_iter();
+    let tokens = tokens.map_err(|_| wrong(" is a mapping or a list of words"))?;
+    for (at, token) in tokens.enumerate() {
+        ids.push(id(at, &token?)?);
     }
     Bag::of_words(ids).map_err(wrong_bag)
-}
-
-/// The id of a word of a bag.
-fn word(name: &str, at: usize, token: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResult<u32> {
-    let token = token
-        .cast::<PyString>()
-        .map_err(|_| wrong_type(format!("{name}: a bag's words are str")))?;
-    Ok(known(vocabulary, &Text::of(token)?, || {
-        format!("{name}: word {at}")
-    })?)
-}
-
-fn pair(
-    name: &str,
-    at: usize,
-    word: &Bound<'_, PyAny>,
-    times: &Bound<'_, PyAny>,
-    vocabulary: &Vocabulary,
-) -> PyResult<(u32, u64)> {
-    let id = self::word(name, at, word, vocabulary)?;
-    let times = count("count", times).map_err(|e| {
-        let reason = e.value(times.py()).to_string();
-        parameter_error(format!("{name}: the count of word {at}: {reason}"))
-    })?;
-    Ok((id, times as u64))
 }
 
 /// Bags from any iterable of them.
@@ -213,12 +195,12 @@ fn bags_of(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyR
 /// 1.5
 #[pyfunction]
 pub(super) fn earth_movers_distance(
+    py: Python<'_>,
     bag_a: &Bound<'_, PyAny>,
     bag_b: &Bound<'_, PyAny>,
-    embedding: &Bound<'_, PyAny>,
+    embedding: Space,
 ) -> PyResult<f64> {
-    let py = embedding.py();
-    let space = Space::of(embedding)?.space();
+    let space = embedding.space();
     let a = bag("bag_a", bag_a, space.vocabulary())?;
     let b = bag("bag_b", bag_b, space.vocabulary())?;
     let long = a.ids().len().saturating_mul(b.ids().len()) > 1 << 16;
@@ -247,11 +229,11 @@ pub(super) fn earth_movers_distance(
 pub(super) fn pairwise_emd<'py>(
     py: Python<'py>,
     bags: &Bound<'py, PyAny>,
-    embedding: &Bound<'py, PyAny>,
+    embedding: Space,
     others: Option<&Bound<'py, PyAny>>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-    let space = Space::of(embedding)?.space();
+    let space = embedding.space();
     let a = bags_of("bags", bags, space.vocabulary())?;
     let b = others
         .map(|b| bags_of("others", b, space.vocabulary()))
@@ -305,11 +287,11 @@ pub(super) fn nearest_documents<'py>(
     py: Python<'py>,
     query_bags: &Bound<'py, PyAny>,
     bags: &Bound<'py, PyAny>,
-    embedding: &Bound<'py, PyAny>,
+    embedding: Space,
     k: &Bound<'py, PyAny>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<PyNearestDocuments> {
-    let space = Space::of(embedding)?.space();
+    let space = embedding.space();
     let k = count("k", k)?;
     let queries = bags_of("query_bags", query_bags, space.vocabulary())?;
     let bags = bags_of("bags", bags, space.vocabulary())?;

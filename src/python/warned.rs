@@ -49,7 +49,7 @@ impl PyMechanism {
                 None => (&**self.mechanism(), ""),
             };
             let leaves_most =
-                self.run_unpadded(py, |control| calibration::leaves_most(tem, control))?;
+                self.run_unpadded(py, false, |control| calibration::leaves_most(tem, control))?;
             if leaves_most && let Some(warning) = self.unchanged(py)?.warning() {
                 warn::<UnchangedWarning>(py, &format!("{without}{warning}"))?;
             }

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::support::buffer::Backing;
 use crate::support::error::Result;
 use crate::support::file::{self, Kind, MAGIC, Sections, map};
 use crate::words::embedding::Embedding;
@@ -52,16 +53,29 @@ impl Index {
     /// The errors of [`open`](Self::open).
     pub fn read(path: &Path, verify: bool) -> Result<(Self, u64)> {
         let backing = map(path)?;
+        let index = Self::of(&backing, path, verify)?;
+        Ok((index, file::fingerprint(backing.bytes())))
+    }
+
+    /// Reads what a file would hold, from memory; verifies checksums.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    #[cfg(feature = "python")]
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::of(&Backing::copy(bytes), Path::new("<bytes>"), true)
+    }
+
+    fn of(backing: &Backing, path: &Path, verify: bool) -> Result<Self> {
         // If the sections cannot be parsed, reading the file as an embedding reports the problem.
-        let sections = Sections::parse(&backing, false);
+        let sections = Sections::parse(backing, false);
         let graph = sections
             .and_then(|sections| sections.get::<u64>(Kind::GraphMeta))
             .is_ok_and(|meta| meta.is_some());
-        let index = match graph {
-            true => Index::Graph(Arc::new(WordGraph::read(&backing, path, verify)?)),
-            false => Index::Embedding(Arc::new(native::read(&backing, path, verify)?)),
-        };
-        Ok((index, file::fingerprint(backing.bytes())))
+        Ok(match graph {
+            true => Index::Graph(Arc::new(WordGraph::read(backing, path, verify)?)),
+            false => Index::Embedding(Arc::new(native::read(backing, path, verify)?)),
+        })
     }
 
     /// The words and their metric.

@@ -10,13 +10,14 @@ import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fastdx._core import MechanismCore, Replacements, privatize_strings
 from fastdx._shared.card import card_of, with_card
-from fastdx._shared.missing import is_missing, loaded, pandas_column
+from fastdx._shared.kinds import Kind, column, loaded
 from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
 
 __all__ = ["privatize_arrow", "privatize_column", "privatize_frame"]
@@ -30,106 +31,36 @@ JSON = (
 )
 
 
-def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR0911, a case a kind
-    """Privatise a column of any kind; `Mechanism.privatize` calls it for all but lists of str.
+def privatize_column(mechanism: MechanismCore, given: Any) -> Any:
+    """Privatise a column of any form; `Mechanism.privatize` calls it for all but lists of str.
 
     Of pandas, polars, Arrow and DuckDB (one column), of what has Arrow's C interface, or lists in
-    lists of str. It stays of its kind, and missing values stay missing.
+    lists of str. It keeps its form, and missing values stay missing.
     """
-    if is_missing(column):
-        return column
-    pandas, polars, arrow = loaded("pandas"), loaded("polars"), loaded("pyarrow")
-    if pandas is not None and isinstance(column, (pandas.Series, pandas.Index)):
-        return _pandas(mechanism, column, pandas)
-    if polars is not None and isinstance(column, polars.Series):
-        return _polars(mechanism, column, polars)
-    if arrow is not None and isinstance(column, arrow.Scalar):
-        return _arrow(mechanism, arrow.array([column.as_py()], column.type))[0]
-    if arrow is not None and isinstance(column, (arrow.Array, arrow.ChunkedArray)):
-        return _arrow(mechanism, column)
-    if (duckdb := loaded("duckdb")) is not None and isinstance(column, duckdb.DuckDBPyRelation):
-        if len(column.columns) != 1:
+    if (duckdb := loaded("duckdb")) is not None and isinstance(given, duckdb.DuckDBPyRelation):
+        if len(given.columns) != 1:
             raise InputTypeError(
-                f"text is a relation of {len(column.columns)} columns: use privatize_frame"
+                f"text is a relation of {len(given.columns)} columns: use privatize_frame"
             )
-        return privatize_frame(mechanism, column, column.columns).column(0)
-    if hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__"):
-        import pyarrow
-
-        array = hasattr(column, "__arrow_c_array__")
-        return _arrow(mechanism, (pyarrow.array if array else pyarrow.chunked_array)(column))
-    return _nested(mechanism, column)
+        return privatize_frame(mechanism, given, given.columns).column(0)
+    return _drawn(mechanism, given)
 
 
-def _nested(mechanism: MechanismCore, given: Any) -> Any:
-    """Privatise lists of str, None and further lists, in one call."""
-    if isinstance(given, (str, bytes, dict)) or not isinstance(given, Iterable):
-        raise InputTypeError(
-            f"text must be a str, a list of str or a column of text, not {type(given).__name__}"
-        )
-    texts: list[str] = []
-    try:
-        shape = _shape(given, "text", texts)
-    except RecursionError:
-        shape = None
-    if shape is None:
-        raise InputTypeError("text is a list that is nested too deeply, or holds itself")
-    new = iter(mechanism.privatize(texts))
-    return _refilled(shape, new)
+def _drawn(mechanism: MechanismCore, given: Any, path: Sequence[str] = ()) -> Any:
+    """Privatise a column; of structs, the field that the path names."""
+    if (polars := loaded("polars")) is not None and isinstance(given, polars.Series):
+        _check_enum(given.dtype, path, polars)
+    arrow = partial(_arrow, mechanism, path=path)
+    return column(given, Kind("text", "a str", (str,), mechanism.privatize, arrow))
 
 
-def _shape(given: Iterable[Any], name: str, texts: list[str]) -> list[Any]:
-    """Collect the texts of a list; return the list with True for a text, and others in tuples."""
-    found: list[Any] = []
-    for i, item in enumerate(given):
-        if isinstance(item, str):
-            texts.append(item)
-            found.append(True)
-        elif is_missing(item):
-            found.append((item,))
-        elif isinstance(item, Iterable) and not isinstance(item, (bytes, dict)):
-            found.append(_shape(item, f"{name}[{i}]", texts))
-        else:
-            raise InputTypeError(f"{name}[{i}] must be a str, not {type(item).__name__}")
-    return found
-
-
-def _refilled(shape: list[Any], new: Iterator[str]) -> list[Any]:
-    return [
-        next(new) if item is True else item[0] if isinstance(item, tuple) else _refilled(item, new)
-        for item in shape
-    ]
-
-
-def _pandas(mechanism: MechanismCore, column: Any, pandas: Any, path: Sequence[str] = ()) -> Any:
-    dtype = column.dtype
-    if isinstance(column, pandas.MultiIndex):
-        raise InputTypeError("text is a MultiIndex: privatise its levels as columns")
-    if path and not isinstance(dtype, pandas.ArrowDtype):
-        raise InputTypeError(f"text must be a struct of Arrow, not {dtype}, to have fields")
-
-    def drawn(values: Any) -> Any:
-        arrow = hasattr(values, "type")
-        return _arrow(mechanism, values, path) if arrow else _nested(mechanism, values)
-
-    return pandas_column(column, pandas, drawn)
-
-
-def _polars(mechanism: MechanismCore, column: Any, polars: Any, path: Sequence[str] = ()) -> Any:
-    def leaf(kind: Any, path: Sequence[str]) -> Any:
-        if isinstance(kind, (polars.List, polars.Array)):
-            return leaf(kind.inner, path)
-        if isinstance(kind, polars.Struct) and path:
-            return leaf(dict(kind).get(path[0]), path[1:])
-        return kind
-
-    kind = leaf(column.dtype, path)
-    if isinstance(kind, polars.Null):
-        return column  # it has no texts
-    if isinstance(kind, polars.Enum):
+def _check_enum(kind: Any, path: Sequence[str], polars: Any) -> None:
+    if isinstance(kind, (polars.List, polars.Array)):
+        _check_enum(kind.inner, path, polars)
+    elif isinstance(kind, polars.Struct) and path:
+        _check_enum(dict(kind).get(path[0]), path[1:], polars)
+    elif isinstance(kind, polars.Enum):
         raise InputTypeError("text is an Enum, which holds no other words: cast it to String")
-    new = polars.Series(column.name, _arrow(mechanism, column.to_arrow(), path))
-    return new if new.dtype == column.dtype else new.cast(column.dtype)
 
 
 def _arrow(mechanism: MechanismCore, column: Any, path: Sequence[str] = ()) -> Any:
@@ -161,7 +92,7 @@ def privatize_arrow(
         raise InputTypeError("text is an Arrow column that is damaged, or is not UTF-8")
     chunks = column.chunks if hasattr(column, "chunks") else [column]
     pieces = [c.slice(at, ROWS) for c in chunks for at in range(0, len(c), ROWS)]
-    drawn = _Drawn(mechanism)
+    drawn = _Call(mechanism)
     new = [drawn.array(piece, kind, path) for piece in pieces]
     if hasattr(column, "chunks"):
         return pyarrow.chunked_array(new, kind), drawn.counts
@@ -237,7 +168,7 @@ def drawn_field(field: Any, path: Sequence[str]) -> Any:
     return field.with_type(_drawn_type(field.type, path))
 
 
-class _Drawn:
+class _Call:
     """One call on a column: what its pieces share."""
 
     def __init__(self, mechanism: MechanismCore) -> None:
@@ -327,13 +258,16 @@ def privatize_frame(
         frame = frame.copy(deep=False)
         frame.attrs = {}
         for first, path in _paths(names, list(frame.columns)):
-            frame[first] = _pandas(mechanism, frame[first], pandas, path)
+            dtype = frame[first].dtype
+            if path and not isinstance(dtype, pandas.ArrowDtype):
+                raise InputTypeError(f"text must be a struct of Arrow, not {dtype}, to have fields")
+            frame[first] = _drawn(mechanism, frame[first], path)
         return frame
     if polars is not None and isinstance(frame, polars.LazyFrame):
         raise InputTypeError("frame is lazy: a plan that runs again draws again; collect() it")
     if polars is not None and isinstance(frame, polars.DataFrame):
         for first, path in _paths(names, frame.columns):
-            frame = frame.with_columns(_polars(mechanism, frame[first], polars, path))
+            frame = frame.with_columns(_drawn(mechanism, frame[first], path))
         return frame
     if (duckdb := loaded("duckdb")) is not None and isinstance(frame, duckdb.DuckDBPyRelation):
         for first, path in _paths(names, frame.columns):

@@ -1,20 +1,19 @@
-"""Confidence intervals of measurements."""
+"""Confidence intervals of measurements, and Student's distribution, without scipy."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastdx._core import binomial_bounds
+from fastdx._core import binomial_bounds, student_tail
 from fastdx._shared.checks import inside
-from fastdx._shared.student import quantile
 from fastdx.exceptions import ParameterError
 
-__all__ = ["Interval", "of_share", "over_texts", "over_trials"]
+__all__ = ["Interval", "bisected", "of_share", "over_texts", "over_trials", "quantile"]
 
 RESAMPLES = 2000
 """The number of bootstrap samples of the texts."""
@@ -133,3 +132,24 @@ def over_trials(
     half = quantile(inside("confidence", confidence), len(x) - 1) * error
     mean = float(x.mean())
     return Interval(mean, max(mean - half, within[0]), min(mean + half, within[1]), confidence)
+
+
+def quantile(confidence: float, degrees: float) -> float:
+    """Return t so that Student's variable lies between -t and t with this probability.
+
+    >>> round(quantile(0.95, 9), 6)
+    2.262157
+    """
+    beyond = (1 - confidence) / 2
+    low, high = 0.0, 1.0
+    while student_tail(high, degrees) > beyond:
+        low, high = high, 2 * high
+    return bisected(lambda t: student_tail(t, degrees) > beyond, low, high)
+
+
+def bisected(below: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the border between numbers that are below it and others, by 100 halvings."""
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) else (low, middle)
+    return (low + high) / 2

@@ -1,21 +1,19 @@
-"""Converts columns of numbers and dates to arrays and back: numpy, pandas, polars, Arrow, lists.
-
-Missing values stay missing. The module imports no library that the caller has not imported.
-"""
+"""Converts numbers and dates to arrays and back, for columns of any form."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable
 from decimal import Context, Decimal
+from functools import partial
 from math import inf
 from numbers import Integral, Real
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._shared.missing import is_missing, loaded, pandas_column
+from fastdx._shared.kinds import Kind, column, listed
 from fastdx.exceptions import InputTypeError
 
 Floats: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -27,14 +25,6 @@ MOST_PLACES = 400
 """Decimals that a Decimal is released with at most: no float64 has more that are not 0."""
 EXACT = Context(prec=1000)
 EPOCH = dt.date(1970, 1, 1).toordinal()
-
-
-def _refuse(name: str, kind: str, value: Any) -> InputTypeError:
-    return InputTypeError(f"{name} must be {kind}, not {type(value).__name__}")
-
-
-def _is_column(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, dict))
 
 
 # Numbers
@@ -72,11 +62,25 @@ def _of_dtype(y: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
     return new
 
 
-def _array_floats(given: NDArray[Any], draw: Floats) -> NDArray[Any]:
-    return _of_dtype(draw(np.ascontiguousarray(given, dtype=np.float64)), given.dtype)
+def numbers(draw: Floats) -> Kind:
+    """Return columns of numbers, with a draw for float64, shape (n,)."""
+
+    def drawn(items: list[Any]) -> list[Any]:
+        new = draw(np.array([_float(x) for x in items], dtype=np.float64))
+        return [_as_given(y, x) for y, x in zip(new, items, strict=True)]
+
+    def array(given: NDArray[Any]) -> NDArray[Any]:
+        return _of_dtype(draw(np.ascontiguousarray(given, dtype=np.float64)), given.dtype)
+
+    arrow = partial(_arrow_floats, draw=draw)
+    return Kind("numbers", "a number", (Real, Decimal), drawn, arrow, "iuf", array)
 
 
-def _arrow_floats(column: Any, draw: Floats, arrow: Any) -> Any:
+def _arrow_floats(column: Any, draw: Floats) -> Any:
+    import pyarrow as arrow
+
+    if isinstance(column, arrow.ChunkedArray):
+        return arrow.chunked_array([_arrow_floats(column.combine_chunks(), draw)])
     kind, types = column.type, arrow.types
     if types.is_null(kind):
         return column
@@ -84,8 +88,8 @@ def _arrow_floats(column: Any, draw: Floats, arrow: Any) -> Any:
         raise InputTypeError(f"numbers must be a column of numbers, not {kind}")
     wide = column.cast(arrow.float64(), safe=False)
     mask = wide.is_null().to_numpy(zero_copy_only=False)
-    values = wide.fill_null(0.0).to_numpy(zero_copy_only=False)
-    drawn = draw(np.ascontiguousarray(values))
+    drawn = np.zeros(len(mask))
+    drawn[~mask] = draw(wide.drop_null().to_numpy())
     if types.is_integer(kind):
         drawn = _of_dtype(drawn, np.dtype(kind.to_pandas_dtype()))
         return arrow.array(drawn, type=kind, mask=mask)
@@ -99,22 +103,14 @@ def _arrow_floats(column: Any, draw: Floats, arrow: Any) -> Any:
 
 
 def floats_of(given: Any) -> NDArray[np.float64]:
-    """Return a column as float64, shape (n,), without missing values; NaN of numpy arrays stays."""
+    """Return a column as float64, shape (n,), without missing values; NaN stays."""
     kept: list[NDArray[np.float64]] = []
 
     def keep(values: NDArray[np.float64]) -> NDArray[np.float64]:
         kept.append(values.ravel())
         return values
 
-    arrow = loaded("pyarrow")
-    polars = loaded("polars")
-    if polars is not None and isinstance(given, polars.Series):
-        given = given.drop_nulls().to_numpy()
-    elif arrow is not None and isinstance(given, (arrow.Array, arrow.ChunkedArray)):
-        given = given.drop_null()
-    elif hasattr(given, "dropna"):
-        given = given.dropna()
-    column(given, keep, NUMBERS)
+    column(given, numbers(keep))
     return np.concatenate(kept) if kept else np.empty(0)
 
 
@@ -126,7 +122,7 @@ def to_days(dates: Iterable[dt.date]) -> NDArray[np.int64]:
     each = []
     for date in dates:
         if not isinstance(date, dt.date):
-            raise _refuse("date", "a datetime.date", date)
+            raise InputTypeError(f"date must be a datetime.date, not {type(date).__name__}")
         each.append(date.toordinal() - EPOCH)
     return np.array(each, dtype=np.int64)
 
@@ -169,15 +165,28 @@ def _date_as_given(day: int, given: Any) -> Any:
     return type(given)(date.year, date.month, date.day, tzinfo=given.tzinfo)
 
 
-def _array_days(given: NDArray[Any], draw: Days) -> NDArray[Any]:
-    days = given.astype("datetime64[D]")
-    drawn = draw(np.where(np.isnat(days), 0, days.astype(np.int64)))
-    new = _of_unit(drawn, given.dtype)
-    new[np.isnat(days)] = "NaT"
-    return new
+def dates(draw: Days) -> Kind:
+    """Return columns of dates, with a draw for days since 1970-01-01: int64, shape (n,)."""
+
+    def drawn(items: list[Any]) -> list[Any]:
+        new = draw(np.array([_day(x) for x in items], dtype=np.int64))
+        return [_date_as_given(y, x) for y, x in zip(new, items, strict=True)]
+
+    def array(given: NDArray[Any]) -> NDArray[Any]:
+        days = given.astype("datetime64[D]")
+        new = _of_unit(draw(np.where(np.isnat(days), 0, days.astype(np.int64))), given.dtype)
+        new[np.isnat(days)] = "NaT"
+        return new
+
+    arrow = partial(_arrow_days, draw=draw)
+    return Kind("dates", "a date", (dt.date, np.datetime64), drawn, arrow, "M", array)
 
 
-def _arrow_days(column: Any, draw: Days, arrow: Any) -> Any:
+def _arrow_days(column: Any, draw: Days) -> Any:
+    import pyarrow as arrow
+
+    if isinstance(column, arrow.ChunkedArray):
+        return arrow.chunked_array([_arrow_days(column.combine_chunks(), draw)])
     kind, types = column.type, arrow.types
     if types.is_null(kind):
         return column
@@ -185,82 +194,10 @@ def _arrow_days(column: Any, draw: Days, arrow: Any) -> Any:
         raise InputTypeError(f"dates must be a column of dates, not {kind}")
     unit = kind.unit if types.is_timestamp(kind) else "D"
     if types.is_timestamp(kind) and kind.tz is not None:
-        new = _listed(column.to_pylist(), lambda days: _held(draw(days), unit), DATES)
+        new = listed(column.to_pylist(), dates(lambda days: _held(draw(days), unit)))
         return arrow.array(new, type=kind)
     days = column.cast(arrow.date32(), safe=False).cast(arrow.int32())
     mask = days.is_null().to_numpy(zero_copy_only=False)
     values = days.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     drawn = _held(draw(np.ascontiguousarray(values)), unit).astype(np.int32)
     return arrow.array(drawn, type=arrow.int32(), mask=mask).cast(arrow.date32()).cast(kind)
-
-
-# Columns of both
-
-
-class _Kind(NamedTuple):
-    """What columns of numbers and of dates differ in."""
-
-    name: str
-    one: str
-    types: tuple[type, ...]
-    """The types of single values."""
-    number: Callable[[Any], float]
-    """A value as a number."""
-    as_given: Callable[[Any, Any], Any]
-    """A draw in the type of the value that it replaces."""
-    dtypes: str
-    """The kinds of numpy's dtypes."""
-    dtype: type
-    """The dtype of what is drawn."""
-    array: Callable[[NDArray[Any], Any], NDArray[Any]]
-    arrow: Callable[[Any, Any, Any], Any]
-
-
-NUMBERS = _Kind("numbers", "a number", (Real, Decimal), _float, _as_given, "iuf", np.float64,
-                _array_floats, _arrow_floats)  # fmt: skip
-DATES = _Kind("dates", "a date", (dt.date, np.datetime64), _day, _date_as_given, "M", np.int64,
-              _array_days, _arrow_days)  # fmt: skip
-
-
-def column(given: Any, draw: Floats | Days, kind: _Kind) -> Any:  # noqa: PLR0911, a case a kind
-    """Draw replacements for a value, or for a column of values of any kind."""
-    if is_missing(given):
-        return given
-    if isinstance(given, kind.types) and not isinstance(given, (bool, np.bool_)):
-        return _listed([given], draw, kind)[0]
-    pandas, polars, arrow = loaded("pandas"), loaded("polars"), loaded("pyarrow")
-    if isinstance(given, np.ma.MaskedArray):
-        raise _refuse(kind.name, "an array without a mask", given)
-    if isinstance(given, np.ndarray) and given.dtype.kind in kind.dtypes:
-        return kind.array(given, draw)
-    if pandas is not None and isinstance(given, (pandas.Series, pandas.Index)):
-        return pandas_column(given, pandas, lambda values: column(values, draw, kind))
-    if polars is not None and isinstance(given, polars.Series):
-        return polars.Series(given.name, column(given.to_arrow(), draw, kind)).cast(given.dtype)
-    if arrow is not None and isinstance(given, arrow.ChunkedArray):
-        return arrow.chunked_array([kind.arrow(given.combine_chunks(), draw, arrow)])
-    if arrow is not None and hasattr(given, "__arrow_c_array__"):  # arrow.Array too
-        return kind.arrow(arrow.array(given), draw, arrow)
-    if not _is_column(given):
-        raise _refuse(kind.name, f"{kind.one} or a column of {kind.name}", given)
-    return _listed(given, draw, kind)
-
-
-def _listed(given: Any, draw: Any, kind: _Kind, name: str = "") -> Any:
-    """Draw replacements for the items of a list in one call; each nested list gets its own call."""
-    name = name or kind.name
-    items = given.ravel().tolist() if isinstance(given, np.ndarray) else list(given)
-    flat = [i for i, x in enumerate(items) if not is_missing(x) and not _is_column(x)]
-    for i in flat:
-        if not isinstance(items[i], kind.types) or isinstance(items[i], (bool, np.bool_)):
-            raise _refuse(f"{name}[{i}]", kind.one, items[i])
-    drawn = draw(np.array([kind.number(items[i]) for i in flat], dtype=kind.dtype))
-    new = [_listed(x, draw, kind, f"{name}[{i}]") if _is_column(x) else x
-           for i, x in enumerate(items)]  # fmt: skip
-    for i, y in zip(flat, drawn, strict=True):
-        new[i] = kind.as_given(y, items[i])
-    if isinstance(given, np.ndarray):
-        array = np.empty(len(new), dtype=object)
-        array[:] = new
-        return array.reshape(given.shape)
-    return new

@@ -151,12 +151,12 @@ def _simulated(
 
 
 def _exact(
-    names: NDArray[Any], count: int, found: tuple[NDArray[Any], ...], **more: NDArray[Any]
+    names: NDArray[Any], count: int, found: NDArray[np.float64], **more: NDArray[Any]
 ) -> Table:
     n, s, distinct, shannon, minimum, close = found
-    return _table(word=names, N_w=n, N_w_low=n, N_w_high=n, support=s, S_w=distinct, **more,
-                 shannon=shannon, min_entropy=minimum, hartley=np.full(len(n), np.log2(count)),
-                 near=close)  # fmt: skip
+    return _table(word=names, N_w=n, N_w_low=n, N_w_high=n, support=s.astype(np.uint32),
+                 S_w=distinct, **more, shannon=shannon, min_entropy=minimum,
+                 hartley=np.full(len(n), np.log2(count)), near=close)  # fmt: skip
 
 
 def statistics_at(

@@ -13,9 +13,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from fastdx._core import student_tail
 from fastdx._shared.checks import check_type, inside, share
-from fastdx._shared.missing import is_missing
-from fastdx._shared.student import quantile, tail
+from fastdx._shared.intervals import quantile
+from fastdx._shared.kinds import is_missing
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.law import Prior, by_rank
 from fastdx.counts.linear import Rule, rule_for
@@ -414,7 +415,7 @@ def _differences(
     for word, ((first, e, n), (second, f, m)), bias in found:
         value, error, degrees = first - second, math.hypot(e, f), min(n, m) - 1
         beyond = max(abs(value) - bias, 0.0)
-        p = min(2 * tail(beyond / error, degrees), 1.0) if error > 0 else float(beyond == 0)
+        p = min(2 * student_tail(beyond / error, degrees), 1.0) if error > 0 else float(beyond == 0)
         half = bias + quantile(confidence, degrees) * error
         rows.append((word, value, value - half, value + half, bias, p))
     marked = discovered(np.array([row[-1] for row in rows]), rate)

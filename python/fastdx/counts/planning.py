@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._shared.checks import inside, positive
-from fastdx._shared.student import bisected
+from fastdx._shared.intervals import bisected
 from fastdx.channel import Channel
 from fastdx.channel.law import Prior, by_rank
 from fastdx.counts.estimator import indicator, unknown_of

@@ -348,13 +348,12 @@ class Mechanism(MechanismCore):
             UNPROTECTED.
         """
         if select is None:
-            return super().privatize_tokens(tokens)
+            return self._privatize_tokens(tokens)
         if self.oov == "drop":
             raise InputTypeError("select does not go with oov='drop'")
         new = list(tokens)
         chosen = places_of(new, select)
-        drawn = self._privatize_chosen(new, chosen)
-        for i, word in zip(chosen, drawn, strict=True):
+        for i, word in zip(chosen, self._privatize_tokens(new, chosen), strict=True):
             new[i] = word
         return new
 

@@ -13,7 +13,7 @@ from fastdx.mechanisms.base import Common, Mechanism
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
-    from typing_extensions import Self, TypeIs, Unpack
+    from typing_extensions import Self, Unpack
 
 CERTIFIED = 2000
 """The most words for which a law is certified by default."""
@@ -96,7 +96,7 @@ class FiniteLaw(Mechanism):
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        if is_law(law) and space is None:
+        if isinstance(law, LawLike) and space is None:
             space = law.space
         if space is None:
             raise InputTypeError("space is missing: give the words of the law")
@@ -131,16 +131,11 @@ class FiniteLaw(Mechanism):
 
 def rows_of(law: Any) -> Any:
     """Return a law as the core reads it: of a Law its matrix, which is read faster and pickled."""
-    if not is_law(law):
+    if not isinstance(law, LawLike):
         return law
     return law.matrix() if len(law.space) <= CERTIFIED else law.row
 
 
-def is_law(given: object) -> TypeIs[LawLike]:
-    """Return whether an object is a law with its space, like `fastdx.lab.laws.Law`."""
-    return isinstance(given, LawLike)
-
-
 def drawn(given: Mechanism | LawLike) -> Mechanism:
     """Return a mechanism as it is; for a law, the uncertified FiniteLaw that draws it."""
-    return FiniteLaw(law=given, certify=False) if is_law(given) else given
+    return FiniteLaw(law=given, certify=False) if isinstance(given, LawLike) else given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, SupportsIndex
 
-from fastdx._core import Cover, Embedding, WordGraph, mechanism_cover
+from fastdx._core import Cover, Embedding, WordGraph
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
@@ -60,6 +60,5 @@ class NeighborResponse(Mechanism):
     @property
     def cover(self) -> Cover:
         """The likely outputs of every word."""
-        cover = mechanism_cover(self)
-        assert cover is not None
+        cover: Cover = self._details["cover"]
         return cover

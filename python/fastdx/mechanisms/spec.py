@@ -10,12 +10,9 @@ from fastdx._core import Cover, Embedding, MechanismCore, NgramPrior, WordGraph,
 from fastdx.exceptions import InputTypeError
 from fastdx.mechanisms.base import Mechanism
 from fastdx.mechanisms.finite_law import FiniteLaw, LawLike
-from fastdx.mechanisms.hyperbolic_laplace import HyperbolicLaplace
-from fastdx.mechanisms.mahalanobis import Mahalanobis
-from fastdx.mechanisms.multivariate_laplace import MultivariateLaplace
 from fastdx.mechanisms.neighbor_response import NeighborResponse
+from fastdx.mechanisms.noise import HyperbolicLaplace, Mahalanobis, MultivariateLaplace, Vickrey
 from fastdx.mechanisms.tem import Tem
-from fastdx.mechanisms.vickrey import Vickrey
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,12 +13,11 @@ from fastdx._core import (
     Embedding,
     NgramPrior,
     WordGraph,
-    mechanism_base,
-    mechanism_cover,
     open_space,
-    save_space,
+    tem_base,
     tem_build_lists,
     tem_probabilities_after,
+    tem_save,
 )
 from fastdx._shared.rounded import up
 from fastdx.mechanisms.base import Common, Mechanism
@@ -223,7 +222,7 @@ class Tem(Mechanism):
         >>> (tem.base / tem.base.sum()).round(3).tolist()
         [0.989, 0.01, 0.001]
         """
-        return mechanism_base(self)
+        return tem_base(self)
 
     @property
     def cached_bytes(self) -> int:
@@ -233,7 +232,8 @@ class Tem(Mechanism):
     @property
     def cover(self) -> Cover | None:
         """The words that outputs stand for; None if each stands for itself and none is excluded."""
-        return mechanism_cover(self)
+        cover: Cover | None = self._details["cover"]
+        return cover
 
     @property
     def lists_k(self) -> int | None:
@@ -281,7 +281,7 @@ class Tem(Mechanism):
         OSError
             The file cannot be written.
         """
-        save_space(self, path)
+        tem_save(self, path)
 
     @classmethod
     def load(
@@ -326,7 +326,7 @@ class Tem(Mechanism):
         >>> Tem.load(path, 2.6, language="rank").spec["exclude"]
         'offensive'
         """
-        space = open_space(path, verify, True)
+        space = open_space(path, verify)
         return super().__new__(cls, space, epsilon, index=os.fspath(path), **parameters)
 
     def _shown(self) -> str:
@@ -336,6 +336,6 @@ class Tem(Mechanism):
         shown += f", gamma={details['gamma']:.6f}"
         if (source := details["language"]) is not None:
             shown += f", language: {source}"
-        if (cover := self.cover) is not None:
+        if (cover := details["cover"]) is not None:
             shown += f", cover={cover!r}"
         return f"epsilon={up(details['nominal'])}{shown}"

@@ -16,6 +16,7 @@ from fastdx import (
     Tem,
     Vickrey,
 )
+from fastdx._core import unpacked_space
 from fastdx.lab.noise import multivariate_laplace
 from helpers.spaces import normal
 
@@ -133,8 +134,8 @@ CASES: list[tuple[str, type[BaseException], str, Callable[[], Any]]] = [
     ("float ids", T, "float64", lambda: MADLIB.privatize_ids(np.array([0.0]))),
     ("text ids", T, "whole numbers", lambda: MADLIB.privatize_ids(["a"])),
     # text
-    ("bytes", T, "text must be a str, a list of str.*not bytes", lambda: TEM.privatize(b"a")),
-    ("number", T, "text must be a str, a list of str.*not int", lambda: TEM.privatize(3)),
+    ("bytes", T, "text must be a str, a list.*not bytes", lambda: TEM.privatize(b"a")),
+    ("number", T, "text must be a str, a list.*not int", lambda: TEM.privatize(3)),
     ("list with a number", T, r"text\[1\]", lambda: TEM.privatize(["a", 3])),
     ("dict", T, "dict", lambda: TEM.privatize({"a": 1})),
     ("tokens a str", T, "tokens must be a list", lambda: TEM.privatize_tokens("a b")),
@@ -158,8 +159,7 @@ CASES: list[tuple[str, type[BaseException], str, Callable[[], Any]]] = [
     ("format unknown", P, "format must be one of", lambda: Embedding.load("x", format="hdf5")),
     ("storage unknown", P, "storage must be", lambda: E.save("x", storage="int4")),
     ("missing file", FileNotFoundError, "No such file", lambda: Embedding.load("/no/such")),
-    ("damaged pickle", fastdx.CorruptFileError, "not a",
-     lambda: Embedding._from_bytes(b"x")),
+    ("damaged pickle", fastdx.CorruptFileError, "not a", lambda: unpacked_space(b"x")),
 ]  # fmt: skip
 
 

@@ -6,20 +6,17 @@ and the form of numbers. `fastdx._core` parses; this module opens the files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, ClassVar
 
-from fastdx._core import JsonBlock, JsonError, JsonFields, Replacements, privatize_json
+from fastdx._core import JsonBlock, JsonError, JsonFields
 from fastdx.cli.formats.base import BATCH_CHARACTERS, MOST_NAMES, Batch, Choice, Format
 from fastdx.cli.formats.opening import Opener, cut
 from fastdx.cli.messages import CommandError
-from fastdx.mechanisms import Mechanism
 
 
 class _Records(Batch):
     """A block of JSON text, with the strings to be replaced."""
-
-    new: Any  # what `replaced` takes
 
     def __init__(self, name: str, block: JsonBlock, choice: Choice) -> None:
         self._name = name
@@ -33,10 +30,6 @@ class _Records(Batch):
     @property
     def payers(self) -> Sequence[str] | None:
         return None if self._choice.account is None else self.block.payers()
-
-    def draw(self, mechanism: Mechanism, kept: Replacements | None = None) -> Mapping[str, int]:
-        self.new, counts = privatize_json(mechanism, self.block)
-        return counts
 
     def place(self, text: int) -> str:
         line, column = self.block.place(text) or (0, 0)
