@@ -430,18 +430,12 @@ impl Cover {
     /// w.
     pub(crate) fn scores_of_rows(&self, rows: &[f64], out: &mut Vec<f64>) {
         let ranks = self.released.len();
-        out.resize(rows.len() / self.words * ranks, 0.0);
-        let each = rows
-            .chunks_exact(self.words)
-            .zip(out.chunks_exact_mut(ranks));
         if self.identity {
-            for (row, out) in each {
-                for (&y, out) in self.released.iter().zip(out) {
-                    *out = row[y as usize];
-                }
-            }
-            return;
+            let rows = rows.chunks_exact(self.words);
+            out.clear();
+            return rows.for_each(|row| out.extend(self.released.iter().map(|&y| row[y as usize])));
         }
+        out.resize(rows.len() / self.words * ranks, 0.0);
         let mut columns = vec![Column([f64::INFINITY; LANES]); self.words];
         let eights = rows.chunks(LANES * self.words);
         for (rows, out) in eights.zip(out.chunks_mut(LANES * ranks)) {

@@ -80,14 +80,12 @@ impl Mechanism for Remapped {
     fn guarantee(&self) -> Guarantee {
         let mut guarantee = self.inner.guarantee();
         let (words, released) = (self.cover.words(), self.cover.released().len());
-        guarantee.outputs = format!(
+        let outputs = format!(
             "Outputs are remapped to one of the words near them, which costs nothing \
              (post-processing). {}",
             Guarantee::excluded(words, released)
         );
-        guarantee
-            .outputs
-            .truncate(guarantee.outputs.trim_end().len());
+        guarantee.outputs = outputs.trim_end().to_owned();
         guarantee
     }
 

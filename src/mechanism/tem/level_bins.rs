@@ -70,12 +70,14 @@ impl BinBuilder {
         }
         self.columns.resize(count, [LAST; LANES]);
         let all: Vec<u32> = (0..count as u32).collect();
+        let none = vec![0.0; if base.is_some() { 0 } else { count }];
+        let penalties = base.map_or(&*none, BaseMeasure::penalties);
         for (number, some) in all.chunks(ROWS).enumerate() {
             if self.distances(space, some, ids) > MOST_ERROR {
                 return false;
             }
             let block = number * ROWS..number * ROWS + some.len();
-            let penalties = base.map(|base| &base.penalties()[block.clone()]);
+            let penalties = &penalties[block.clone()];
             let (rough, columns) = (&self.rough[..some.len() * LANES], &mut self.columns[block]);
             bin_all(rough, &scales, penalties, &mut zeros, columns);
         }
@@ -137,48 +139,32 @@ vectorised! {
     fn bin_all = bin_portable(
         rows: &[f32],
         scales: &Scales,
-        penalties: Option<&[f64]>,
+        penalties: &[f64],
         zeros: &mut [f32; LANES],
         columns: &mut [[u8; LANES]]
     )
 }
 
 #[inline(always)]
+#[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
 fn bin_portable(
     rows: &[f32],
     scales: &Scales,
-    penalties: Option<&[f64]>,
+    penalties: &[f64],
     zeros: &mut [f32; LANES],
     columns: &mut [[u8; LANES]],
-) {
-    match penalties {
-        None => bin_each(rows, zeros, columns, |_, lane, d| d * scales.distance[lane]),
-        Some(penalties) => bin_each(rows, zeros, columns, |row, lane, d| {
-            let near = d * scales.distance[lane];
-            let most = scales.most[lane];
-            let near = if near < most { near } else { most };
-            near + penalties[row] as f32 * scales.penalty[lane]
-        }),
-    }
-}
-
-#[inline(always)]
-#[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
-fn bin_each(
-    rows: &[f32],
-    zeros: &mut [f32; LANES],
-    columns: &mut [[u8; LANES]],
-    place: impl Fn(usize, usize, f32) -> f32,
 ) {
     let mut sums = *zeros;
     let rows = rows.as_chunks::<LANES>().0.iter().zip(columns);
-    for (number, (row, column)) in rows.enumerate() {
+    for ((row, column), &penalty) in rows.zip(penalties) {
+        let (penalty, last) = (penalty as f32, f32::from(LAST));
         let mut bins = [0i32; LANES];
         for lane in 0..LANES {
-            let place = place(number, lane, row[lane]);
-            let most = f32::from(LAST);
+            let (near, most) = (row[lane] * scales.distance[lane], scales.most[lane]);
+            let near = if near < most { near } else { most };
+            let place = near + penalty * scales.penalty[lane];
             // A conversion of a number in range, which takes one instruction.
-            bins[lane] = if place < most {
+            bins[lane] = if place < last {
                 place as i32
             } else {
                 LAST.into()
@@ -337,9 +323,14 @@ mod tests {
                     for (&id, y) in ids.iter().zip(tem.privatize_ids(&ids).unwrap()) {
                         each[id as usize][y as usize] += 1;
                     }
-                    let few: Vec<u32> = ids.iter().copied().step_by(1500).take(64).collect();
-                    for (&id, y) in few.iter().zip(tem.privatize_ids(&few).unwrap()) {
-                        each[id as usize][y as usize] += 1;
+                    // One draw a chunk, in every number of chunks beside those that are fetched
+                    // together; and all numbers of draws a chunk.
+                    for (step, most) in (40..64).map(|most| (1500, most)).chain([(500, 400)]) {
+                        let few = ids.iter().copied().step_by(step).take(most);
+                        let few: Vec<u32> = few.collect();
+                        for (&id, y) in few.iter().zip(tem.privatize_ids(&few).unwrap()) {
+                            each[id as usize][y as usize] += 1;
+                        }
                     }
                 }
                 // Of all words together: (word, output) is one outcome.
