@@ -8,6 +8,8 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Sub, SubAssign};
 
+#[cfg(target_arch = "x86_64")]
+use crate::support::simd::Avx512;
 use crate::support::simd::vectorised;
 
 #[cfg(target_arch = "x86_64")]
@@ -404,7 +406,7 @@ pub(super) fn each_at_most(
     each: impl FnMut(usize, f64),
 ) {
     #[cfg(target_arch = "x86_64")]
-    if has_avx512() {
+    if Avx512::detect().is_some() {
         // SAFETY: the features were detected.
         return unsafe { each_at_most_wide(row, v, scale, limit, each) };
     }
@@ -452,16 +454,6 @@ fn each_at_most_body(
     }
 }
 
-/// Whether the machine has the instructions of the AVX-512 passes.
-#[cfg(any(test, target_arch = "x86_64"))]
-#[inline]
-pub(super) fn has_avx512() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return crate::support::simd::Avx512::detect().is_some();
-    #[cfg(not(target_arch = "x86_64"))]
-    false
-}
-
 macro_rules! number {
     ($type:ty, $lanes:expr, $wide:ident) => {
         impl Number for $type {
@@ -489,7 +481,7 @@ macro_rules! number {
         #[inline]
         fn $name($($arg: $type),*) -> $result {
             #[cfg(target_arch = "x86_64")]
-            if has_avx512() {
+            if Avx512::detect().is_some() {
                 // SAFETY: the features were detected.
                 return unsafe { $wide::$name($($arg),*) };
             }

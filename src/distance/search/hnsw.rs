@@ -70,10 +70,6 @@ pub struct Hnsw {
 
 impl Hnsw {
     /// Builds the graph of all rows with hnsw_rs.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] for parameters out of range, or a build without the feature `hnsw`;
-    /// [`Error::Interrupted`].
     pub(crate) fn build(rows: Rows, parameters: HnswParameters, control: &Control) -> Result<Self> {
         let HnswParameters {
             m, ef_construction, ..
