@@ -73,11 +73,8 @@ impl Vocabulary {
         let mut offsets = vec![0u64];
         for (i, word) in words.into_iter().enumerate() {
             if word.as_ref().is_empty() {
-                return Err(Error::parameter(
-                    "words",
-                    "non-empty strings",
-                    format!("\"\" at position {i}"),
-                ));
+                let got = format!("\"\" at position {i}");
+                return Err(Error::parameter("words", "non-empty strings", got));
             }
             bytes.extend_from_slice(word.as_ref().as_bytes());
             offsets.push(bytes.len() as u64);
