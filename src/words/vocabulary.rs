@@ -221,13 +221,10 @@ impl Vocabulary {
         if ids.is_empty() || (largest as usize) < len {
             return Ok(());
         }
-        match ids.iter().position(|&id| id as usize >= len) {
-            None => Ok(()),
-            Some(position) => Err(Error::WordId {
-                id: ids[position].into(),
-                position,
-                len,
-            }),
-        }
+        let Some(position) = ids.iter().position(|&id| id as usize >= len) else {
+            return Ok(());
+        };
+        let id = ids[position].into();
+        Err(Error::WordId { id, position, len })
     }
 }
