@@ -151,7 +151,7 @@ def fetched(source: Source, cache: Path) -> Path:
 
 def rounded(values: _Numbers, steps: int) -> _Numbers:
     """Round to powers of two, in so many steps an octave: fewer numbers are packed better."""
-    return np.exp2(np.rint(steps * np.log2(values)) / steps)
+    return np.asarray(np.exp2(np.rint(steps * np.log2(values)) / steps), np.float64)
 
 
 def compact(prior: NgramPrior, written: _Numbers) -> bytes:

@@ -37,9 +37,6 @@ impl NgramPrior {
     }
 
     /// How often words are written in English; `None` if some of them are not built in.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] for a damaged program.
     pub(crate) fn english_frequencies(words: &Vocabulary) -> Result<Option<Vec<f64>>> {
         let model = Self::english(None)?;
         let all = model.space.vocabulary();

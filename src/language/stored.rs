@@ -11,6 +11,26 @@ use crate::words::space::MetricSpace;
 
 type Parsed<T> = std::result::Result<T, String>;
 
+/// The sections of rows: starts, words and weights.
+const PAIRS: [Kind; 3] = [
+    Kind::PriorPairStarts,
+    Kind::PriorPairWords,
+    Kind::PriorPairWeights,
+];
+const TRIPLES: [Kind; 3] = [
+    Kind::PriorTripleStarts,
+    Kind::PriorTripleWords,
+    Kind::PriorTripleWeights,
+];
+
+impl Rows {
+    fn store<'a>(&'a self, kinds: [Kind; 3], parts: &mut Parts<'a>) {
+        parts.add(kinds[0], &self.starts);
+        parts.add(kinds[1], &self.words);
+        parts.add(kinds[2], &self.weights);
+    }
+}
+
 impl NgramPrior {
     fn parts(&self) -> Parts<'_> {
         let vocabulary = self.space.vocabulary();
@@ -22,18 +42,11 @@ impl NgramPrior {
         );
         parts.add(Kind::PriorFrequencies, &self.frequencies);
         parts.add(Kind::PriorUnigram, &self.unigram);
-        parts.add(Kind::PriorPairStarts, &self.pairs.starts);
-        parts.add(Kind::PriorPairWords, &self.pairs.words);
-        parts.add(Kind::PriorPairWeights, &self.pairs.weights);
+        self.pairs.store(PAIRS, &mut parts);
         if self.order == 3 {
-            let Triples {
-                first, last, rows, ..
-            } = &self.triples;
-            parts.add(Kind::PriorFirst, first);
-            parts.add(Kind::PriorLast, last);
-            parts.add(Kind::PriorTripleStarts, &rows.starts);
-            parts.add(Kind::PriorTripleWords, &rows.words);
-            parts.add(Kind::PriorTripleWeights, &rows.weights);
+            parts.add(Kind::PriorFirst, &self.triples.first);
+            parts.add(Kind::PriorLast, &self.triples.last);
+            self.triples.rows.store(TRIPLES, &mut parts);
         }
         parts
     }
@@ -83,7 +96,7 @@ impl NgramPrior {
             let got = "one with other words, or in another order";
             return Err(Error::parameter("space", expected, got));
         }
-        parts(space, order, &sections).map_err(corrupt)
+        parsed(space, order, &sections).map_err(corrupt)
     }
 }
 
@@ -106,7 +119,8 @@ fn array<T: bytemuck::Pod>(sections: &Sections, kind: Kind) -> Parsed<Vec<T>> {
 }
 
 /// The frequencies of words and of unknown ones, if they are valid.
-fn checked_shares(words: usize, shares: Vec<f64>) -> Parsed<Vec<f64>> {
+fn shares(sections: &Sections, kind: Kind, words: usize) -> Parsed<Vec<f64>> {
+    let shares: Vec<f64> = array(sections, kind)?;
     let sum: f64 = shares.iter().sum();
     let positive = shares.iter().all(|&p| p >= 0.0);
     match shares.len() == words + 1 && positive && (sum - 1.0).abs() < 1e-9 {
@@ -116,11 +130,10 @@ fn checked_shares(words: usize, shares: Vec<f64>) -> Parsed<Vec<f64>> {
 }
 
 /// Rows whose starts and words are in order and in range, and whose weights sum to at most 1.
-fn checked_rows(
-    words: usize,
-    contexts: usize,
-    (starts, seen, weights): (Vec<u32>, Vec<u32>, Vec<f32>),
-) -> Parsed<Rows> {
+fn rows(sections: &Sections, kinds: [Kind; 3], words: usize, contexts: usize) -> Parsed<Rows> {
+    let starts: Vec<u32> = array(sections, kinds[0])?;
+    let seen: Vec<u32> = array(sections, kinds[1])?;
+    let weights: Vec<f32> = array(sections, kinds[2])?;
     let whole = starts.len() == contexts + 1
         && starts[0] == 0
         && starts.is_sorted()
@@ -143,31 +156,14 @@ fn checked_rows(
 }
 
 /// Everything is checked: words out of range would cause reads out of bounds.
-fn parts(space: Arc<dyn MetricSpace>, order: usize, sections: &Sections) -> Parsed<NgramPrior> {
+fn parsed(space: Arc<dyn MetricSpace>, order: usize, sections: &Sections) -> Parsed<NgramPrior> {
     let words = space.vocabulary().len();
-    let shares = |kind| checked_shares(words, array(sections, kind)?);
-    let rows = |contexts: usize, [starts, seen, weights]: [Kind; 3]| {
-        let parts = (
-            array(sections, starts)?,
-            array(sections, seen)?,
-            array(sections, weights)?,
-        );
-        checked_rows(words, contexts, parts)
-    };
-    let pairs = rows(
-        words + 2,
-        [
-            Kind::PriorPairStarts,
-            Kind::PriorPairWords,
-            Kind::PriorPairWeights,
-        ],
-    )?;
     let mut prior = NgramPrior {
-        frequencies: shares(Kind::PriorFrequencies)?,
-        unigram: shares(Kind::PriorUnigram)?,
-        space: space.clone(),
+        space,
         order,
-        pairs,
+        frequencies: shares(sections, Kind::PriorFrequencies, words)?,
+        unigram: shares(sections, Kind::PriorUnigram, words)?,
+        pairs: rows(sections, PAIRS, words, words + 2)?,
         triples: Triples::default(),
     };
     if order < 3 {
@@ -183,18 +179,10 @@ fn parts(space: Arc<dyn MetricSpace>, order: usize, sections: &Sections) -> Pars
     {
         return Err("the contexts of the language model are out of order".into());
     }
-    let rows = rows(
-        first.len(),
-        [
-            Kind::PriorTripleStarts,
-            Kind::PriorTripleWords,
-            Kind::PriorTripleWeights,
-        ],
-    )?;
     let mut triples = Triples {
+        rows: rows(sections, TRIPLES, words, first.len())?,
         first,
         last,
-        rows,
         ..Triples::default()
     };
     triples.link(|u, v| prior.probability_behind(u, v));

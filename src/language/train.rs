@@ -13,27 +13,15 @@ const BITS: u32 = 21;
 const TEXTS_PER_BATCH: usize = 1 << 12;
 
 /// Distinct keys, ascending, with their counts.
-struct Counts {
-    keys: Vec<u64>,
-    times: Vec<u32>,
-}
-
-impl Counts {
-    fn of(mut keys: Vec<u64>) -> Self {
-        keys.sort_unstable();
-        let same = keys.chunk_by(|a, b| a == b);
-        let (keys, times) = same.map(|same| (same[0], same.len() as u32)).unzip();
-        Counts { keys, times }
-    }
-
-    fn each(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        self.keys.iter().copied().zip(self.times.iter().copied())
-    }
+fn counted(mut keys: Vec<u64>) -> Vec<(u64, u32)> {
+    keys.sort_unstable();
+    let same = keys.chunk_by(|a, b| a == b);
+    same.map(|same| (same[0], same.len() as u32)).collect()
 }
 
 /// Kneser and Ney's discount, n₁/(n₁ + 2n₂).
-fn discount(times: &[u32]) -> f64 {
-    let of = |n: u32| times.iter().filter(|&&times| times == n).count() as f64;
+fn discount(times: impl Iterator<Item = u32> + Clone) -> f64 {
+    let of = |n: u32| times.clone().filter(|&times| times == n).count() as f64;
     let (once, twice) = (of(1), of(2));
     match once + 2.0 * twice {
         0.0 => 0.5,
@@ -138,44 +126,41 @@ impl NgramPrior {
         if order == 1 {
             return Ok(prior);
         }
-        let pairs = Counts::of(two);
+        let times = |counts: &[(u64, u32)]| -> f64 { discount(counts.iter().map(|count| count.1)) };
+        let pairs = counted(two);
         let mut before = vec![0u32; words + 1];
-        for key in &pairs.keys {
+        for (key, _) in &pairs {
             before[(key & MASK) as usize] += 1;
         }
         prior.unigram = filled(&before, &base);
-        let context = |(key, n): (u64, u32)| {
+        let context = |&(key, n): &(u64, u32)| {
             let [_, last, token] = unpack(key);
             (last as usize, token, n)
         };
         if order == 2 {
-            let discount = discount(&pairs.times);
-            prior.pairs = rows(words + 2, pairs.each().map(context), discount);
+            prior.pairs = rows(words + 2, pairs.iter().map(context), times(&pairs));
             return Ok(prior);
         }
-        let triples = Counts::of(three);
+        let triples = counted(three);
         // The number of different words before each pair. No word stands before a sentence's first
         // word, so those pairs are counted as often as they occur.
-        let below = triples.keys.iter().map(|key| key & ((1 << (2 * BITS)) - 1));
-        let firsts = pairs.each().filter(|(key, _)| key >> BITS == start);
-        let mut below = Counts::of(below.collect());
-        let seen = discount(&below.times);
-        for (key, n) in firsts {
-            below.keys.push(key);
-            below.times.push(n);
-        }
+        let below = (triples.iter()).map(|(key, _)| key & ((1 << (2 * BITS)) - 1));
+        let mut below = counted(below.collect());
+        let seen = times(&below);
         // Start is the largest token, so the order is kept.
-        prior.pairs = rows(words + 2, below.each().map(context), seen);
-        let mut contexts: Vec<u64> = triples.keys.iter().map(|key| key >> BITS).collect();
+        let firsts = pairs.iter().filter(|(key, _)| key >> BITS == start);
+        below.extend(firsts);
+        prior.pairs = rows(words + 2, below.iter().map(context), seen);
+        let mut contexts: Vec<u64> = triples.iter().map(|(key, _)| key >> BITS).collect();
         contexts.dedup();
         let mut at = 0;
-        let counts = triples.each().map(|(key, n)| {
+        let counts = triples.iter().map(|&(key, n)| {
             while contexts[at] != key >> BITS {
                 at += 1;
             }
             (at, (key & MASK) as u32, n)
         });
-        let rows = rows(contexts.len(), counts, discount(&triples.times));
+        let rows = rows(contexts.len(), counts, times(&triples));
         let mut found = Triples {
             first: contexts.iter().map(|key| (key >> BITS) as u32).collect(),
             last: contexts.iter().map(|key| (key & MASK) as u32).collect(),
@@ -194,7 +179,7 @@ fn filled(times: &[u32], base: &[f64]) -> Vec<f64> {
     if sum == 0.0 {
         return base.to_vec();
     }
-    let discount = discount(times);
+    let discount = discount(times.iter().copied());
     let shares = times
         .iter()
         .map(|&n| (f64::from(n) - discount).max(0.0) / sum);

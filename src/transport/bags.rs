@@ -207,17 +207,18 @@ impl BagSolver {
         if !self.begin(a, b) {
             return Ok(0.0);
         }
-        let BagSolver {
-            workspace,
-            remainder,
-        } = self;
-        let [a, b] = &remainder.words;
-        if remainder.masses.iter().flatten().all(|&mass| mass == 1)
-            && let Some((cost, _)) = workspace.bounded.solve(space, a, b, control)?
+        let [a, b] = &self.remainder.words;
+        if self
+            .remainder
+            .masses
+            .iter()
+            .flatten()
+            .all(|&mass| mass == 1)
+            && let Some((cost, _)) = self.workspace.bounded.solve(space, a, b, control)?
         {
-            return Ok(cost * remainder.unit());
+            return Ok(cost * self.remainder.unit());
         }
-        workspace.cost.fill(space, a, b);
+        self.workspace.cost.fill(space, a, b);
         self.solve(control)
     }
 
@@ -248,12 +249,8 @@ impl BagSolver {
 
     /// Solves for the costs that were filled in.
     fn solve(&mut self, control: &Control) -> Result<f64> {
-        let BagSolver {
-            workspace,
-            remainder,
-        } = self;
-        let [supply, demand] = &remainder.masses;
-        Ok(workspace.solve(supply, demand, control)?.cost * remainder.unit())
+        let [supply, demand] = &self.remainder.masses;
+        Ok(self.workspace.solve(supply, demand, control)?.cost * self.remainder.unit())
     }
 
     /// Computes a lower bound on the distance, much faster.

@@ -16,12 +16,9 @@ impl CostMatrix {
     /// `costs` has another size.
     pub fn new(costs: &[f64], rows: usize, columns: usize) -> Result<Self> {
         if rows == 0 || columns == 0 {
+            let expected = "of at least one row and column";
             let got = format!("{rows} × {columns}");
-            return Err(Error::parameter(
-                "cost",
-                "of at least one row and column",
-                got,
-            ));
+            return Err(Error::parameter("cost", expected, got));
         }
         if Some(costs.len()) != rows.checked_mul(columns) {
             return Err(Error::Shape {

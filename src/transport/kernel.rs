@@ -8,6 +8,8 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Sub, SubAssign};
 
+#[cfg(target_arch = "x86_64")]
+use crate::support::simd::Avx512;
 use crate::support::simd::vectorised;
 
 #[cfg(target_arch = "x86_64")]
@@ -60,12 +62,6 @@ pub(super) trait Number:
 
     /// The smallest of row - v.
     fn least(row: &[Self], v: &[Self]) -> Self;
-
-    /// Lowers `least` to row - u if that is smaller, and records the row `from` in `of`.
-    fn lower(row: &[Self], u: Self, from: u32, least: &mut [Self], of: &mut [u32]);
-
-    /// Adds a row to `sums`.
-    fn add_row(row: &[Self], sums: &mut [Self]);
 }
 
 /// The smaller one; the second if the first is NaN.
@@ -149,6 +145,12 @@ fn least_body<T: Number, const L: usize>(row: &[T], v: &[T]) -> T {
     least_of(least)
 }
 
+vectorised! {
+    /// Lowers `least` to row - u if that is smaller, and records the row `from` in `of`.
+    pub(super) fn lower[T: Number] =
+        lower_body(row: &[T], u: T, from: u32, least: &mut [T], of: &mut [u32])
+}
+
 #[inline(always)]
 fn lower_body<T: Number>(row: &[T], u: T, from: u32, least: &mut [T], of: &mut [u32]) {
     for ((&c, least), of) in row.iter().zip(least).zip(of) {
@@ -157,6 +159,11 @@ fn lower_body<T: Number>(row: &[T], u: T, from: u32, least: &mut [T], of: &mut [
         *least = if lower { x } else { *least };
         *of = if lower { from } else { *of };
     }
+}
+
+vectorised! {
+    /// Adds a row to `sums`.
+    pub(super) fn add_row[T: Number] = add_body(row: &[T], sums: &mut [T])
 }
 
 #[inline(always)]
@@ -322,22 +329,6 @@ macro_rules! wide {
             pub(super) fn least(row: &[Type], v: &[Type]) -> Type {
                 least_body::<Type, LANES>(row, v)
             }
-
-            #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-            pub(super) fn lower(
-                row: &[Type],
-                u: Type,
-                from: u32,
-                least: &mut [Type],
-                of: &mut [u32],
-            ) {
-                lower_body(row, u, from, least, of);
-            }
-
-            #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-            pub(super) fn add_row(row: &[Type], sums: &mut [Type]) {
-                add_body(row, sums);
-            }
         }
     };
 }
@@ -404,7 +395,7 @@ pub(super) fn each_at_most(
     each: impl FnMut(usize, f64),
 ) {
     #[cfg(target_arch = "x86_64")]
-    if has_avx512() {
+    if Avx512::detect().is_some() {
         // SAFETY: the features were detected.
         return unsafe { each_at_most_wide(row, v, scale, limit, each) };
     }
@@ -452,16 +443,6 @@ fn each_at_most_body(
     }
 }
 
-/// Whether the machine has the instructions of the AVX-512 passes.
-#[cfg(any(test, target_arch = "x86_64"))]
-#[inline]
-pub(super) fn has_avx512() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return crate::support::simd::Avx512::detect().is_some();
-    #[cfg(not(target_arch = "x86_64"))]
-    false
-}
-
 macro_rules! number {
     ($type:ty, $lanes:expr, $wide:ident) => {
         impl Number for $type {
@@ -479,17 +460,13 @@ macro_rules! number {
             ) -> (Self, usize));
             number!(@pass $wide two_least two_least_body(row: &[Self], v: &[Self]) -> TwoLeast<Self>);
             number!(@pass $wide least least_body::<Self, $lanes>(row: &[Self], v: &[Self]) -> Self);
-            number!(@pass $wide lower lower_body(
-                row: &[Self], u: Self, from: u32, least: &mut [Self], of: &mut [u32]
-            ) -> ());
-            number!(@pass $wide add_row add_body(row: &[Self], sums: &mut [Self]) -> ());
         }
     };
     (@pass $wide:ident $name:ident $body:ident$(::<$($of:tt),*>)?($($arg:ident: $type:ty),*) -> $result:ty) => {
         #[inline]
         fn $name($($arg: $type),*) -> $result {
             #[cfg(target_arch = "x86_64")]
-            if has_avx512() {
+            if Avx512::detect().is_some() {
                 // SAFETY: the features were detected.
                 return unsafe { $wide::$name($($arg),*) };
             }
@@ -552,7 +529,7 @@ mod tests {
                 }
 
                 let u = T::of(0.25);
-                for lower in [T::lower, lower_body] {
+                for lower in [lower::<T>, lower_body] {
                     let (mut least, mut of) = (distance.clone(), vec![9; stride]);
                     lower(&row, u, 7, &mut least, &mut of);
                     for j in 0..stride {
@@ -562,7 +539,7 @@ mod tests {
                     }
                 }
 
-                for add in [T::add_row, add_body] {
+                for add in [add_row::<T>, add_body] {
                     let mut sums = v.clone();
                     add(&row, &mut sums);
                     assert!((0..stride).all(|j| sums[j] == v[j] + row[j]));

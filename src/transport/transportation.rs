@@ -191,12 +191,9 @@ impl NetworkSimplex {
 
     /// Computes the dual potentials that equal the cost at every cell of the tree.
     fn price(&mut self, cost: &Costs<f64>) {
-        let NetworkSimplex {
-            rows, u, v, tree, ..
-        } = self;
-        let rows = *rows;
+        let (rows, u, v) = (self.rows, &mut self.u, &mut self.v);
         u[0] = 0.0;
-        tree.visit(0, |tree, node| {
+        self.tree.visit(0, |tree, node| {
             let parent = tree.parent[node as usize];
             if parent == NONE {
                 return;

@@ -22,9 +22,6 @@ pub enum Index {
 }
 
 /// Whether a file starts like an index file.
-///
-/// # Errors
-/// [`Io`](crate::Error::Io).
 pub(crate) fn is_index(path: &Path) -> Result<bool> {
     Ok(map(path)?.bytes().starts_with(&MAGIC))
 }

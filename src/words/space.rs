@@ -237,11 +237,8 @@ impl NeighborLists {
     ) -> Result<NeighborLists> {
         let words = space.vocabulary().len();
         if k == 0 || k > words {
-            return Err(Error::parameter(
-                "k",
-                format!("between 1 and the {words} words"),
-                k,
-            ));
+            let expected = format!("between 1 and the {words} words");
+            return Err(Error::parameter("k", expected, k));
         }
         let needed = words as u64 * k as u64 * 8;
         let too_large = Error::TooLarge {

@@ -36,9 +36,6 @@ pub(crate) struct WordTable<'a> {
 
 impl<'a> WordTable<'a> {
     /// The bytes of all words, and the start and end of one word's bytes.
-    ///
-    /// # Panics
-    /// Panics if `id` is not below the number of words.
     #[inline]
     pub(crate) fn place(&self, id: u32) -> (&'a [u8], usize, usize) {
         let id = id as usize;
@@ -47,14 +44,22 @@ impl<'a> WordTable<'a> {
     }
 
     /// The bytes of a word.
-    ///
-    /// # Panics
-    /// Panics if `id` is not below the number of words.
     #[inline]
     pub(crate) fn bytes(&self, id: u32) -> &'a [u8] {
         let (bytes, start, end) = self.place(id);
         &bytes[start..end]
     }
+}
+
+/// The slot of a word, or the empty one in which it would stand.
+#[inline]
+fn probe(slots: &[u32], words: WordTable, word: &str) -> usize {
+    let mask = slots.len() - 1;
+    let mut slot = xxh3_64(word.as_bytes()) as usize & mask;
+    while slots[slot] != EMPTY && words.bytes(slots[slot]) != word.as_bytes() {
+        slot = (slot + 1) & mask;
+    }
+    slot
 }
 
 impl Vocabulary {
@@ -68,11 +73,8 @@ impl Vocabulary {
         let mut offsets = vec![0u64];
         for (i, word) in words.into_iter().enumerate() {
             if word.as_ref().is_empty() {
-                return Err(Error::parameter(
-                    "words",
-                    "non-empty strings",
-                    format!("\"\" at position {i}"),
-                ));
+                let got = format!("\"\" at position {i}");
+                return Err(Error::parameter("words", "non-empty strings", got));
             }
             bytes.extend_from_slice(word.as_ref().as_bytes());
             offsets.push(bytes.len() as u64);
@@ -96,24 +98,20 @@ impl Vocabulary {
 
     /// Builds the index, which finds repeated words.
     fn indexed(mut self) -> Result<Self> {
-        let slots = (self.len() * 2).next_power_of_two().max(4);
-        let mut table = vec![EMPTY; slots];
+        let mut slots = vec![EMPTY; (self.len() * 2).next_power_of_two().max(4)];
         for id in 0..self.len() as u32 {
             let word = self.word(id);
-            let mut slot = xxh3_64(word.as_bytes()) as usize & (slots - 1);
-            while table[slot] != EMPTY {
-                if self.word(table[slot]) == word {
-                    return Err(Error::DuplicateWord {
-                        word: word.to_owned(),
-                        first: table[slot] as usize,
-                        second: id as usize,
-                    });
-                }
-                slot = (slot + 1) & (slots - 1);
+            let slot = probe(&slots, self.table(), word);
+            if slots[slot] != EMPTY {
+                return Err(Error::DuplicateWord {
+                    word: word.to_owned(),
+                    first: slots[slot] as usize,
+                    second: id as usize,
+                });
             }
-            table[slot] = id;
+            slots[slot] = id;
         }
-        self.slots = table.into();
+        self.slots = slots.into();
         Ok(self)
     }
 
@@ -192,20 +190,9 @@ impl Vocabulary {
 
     /// The id of a word, if it is in the vocabulary.
     pub fn id(&self, word: &str) -> Option<u32> {
-        let (slots, table) = (&*self.slots, self.table());
-        let mask = slots.len() - 1;
-        let mut slot = xxh3_64(word.as_bytes()) as usize & mask;
-        loop {
-            match slots[slot] {
-                EMPTY => return None,
-                id => {
-                    if table.bytes(id) == word.as_bytes() {
-                        return Some(id);
-                    }
-                }
-            }
-            slot = (slot + 1) & mask;
-        }
+        let slots = &*self.slots;
+        let id = slots[probe(slots, self.table(), word)];
+        (id != EMPTY).then_some(id)
     }
 
     /// The id of a word.
@@ -234,13 +221,10 @@ impl Vocabulary {
         if ids.is_empty() || (largest as usize) < len {
             return Ok(());
         }
-        match ids.iter().position(|&id| id as usize >= len) {
-            None => Ok(()),
-            Some(position) => Err(Error::WordId {
-                id: ids[position].into(),
-                position,
-                len,
-            }),
-        }
+        let Some(position) = ids.iter().position(|&id| id as usize >= len) else {
+            return Ok(());
+        };
+        let id = ids[position].into();
+        Err(Error::WordId { id, position, len })
     }
 }

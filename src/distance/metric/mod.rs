@@ -17,6 +17,7 @@ use std::fmt;
 use crate::support::names::named;
 #[cfg(target_arch = "x86_64")]
 use crate::support::prefetch::prefetch;
+use crate::support::simd::vectorised;
 #[cfg(target_arch = "x86_64")]
 use crate::support::simd::{Avx2, Avx512};
 
@@ -62,17 +63,18 @@ impl Metric {
     pub fn distances<A: Coordinate>(self, a: &[A], rows: &[f32], out: &mut [f64]) {
         assert_eq!(rows.len(), a.len() * out.len());
         #[cfg(target_arch = "x86_64")]
-        {
+        if self == Metric::Euclidean && !a.is_empty() {
             if Avx512::detect().is_some() {
                 // SAFETY: the features were detected.
-                return unsafe { distances_avx512(self, a, rows, out) };
+                return unsafe { euclidean_rows_avx512(a, rows, out) };
             }
             if Avx2::detect().is_some() {
+                let row = |i: usize| &rows[i * a.len()..][..a.len()];
                 // SAFETY: the feature was detected.
-                return unsafe { distances_avx2(self, a, rows, out) };
+                return unsafe { avx2::euclidean(a, row, out) };
             }
         }
-        distances_portable(self, a, rows, out);
+        distances_vectorised(self, a, rows, out);
     }
 
     /// Writes the distances from `a` to the rows of `rows` (row-major, `a.len()` wide) that `ids`
@@ -222,11 +224,8 @@ impl Coordinate for f64 {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn distances_avx512<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &mut [f64]) {
-    if metric != Metric::Euclidean {
-        return distances_portable(metric, a, rows, out);
-    }
-    let n = a.len().max(1);
+fn euclidean_rows_avx512<A: Coordinate>(a: &[A], rows: &[f32], out: &mut [f64]) {
+    let n = a.len();
     let groups = rows.chunks_exact(n * ROWS_PER_BATCH);
     let rest = groups.remainder();
     let (out, out_rest) = out.as_chunks_mut::<ROWS_PER_BATCH>();
@@ -304,14 +303,9 @@ fn sum_avx512(lanes: __m512d) -> f64 {
     _mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two))
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn distances_avx2<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &mut [f64]) {
-    let n = a.len();
-    if metric == Metric::Euclidean && n > 0 {
-        return avx2::euclidean(a, |i| &rows[i * n..][..n], out);
-    }
-    distances_portable(metric, a, rows, out);
+vectorised! {
+    fn distances_vectorised[A: Coordinate] =
+        distances_portable(metric: Metric, a: &[A], rows: &[f32], out: &mut [f64])
 }
 
 #[inline(always)]

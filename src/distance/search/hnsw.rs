@@ -70,24 +70,14 @@ pub struct Hnsw {
 
 impl Hnsw {
     /// Builds the graph of all rows with hnsw_rs.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] for parameters out of range, or a build without the feature `hnsw`;
-    /// [`Error::Interrupted`].
     pub(crate) fn build(rows: Rows, parameters: HnswParameters, control: &Control) -> Result<Self> {
-        let HnswParameters {
-            m, ef_construction, ..
-        } = parameters;
+        let (m, ef) = (parameters.m, parameters.ef_construction);
         if !(2..=128).contains(&m) {
             return Err(Error::parameter("m", "between 2 and 128", m));
         }
-        if !(1..=10_000).contains(&ef_construction) {
+        if !(1..=10_000).contains(&ef) {
             let expected = "between 1 and 10000";
-            return Err(Error::parameter(
-                "ef_construction",
-                expected,
-                ef_construction,
-            ));
+            return Err(Error::parameter("ef_construction", expected, ef));
         }
         require()?;
         control.check()?;

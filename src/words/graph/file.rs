@@ -18,11 +18,8 @@ impl WordGraph {
         if self.is_table() {
             let expected =
                 "of edges, which a file holds; keep the words and the table of distances";
-            return Err(Error::parameter(
-                "space",
-                expected,
-                "a graph of all distances",
-            ));
+            let got = "a graph of all distances";
+            return Err(Error::parameter("space", expected, got));
         }
         self.parts().save(path)
     }

@@ -46,9 +46,6 @@ fn cycle(above: &[Vec<u32>]) -> Option<Vec<u32>> {
 }
 
 /// The words of the space below each of its words, itself included, by id.
-///
-/// # Errors
-/// [`Error::TooLarge`] for more than `most` in total; the errors of a cycle.
 fn sets(space: &dyn MetricSpace, edges: &Edges, most: usize) -> Result<Vec<Vec<u32>>> {
     let (vocabulary, names) = (space.vocabulary(), edges.words());
     let mut above = vec![Vec::new(); names.len()];

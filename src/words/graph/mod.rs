@@ -14,7 +14,6 @@
 mod edges;
 mod file;
 mod hypernyms;
-mod paths;
 mod table;
 
 pub use edges::{Edges, ThirdColumn};
@@ -24,13 +23,13 @@ use std::sync::Arc;
 
 use crate::cover::Cover;
 use crate::guarantee::Certificate;
+use crate::support::adjacency::{Adjacency, NONE};
 use crate::support::arithmetic::gcd;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
 use crate::words::claims::Claims;
 use crate::words::space::MetricSpace;
 use crate::words::vocabulary::Vocabulary;
-use paths::{NONE, Paths};
 use table::Table;
 
 /// The largest number of distances that are few.
@@ -60,7 +59,7 @@ pub struct WordGraph {
     vocabulary: Vocabulary,
     /// Each edge once, the smaller id first, ascending; lengths in steps.
     edges: Vec<(u32, u32, u64)>,
-    graph: Paths,
+    graph: Adjacency<u64>,
     step: f64,
     /// The distance between words without a path, in steps.
     far: u64,
@@ -166,7 +165,7 @@ impl WordGraph {
         Ok(WordGraph {
             vocabulary,
             edges: Vec::new(),
-            graph: Paths::new(words.len(), &[]),
+            graph: Adjacency::new(words.len(), &[]),
             step: table.step,
             far: table.longest.into(),
             components: vec![0; words.len()],
@@ -192,7 +191,7 @@ impl WordGraph {
     ) -> Self {
         edges.sort_unstable();
         edges.dedup_by_key(|e| (e.0, e.1));
-        let graph = Paths::new(nodes, &edges);
+        let graph = Adjacency::new(nodes, &edges);
         let longest = edges.iter().map(|e| e.2).max().unwrap_or(0);
         let unit = edges.iter().fold(0, |a, e| gcd(a, e.2)).max(1);
         let mut components = vec![u32::MAX; nodes];
@@ -359,7 +358,7 @@ fn numbered(edges: &Edges, only: &[&str]) -> Result<(Vec<u32>, usize)> {
 }
 
 /// The largest distance within a component, or an upper bound of at most twice that.
-fn widest(graph: &Paths, roots: &[u32], forest: bool) -> u64 {
+fn widest(graph: &Adjacency<u64>, roots: &[u32], forest: bool) -> u64 {
     // One array for all components: each search resets the entries that it touched.
     let mut distances = vec![NONE; graph.nodes()];
     let mut furthest = |from: u32| {

@@ -33,9 +33,6 @@ pub(super) struct Table {
 
 impl Table {
     /// Creates a table of numbers, row by row. [`check`](Self::check) must follow.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] that names the words at which they are no distances; [`Error::Shape`].
     pub(super) fn new(vocabulary: &Vocabulary, numbers: &[f64]) -> Result<Self> {
         let words = vocabulary.len();
         if words > MAX_TABLE_WORDS {
@@ -83,9 +80,6 @@ impl Table {
     }
 
     /// Refuses what is no metric: a distance that is longer than a way round.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] that names the words; [`Error::Interrupted`].
     pub(super) fn check(&self, vocabulary: &Vocabulary, control: &Control) -> Result<()> {
         let Some((i, j)) = self.longer_than_a_way_round(control)? else {
             return Ok(());

@@ -15,7 +15,6 @@
 //! words, unless a vocabulary has the compound ([`known_words`]).
 
 mod compounds;
-mod ids;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -25,8 +24,8 @@ use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
 pub use compounds::known_words;
 pub(crate) use compounds::{beginnings, compounds_of};
-pub(crate) use ids::Gap;
-pub use ids::{ends_sentence, id_of, look_up, word_ids};
+
+use crate::words::vocabulary::Vocabulary;
 
 /// The text that is released unchanged, because it belongs to no word, in the words of the
 /// guarantee.
@@ -305,6 +304,60 @@ pub fn normalize(word: &str) -> Cow<'_, str> {
     Cow::Owned(straight.to_lowercase().nfc().collect())
 }
 
+/// The id of a word in the form of [`normalize`], or as written if the vocabulary has only that
+/// spelling ("Paris").
+pub fn look_up(vocabulary: &Vocabulary, form: &str, word: &str) -> Option<u32> {
+    vocabulary.id(form).or_else(|| vocabulary.id(word))
+}
+
+/// The id under which a mechanism replaces a word as written, if the vocabulary has it.
+pub fn id_of(vocabulary: &Vocabulary, word: &str) -> Option<u32> {
+    let form = normalize(word);
+    let bare = || look_up(vocabulary, without_symbols(&form)?, without_symbols(word)?);
+    look_up(vocabulary, &form, word).or_else(bare)
+}
+
+/// The words of a text with their positions and ids, as a mechanism on this vocabulary finds them.
+pub fn word_ids<'a>(
+    vocabulary: &'a Vocabulary,
+    text: &'a str,
+) -> impl Iterator<Item = (Range<usize>, Option<u32>)> + 'a {
+    let known = |word: &str| look_up(vocabulary, &normalize(word), word).is_some();
+    let begins = |beginning: &str| compounds_of(vocabulary).contains(beginning);
+    known_words(text, known, begins).map(|range| {
+        let id = id_of(vocabulary, &text[range.clone()]);
+        (range, id)
+    })
+}
+
+/// Whether a word after `between` begins a sentence: `between` has a full stop, an exclamation or
+/// question mark, or an empty line.
+pub fn ends_sentence(between: &str) -> bool {
+    let mut gap = Gap::default();
+    gap.add(between);
+    gap.ends_sentence()
+}
+
+/// The text between two words, which may come in parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Gap {
+    mark: bool,
+    breaks: usize,
+}
+
+impl Gap {
+    pub(crate) fn add(&mut self, part: &str) {
+        for c in part.chars() {
+            self.mark |= matches!(c, '.' | '!' | '?' | '…' | '。' | '！' | '？');
+            self.breaks += usize::from(c == '\n');
+        }
+    }
+
+    pub(crate) fn ends_sentence(&self) -> bool {
+        self.mark || self.breaks > 1
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -458,6 +511,26 @@ mod tests {
         assert_eq!(normalize("Don’T"), "don't");
         assert_eq!(normalize("CAFE\u{301}"), "café");
         assert!(matches!(normalize("plain"), Cow::Borrowed("plain")));
+    }
+
+    #[test]
+    fn words_become_their_ids() {
+        let vocabulary = Vocabulary::new(["c", "e-mail", "the"]).unwrap();
+        let text = "The E-mail, $c x";
+        let found: Vec<_> = word_ids(&vocabulary, text).collect();
+        let ids: Vec<_> = found.iter().map(|found| found.1).collect();
+        assert_eq!(ids, [Some(2), Some(1), Some(0), None]);
+        assert_eq!(&text[found[1].0.clone()], "E-mail");
+    }
+
+    #[test]
+    fn sentences_end_at_their_marks() {
+        for between in [". ", "?", "!\" ", "\n \n"] {
+            assert!(ends_sentence(between), "{between:?}");
+        }
+        for between in [" ", ", ", "\n", "; \r\n", ""] {
+            assert!(!ends_sentence(between), "{between:?}");
+        }
     }
 
     proptest! {

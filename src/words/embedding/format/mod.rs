@@ -84,9 +84,6 @@ pub(crate) struct Table {
 
 /// Reads a two-dimensional array of floats from a .npy file. Returns its numbers row by
 /// row, the number of rows and of columns.
-///
-/// # Errors
-/// [`Error::Io`], [`Error::Format`].
 pub(crate) fn matrix(path: &Path) -> Result<(Vec<f64>, usize, usize)> {
     let backing = map(path)?;
     let matrix = npy::matrix(backing.bytes());

@@ -171,17 +171,10 @@ impl Training {
     /// # Errors
     /// [`Error::Interrupted`]: the table then holds part of an epoch.
     pub fn run_epoch(&mut self, key: &Key, control: &Control) -> Result<f64> {
-        let TrainingParameters {
-            burn_in,
-            rate,
-            threads,
-            ..
-        } = self.parameters;
-        let rate = if self.epoch < burn_in {
-            rate / 10.0
-        } else {
-            rate
-        };
+        let (threads, mut rate) = (self.parameters.threads, self.parameters.rate);
+        if self.epoch < self.parameters.burn_in {
+            rate /= 10.0;
+        }
         let mut rng = key.stream((self.epoch as u64) << 16);
         for i in (1..self.edges.len()).rev() {
             self.edges
