@@ -82,7 +82,7 @@ impl Service {
                 return refuse("spans_only releases words unprotected, which no budget pays for");
             }
             // The price of an empty text: shows problems of the policy itself.
-            policy.text.price("").map(|_| ()).or_else(refuse)?;
+            policy.text.price("").0.map(|_| ()).or_else(refuse)?;
         }
         Ok(())
     }

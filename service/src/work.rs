@@ -102,17 +102,17 @@ pub fn price(work: &CheckedRequest) -> Result<(f64, Option<String>), Failure> {
     let (mut amount, mut counts) = (0.0, Counts::default());
     if let Texts::Words(tokens) = &work.given {
         let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
-        amount = privatizer.price_tokens(&tokens).map_err(invalid)?;
-        counts = privatizer.count_tokens(&tokens);
+        let priced = privatizer.price_tokens(&tokens);
+        (amount, counts) = (priced.0.map_err(invalid)?, priced.1);
     } else {
         for text in work.given.strs() {
-            let count = privatizer.count_text(text);
+            let (price, count) = privatizer.price(text);
             if count.words == 0 && !text.is_empty() {
                 return Err(invalid(
                     "a text has no word, so that all of it would be released",
                 ));
             }
-            amount += privatizer.price(text).map_err(invalid)?;
+            amount += price.map_err(invalid)?;
             counts += count;
         }
     }

@@ -247,7 +247,7 @@ impl Maker<'_> {
     /// Builds the mechanism; also returns the nominal ε of a certified one.
     fn mechanism(&mut self) -> Result<(Arc<dyn Mechanism>, Option<f64>)> {
         let Spec { mixing, .. } = *self.spec;
-        let (randomness, control) = (self.randomness.clone(), self.control);
+        let randomness = self.randomness.clone();
         let made: Arc<dyn Mechanism> = match self.spec.mechanism {
             Kind::Tem => return self.tem(),
             Kind::NeighborResponse => {
@@ -272,33 +272,29 @@ impl Maker<'_> {
                 let (embedding, epsilon) = (self.vectors()?, self.epsilon()?);
                 let base = self.spec.base.as_deref();
                 let base = base.map_or(Ok(Default::default()), str::parse)?;
-                Arc::new(HyperbolicLaplace::new(
-                    embedding, epsilon, base, randomness,
-                )?)
+                let made = HyperbolicLaplace::new(embedding, epsilon, base, randomness);
+                Arc::new(made?)
             }
-            Kind::Mahalanobis => {
-                let (embedding, epsilon) = (self.vectors()?, self.epsilon()?);
-                let mixing = mixing.unwrap_or(MIXING);
-                Arc::new(Mahalanobis::new(
-                    embedding, epsilon, mixing, randomness, control,
-                )?)
-            }
+            Kind::Mahalanobis => Arc::new(self.mahalanobis(mixing.unwrap_or(MIXING))?),
             Kind::Vickrey => {
-                let (embedding, epsilon) = (self.vectors()?, self.epsilon()?);
                 let tuning = self.spec.tuning.unwrap_or(TUNING);
                 match mixing.unwrap_or(0.0) {
-                    0.0 => Arc::new(
-                        MultivariateLaplace::new(embedding, epsilon, randomness)?
-                            .vickrey(tuning)?,
-                    ),
-                    mixing => Arc::new(
-                        Mahalanobis::new(embedding, epsilon, mixing, randomness, control)?
-                            .vickrey(tuning)?,
-                    ),
+                    0.0 => {
+                        let (embedding, epsilon) = (self.vectors()?, self.epsilon()?);
+                        let inner = MultivariateLaplace::new(embedding, epsilon, randomness)?;
+                        Arc::new(inner.vickrey(tuning)?)
+                    }
+                    mixing => Arc::new(self.mahalanobis(mixing)?.vickrey(tuning)?),
                 }
             }
         };
         Ok((made, None))
+    }
+
+    fn mahalanobis(&self, mixing: f64) -> Result<Mahalanobis> {
+        let (embedding, epsilon) = (self.vectors()?, self.epsilon()?);
+        let randomness = self.randomness.clone();
+        Mahalanobis::new(embedding, epsilon, mixing, randomness, self.control)
     }
 
     /// The ε. A law determines its own.

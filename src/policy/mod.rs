@@ -197,26 +197,6 @@ impl Spec {
         Ok(())
     }
 
-    /// Whether building takes longer than opening a file: covers, certificates, graphs.
-    #[cfg(feature = "python")]
-    pub(crate) fn takes_long(&self) -> bool {
-        let made = |cover: &Option<CoverSource>| matches!(cover, Some(CoverSource::Count(_)));
-        let searched = |name: &String| name != "exact";
-        made(&self.cover)
-            || made(&self.remap)
-            || matches!(self.language, Some(Language::English | Language::Stored(_)))
-            || self.certified == Some(true)
-            || self.search.as_ref().is_some_and(searched)
-            || self
-                .index
-                .as_ref()
-                .is_some_and(|index| index.file.is_some())
-            || !matches!(
-                self.mechanism,
-                Kind::Tem | Kind::MultivariateLaplace | Kind::HyperbolicLaplace
-            )
-    }
-
     /// The covers, the base measure and the law, where they are in files or in memory.
     fn references(&mut self) -> impl Iterator<Item = &mut Reference> {
         let covers = [&mut self.cover, &mut self.remap].into_iter().flatten();

@@ -332,18 +332,11 @@ impl PyGuarantee {
         let core = self.mechanism.get().text();
         let written = TextArgument::of("text", text)?;
         run(py, false, |_| {
-            Ok(match &written {
-                TextArgument::Text(text) => {
-                    let price = self.payable().and_then(|()| core.price(text));
-                    priced(price, core.count_text(text))
-                }
-                TextArgument::Tokens(tokens) => {
-                    let price = self.payable();
-                    let tokens = as_strs(tokens);
-                    let price = price.and_then(|()| core.price_tokens(&tokens));
-                    priced(price, core.count_tokens(&tokens))
-                }
-            })
+            let (price, counts) = match &written {
+                TextArgument::Text(text) => core.price(text),
+                TextArgument::Tokens(tokens) => core.price_tokens(&as_strs(tokens)),
+            };
+            Ok(priced(self.payable().and(price), counts))
         })
     }
 

@@ -61,11 +61,9 @@ impl PyMechanism {
             space,
             progress,
         } = described;
-        // A quick construction needs no pool.
-        let (long, threads) = (spec.takes_long(), spec.threads.unwrap_or(0));
         spec.check()?;
-        let mut spaces = Spaces::default();
-        let built = run_in(py, threads, long, progress.as_ref(), |control| {
+        let (mut spaces, threads) = (Spaces::default(), spec.threads.unwrap_or(0));
+        let built = run_in(py, threads, true, progress.as_ref(), |control| {
             spec.build(parts, &mut spaces, control)
         })?;
         warn_repeated(py, spaces.repeated)?;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::memo::Memo;
 use super::spans::parts;
-use super::{Consistent, Fate, FoundWords, Oov, TextPrivatizer, Unit, Word, normalize};
+use super::{Consistent, Counts, Fate, FoundWords, Oov, TextPrivatizer, Unit, Word, normalize};
 use crate::numbers::{Figures, Line};
 
 impl TextPrivatizer {
@@ -75,21 +75,21 @@ impl TextPrivatizer {
     /// words get the same replacement), times one unit of distance. An unknown word counts as a
     /// word at distance γ/2 from all others, as in Tem's law. No certificate covers it, so it costs
     /// the nominal ε. A number or a date that is drawn by its own law costs that law's ε, per unit
-    /// of its own metric.
-    ///
-    /// # Errors
-    /// Why no finite number pays for it.
-    pub fn price(&self, text: &str) -> Result<f64, &'static str> {
-        self.price_units(&self.text_units(text))
+    /// of its own metric. Or why no finite number pays for it; and the counts that
+    /// [`privatize`](Self::privatize) would return.
+    pub fn price(&self, text: &str) -> (Result<f64, &'static str>, Counts) {
+        self.price_found(text, self.find(text, &mut Memo::default()))
     }
 
     /// [`price`](Self::price) of a list of words that somebody else has found.
-    ///
-    /// # Errors
-    /// The errors of [`price`](Self::price).
-    pub fn price_tokens(&self, tokens: &[&str]) -> Result<f64, &'static str> {
+    pub fn price_tokens(&self, tokens: &[&str]) -> (Result<f64, &'static str>, Counts) {
         let (text, found) = self.find_tokens(tokens, |_| true);
-        self.price_units(&self.units_of(&text, found))
+        self.price_found(&text, found)
+    }
+
+    fn price_found(&self, text: &str, found: FoundWords) -> (Result<f64, &'static str>, Counts) {
+        let counts = found.counts;
+        (self.price_units(&self.units_of(text, found)), counts)
     }
 
     /// The ledger's note for a release of this many words, numbers and dates.

@@ -1,18 +1,17 @@
 //! Records the words that came back unchanged, for a warning about the policy.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// One bit per word of a vocabulary, set once a draw returned the word itself.
+/// A flag for each word of a vocabulary, set once a draw returned the word itself.
 ///
 /// It reveals something about the texts, so it stays in the process: it is neither saved nor shown.
 #[derive(Clone)]
-pub(super) struct CameBack(Arc<[AtomicU64]>);
+pub(super) struct CameBack(Arc<[AtomicBool]>);
 
 impl CameBack {
     pub(super) fn new(words: usize) -> Self {
-        let words = words.div_ceil(64);
-        CameBack((0..words).map(|_| AtomicU64::new(0)).collect())
+        CameBack((0..words).map(|_| AtomicBool::new(false)).collect())
     }
 
     /// Records and counts the positions at which a word was drawn for itself.
@@ -21,11 +20,10 @@ impl CameBack {
         for (&word, &y) in words.iter().zip(drawn) {
             if word == y {
                 count += 1;
-                let (at, bit) = (&self.0[word as usize / 64], 1 << (word % 64));
-                // Most bits are set already, and reading leaves the cache line shared between
-                // threads.
-                if at.load(Ordering::Relaxed) & bit == 0 {
-                    at.fetch_or(bit, Ordering::Relaxed);
+                let seen = &self.0[word as usize];
+                // Most are set already, and reading leaves the cache line shared between threads.
+                if !seen.load(Ordering::Relaxed) {
+                    seen.store(true, Ordering::Relaxed);
                 }
             }
         }
@@ -34,15 +32,9 @@ impl CameBack {
 
     /// The recorded words, ascending.
     pub(super) fn ids(&self) -> Vec<u32> {
-        let mut ids = Vec::new();
-        for (at, word) in self.0.iter().zip(0u32..) {
-            let mut bits = at.load(Ordering::Relaxed);
-            while bits != 0 {
-                ids.push(64 * word + bits.trailing_zeros());
-                bits &= bits - 1;
-            }
-        }
-        ids
+        let flags = (0..).zip(&*self.0);
+        let seen = flags.filter(|(_, seen)| seen.load(Ordering::Relaxed));
+        seen.map(|(id, _)| id).collect()
     }
 }
 

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::in_order::Said;
 use super::{Consistent, Drawn, Fate, Oov, TextPrivatizer, normalize};
 use crate::mechanism::Mechanism;
+use crate::mechanism::contextual::ReleasedWord;
 use crate::numbers::Figure;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
@@ -28,7 +28,14 @@ pub struct Replacements {
     figures: HashMap<Figure, i64>,
     unknown_bytes: usize,
     /// Those of a mechanism that draws in order.
-    pub(super) said: Said,
+    in_order: HashMap<OneWord, ReleasedWord>,
+}
+
+/// A word that is drawn once.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) enum OneWord {
+    Known(u32),
+    Unknown(Box<str>),
 }
 
 impl Replacements {
@@ -50,15 +57,25 @@ impl Replacements {
     /// Approximate bytes of the unknown words. The vocabulary limits the known ones; these grow
     /// with the text.
     pub fn unknown_bytes(&self) -> usize {
-        self.unknown_bytes + self.said.unknown_bytes
+        self.unknown_bytes
     }
 
     fn clear(&mut self) {
-        self.known.clear();
-        self.unknown.clear();
-        self.figures.clear();
-        self.unknown_bytes = 0;
-        self.said.clear();
+        *self = Replacements {
+            of: self.of.take(),
+            ..Replacements::default()
+        };
+    }
+
+    pub(super) fn in_order(&self, word: &OneWord) -> Option<ReleasedWord> {
+        self.in_order.get(word).copied()
+    }
+
+    pub(super) fn keep_in_order(&mut self, word: OneWord, drawn: ReleasedWord) {
+        if let OneWord::Unknown(form) = &word {
+            self.unknown_bytes += 2 * size_of::<(OneWord, ReleasedWord)>() + form.len();
+        }
+        self.in_order.insert(word, drawn);
     }
 }
 

@@ -9,32 +9,12 @@
 //! [`consistent`](super::consistent) holds: a release is a function of the pattern and of one draw a
 //! distinct word, and for each draw the log-ratio is at most ε·d, whatever was released before.
 
-use std::collections::HashMap;
-
-use super::{
-    Consistent, Drawn, Fate, FoundWords, MASK, Oov, Replacements, TextPrivatizer, normalize,
-};
-use crate::mechanism::contextual::{ContextualTem, InOrder, Released, ReleasedWord};
+use super::consistent::{OneWord, Replacements};
+use super::{Consistent, Drawn, Fate, FoundWords, Oov, TextPrivatizer, is_masked, normalize};
+use crate::mechanism::contextual::{ContextualTem, InOrder, Released};
 use crate::numbers::Figure;
 use crate::support::error::Result;
 use crate::support::parallel::{Control, map_all_with};
-
-/// The words drawn so far, where equal words get the same replacement.
-#[derive(Default)]
-pub(super) struct Said {
-    /// Approximate bytes of the unknown words.
-    pub(super) unknown_bytes: usize,
-    known: HashMap<u32, ReleasedWord>,
-    unknown: HashMap<Box<str>, ReleasedWord>,
-}
-
-impl Said {
-    pub(super) fn clear(&mut self) {
-        self.known.clear();
-        self.unknown.clear();
-        self.unknown_bytes = 0;
-    }
-}
 
 impl TextPrivatizer {
     /// Draws a word, or writes it again; `None` is one that is not in the vocabulary.
@@ -42,29 +22,21 @@ impl TextPrivatizer {
         &self,
         (id, word): (Option<u32>, &str),
         order: &mut InOrder,
-        said: &mut Said,
+        kept: &mut Replacements,
     ) -> Result<u32> {
         if self.policy.consistent == Consistent::Never {
             return Ok(order.draw(id)?.id());
         }
-        let form = || normalize(word);
-        let before = match id {
-            Some(id) => said.known.get(&id),
-            None => said.unknown.get(&*form()),
+        let word = match id {
+            Some(id) => OneWord::Known(id),
+            None => OneWord::Unknown(normalize(word).into()),
         };
-        if let Some(&before) = before {
+        if let Some(before) = kept.in_order(&word) {
             order.released.again(before);
             return Ok(before.id());
         }
         let drawn = order.draw(id)?;
-        match id {
-            Some(id) => said.known.insert(id, drawn),
-            None => {
-                let form = form();
-                said.unknown_bytes += 2 * size_of::<(Box<str>, ReleasedWord)>() + form.len();
-                said.unknown.insert(form.into(), drawn)
-            }
-        };
+        kept.keep_in_order(word, drawn);
         Ok(drawn.id())
     }
 
@@ -72,7 +44,7 @@ impl TextPrivatizer {
         &self,
         (text, found): (&str, &FoundWords),
         order: &mut InOrder,
-        said: &mut Said,
+        kept: &mut Replacements,
         control: &Control,
     ) -> Result<Drawn> {
         let mut drawn = Drawn::default();
@@ -84,11 +56,11 @@ impl TextPrivatizer {
             let word = &text[place.start..place.end];
             match (place.fate, self.policy.oov) {
                 (Fate::Replace(id), _) => {
-                    let y = self.draw_or_repeat((Some(id), word), order, said)?;
+                    let y = self.draw_or_repeat((Some(id), word), order, kept)?;
                     drawn.known.push(y);
                 }
                 (Fate::Unknown, Oov::Random) => {
-                    let y = self.draw_or_repeat((None, word), order, said)?;
+                    let y = self.draw_or_repeat((None, word), order, kept)?;
                     drawn.unknown.push(y);
                 }
                 (Fate::Skip, _) | (Fate::Unknown, Oov::Keep) => order.released.kept(word),
@@ -110,11 +82,9 @@ impl TextPrivatizer {
         let mut done = 0;
         for (range, figure) in self.units(released) {
             history.between(&released[done..range.start]);
-            let (before, word) = (&released[..range.start], &released[range.clone()]);
-            let masked = before.ends_with('[') && released[range.end..].starts_with(']');
-            match figure.is_some() || (masked && word == MASK.trim_matches(['[', ']'])) {
+            match figure.is_some() || is_masked(released, &range) {
                 true => history.other(),
-                false => history.kept(word),
+                false => history.kept(&released[range.clone()]),
             }
             done = range.end;
         }
@@ -140,7 +110,7 @@ impl TextPrivatizer {
                 let first = || InOrder::new(tem, key.stream(0));
                 map_all_with((0..).zip(texts), first, |order, (at, text)| {
                     order.begin(key.stream(at));
-                    self.draw_words(*text, order, &mut Said::default(), control)
+                    self.draw_words(*text, order, &mut Replacements::default(), control)
                 })?
             }
             _ => {
@@ -155,7 +125,7 @@ impl TextPrivatizer {
                         }
                     }
                     end = &text[found.words.last().map_or(0, |word| word.end)..];
-                    self.draw_words((text, found), &mut order, &mut kept.said, control)
+                    self.draw_words((text, found), &mut order, kept, control)
                 });
                 each.collect::<Result<_>>()?
             }

@@ -69,6 +69,13 @@ const AFTER_SPACELESS: [char; 10] = [' ', '\n', '\r', ',', '.', ';', ':', '!', '
 /// The text that replaces a masked word.
 pub const MASK: &str = "[MASK]";
 
+/// Whether a word of a released text stands in brackets that make it a mask.
+pub(crate) fn is_masked(text: &str, word: &Range<usize>) -> bool {
+    text[word.clone()] == *MASK.trim_matches(['[', ']'])
+        && text[..word.start].ends_with('[')
+        && text[word.end..].starts_with(']')
+}
+
 /// A mechanism applied to text.
 #[derive(Clone)]
 pub struct TextPrivatizer {

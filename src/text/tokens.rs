@@ -2,7 +2,6 @@
 
 use super::byte_span::ByteSpan;
 use super::figures::{Replacing, figure_fate};
-use super::memo::Memo;
 use super::{Counts, Fate, FoundWords, Oov, Replacements, TextPrivatizer, Word, into_string};
 use crate::support::error::{Error, Result};
 use crate::support::parallel::Control;
@@ -135,15 +134,5 @@ impl TextPrivatizer {
                 .map(|span| into_string(span.bytes().to_vec()))
         });
         Ok((replaced.collect(), counts))
-    }
-
-    /// The counts that [`privatize`](Self::privatize) would return for a text, without drawing.
-    pub fn count_text(&self, text: &str) -> Counts {
-        self.find(text, &mut Memo::default()).counts
-    }
-
-    /// The counts that [`privatize_tokens`](Self::privatize_tokens) would return, without drawing.
-    pub fn count_tokens(&self, tokens: &[&str]) -> Counts {
-        self.find_tokens(tokens, |_| true).1.counts
     }
 }
