@@ -2,7 +2,6 @@
 //! in one pass over all laws.
 
 use super::source::Source;
-use crate::guarantee::Bits;
 use crate::support::error::Result;
 use crate::support::parallel::{Control, install, map_all};
 
@@ -10,11 +9,9 @@ use crate::support::parallel::{Control, install, map_all};
 pub(super) struct Survey {
     /// The normaliser of every word, where laws have them.
     pub(super) totals: Vec<f64>,
-    /// Σ p ln p of every law.
-    pub(super) spreads: Vec<f64>,
-    /// A prior, and the outputs' probabilities under it.
     pub(super) prior: Vec<f64>,
-    outputs: Vec<f64>,
+    /// I(W;Y) in bits under the prior.
+    pub(super) bits: f64,
     /// log₂ Σ_y max_w Pr\[y|w\].
     pub(super) capacity: f64,
 }
@@ -23,73 +20,85 @@ pub(super) struct Survey {
 /// depend on it.
 const PARTS: usize = 32;
 
-/// Outputs weighed by a prior over the words, and the largest probability of each.
-#[derive(Default)]
-struct Part {
-    totals: Vec<f64>,
-    spreads: Vec<f64>,
-    outputs: Vec<f64>,
-    most: Vec<f64>,
+/// Laws added up by weights.
+pub(super) struct Sum {
+    pub(super) outputs: Vec<f64>,
+    /// Σ p ln p of the laws.
+    pub(super) spread: f64,
+}
+
+impl Sum {
+    pub(super) fn of_none(words: usize) -> Self {
+        Sum {
+            outputs: vec![0.0; words],
+            spread: 0.0,
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &Sum) {
+        self.spread += other.spread;
+        let outputs = self.outputs.iter_mut().zip(&other.outputs);
+        outputs.for_each(|(a, b)| *a += b);
+    }
+}
+
+/// Adds up the laws of some words, and calls a function with each law and its normaliser. `control`
+/// counts words.
+pub(super) fn sum_of(
+    source: &Source,
+    words: usize,
+    ids: &[u32],
+    weight: impl Fn(u32) -> f64,
+    control: &Control,
+    mut each: impl FnMut(&[f64], f64),
+) -> Result<Sum> {
+    let mut sum = Sum::of_none(words);
+    for ids in ids.chunks(64) {
+        control.check()?;
+        source.each_law(ids, words, &mut |w, law, total, p_ln_p| {
+            let weight = weight(w);
+            sum.spread += weight * p_ln_p;
+            let outputs = sum.outputs.iter_mut().zip(law);
+            outputs.for_each(|(a, p)| *a += weight * p);
+            each(law, total);
+        })?;
+        control.advance(ids.len());
+    }
+    Ok(sum)
 }
 
 /// One pass. `control` counts words.
 pub(super) fn survey(source: &Source, prior: Vec<f64>, control: &Control) -> Result<Survey> {
     let words = prior.len();
     let ids: Vec<u32> = (0..words as u32).collect();
-    let of_part = |ids: &[u32]| -> Result<Part> {
-        let mut part = Part {
-            outputs: vec![0.0; words],
-            most: vec![0.0; words],
-            ..Part::default()
-        };
-        for ids in ids.chunks(64) {
-            control.check()?;
-            source.each_law(ids, words, &mut |w, law, total, p_ln_p| {
-                part.totals.push(total);
-                part.spreads.push(p_ln_p);
-                let share = prior[w as usize];
-                let each = part.outputs.iter_mut().zip(&mut part.most).zip(law);
-                for ((sum, most), &p) in each {
-                    *sum += share * p;
-                    *most = if p > *most { p } else { *most };
-                }
-            })?;
-            control.advance(ids.len());
-        }
-        Ok(part)
+    let of_part = |ids: &[u32]| {
+        let (mut totals, mut most) = (Vec::with_capacity(ids.len()), vec![0.0; words]);
+        let weight = |w| prior[w as usize];
+        let sum = sum_of(source, words, ids, weight, control, |law, total| {
+            totals.push(total);
+            for (most, &p) in most.iter_mut().zip(law) {
+                *most = if p > *most { p } else { *most };
+            }
+        })?;
+        Ok((sum, totals, most))
     };
-    let parts: Vec<Part> = install(words * words, 0, || {
+    let parts = install(words * words, 0, || {
         map_all(ids.chunks(words.div_ceil(PARTS)), of_part)
     })??;
-    let mut all = Part {
-        outputs: vec![0.0; words],
-        most: vec![0.0; words],
-        ..Part::default()
-    };
-    for part in parts {
-        all.totals.extend(part.totals);
-        all.spreads.extend(part.spreads);
-        let sums = all.outputs.iter_mut().zip(part.outputs);
-        sums.for_each(|(a, b)| *a += b);
-        let most = all.most.iter_mut().zip(part.most);
+    let mut all = Sum::of_none(words);
+    let (mut totals, mut most) = (Vec::with_capacity(words), vec![0.0f64; words]);
+    for (sum, of_part, largest) in parts {
+        all.add(&sum);
+        totals.extend(of_part);
+        let most = most.iter_mut().zip(largest);
         most.for_each(|(a, b)| *a = a.max(b));
     }
+    let outputs = all.outputs.iter().filter(|p| **p > 0.0);
+    let entropy: f64 = outputs.map(|p| -p * p.ln()).sum();
     Ok(Survey {
-        totals: all.totals,
-        spreads: all.spreads,
+        totals,
         prior,
-        outputs: all.outputs,
-        capacity: all.most.iter().sum::<f64>().log2().max(0.0),
+        bits: ((entropy + all.spread) / std::f64::consts::LN_2).max(0.0),
+        capacity: most.iter().sum::<f64>().log2().max(0.0),
     })
-}
-
-impl Survey {
-    /// I(W;Y) in bits under the prior.
-    pub(super) fn bits(&self) -> Bits {
-        let outputs = self.outputs.iter().filter(|p| **p > 0.0);
-        let entropy: f64 = outputs.map(|p| -p * p.ln()).sum();
-        let spreads = self.prior.iter().zip(&self.spreads);
-        let given: f64 = spreads.map(|(p, s)| p * s).sum();
-        Bits::exact(((entropy + given) / std::f64::consts::LN_2).max(0.0))
-    }
 }

@@ -20,7 +20,7 @@ use crate::support::simd::vectorised;
 pub(super) struct Forward<const L: usize> {
     /// A(v) of every token, including the unknown one and the sentence's start.
     pub(super) tokens: LaneVec<L>,
-    /// R(v); empty below order 3, where it equals A.
+    /// R(v); below order 3 it equals A.
     rest: LaneVec<L>,
     /// α(u,v) of seen contexts; empty below order 3.
     contexts: LaneVec<L>,
@@ -58,23 +58,14 @@ impl<'a> Chain<'a> {
         self.prior.words() + 1
     }
 
-    fn deep(&self) -> bool {
-        self.prior.order() == 3
-    }
-
     /// The state before the first word of a sentence.
     pub(super) fn start<const L: usize>(&self) -> Forward<L> {
         let mut tokens = LaneVec::new(0.0, self.tokens() + 1);
         tokens[self.prior.start()] = [1.0; L];
-        let rest = match self.deep() {
-            true => tokens.clone(),
-            false => LaneVec::new(0.0, 0),
-        };
-        let contexts = LaneVec::new(0.0, self.prior.triples.first.len());
         Forward {
+            rest: tokens.clone(),
             tokens,
-            rest,
-            contexts,
+            contexts: LaneVec::new(0.0, self.prior.triples.first.len()),
         }
     }
 
@@ -115,19 +106,14 @@ impl<'a> Chain<'a> {
                 *p = [*one; L];
             }
         } else {
-            let rest = if self.deep() {
-                &from.rest
-            } else {
-                &from.tokens
-            };
-            let mass = dot(&prior.pairs.rest, rest);
+            let mass = dot(&prior.pairs.rest, &from.rest);
             for (p, one) in next.iter_mut().zip(&prior.unigram) {
                 for l in 0..L {
                     p[l] = mass[l] * one;
                 }
             }
             let rows = &prior.pairs;
-            for (v, mass) in rest.iter().enumerate() {
+            for (v, mass) in from.rest.iter().enumerate() {
                 if !any(mass) {
                     continue;
                 }
@@ -138,29 +124,27 @@ impl<'a> Chain<'a> {
                 }
             }
         }
-        if self.deep() {
-            let Triples {
-                first,
-                rows,
-                next: follow,
-                lower,
-                ..
-            } = &prior.triples;
-            let rest = &*from.rest;
-            for (alpha, (&u, &p)) in alphas.iter_mut().zip(first.iter().zip(lower)) {
-                *alpha = [0.0; L];
-                add_scaled(alpha, p, &rest[u as usize]);
+        let Triples {
+            first,
+            rows,
+            next: follow,
+            lower,
+            ..
+        } = &prior.triples;
+        let rest = &*from.rest;
+        for (alpha, (&u, &p)) in alphas.iter_mut().zip(first.iter().zip(lower)) {
+            *alpha = [0.0; L];
+            add_scaled(alpha, p, &rest[u as usize]);
+        }
+        for (context, mass) in from.contexts.iter().enumerate() {
+            if !any(mass) {
+                continue;
             }
-            for (context, mass) in from.contexts.iter().enumerate() {
-                if !any(mass) {
-                    continue;
-                }
-                for at in rows.range(context) {
-                    let p = f64::from(rows.weights[at]);
-                    add_scaled(&mut next[rows.words[at] as usize], p, mass);
-                    if let Some(alpha) = alphas.get_mut(follow[at] as usize) {
-                        add_scaled(alpha, p, mass);
-                    }
+            for at in rows.range(context) {
+                let p = f64::from(rows.weights[at]);
+                add_scaled(&mut next[rows.words[at] as usize], p, mass);
+                if let Some(alpha) = alphas.get_mut(follow[at] as usize) {
+                    add_scaled(alpha, p, mass);
                 }
             }
         }
@@ -177,22 +161,20 @@ impl<'a> Chain<'a> {
                 p[l] *= scale[l];
             }
         }
-        if self.deep() {
-            left_over[..count].copy_from_slice(next);
-            left_over[count] = [0.0; L];
-            let Triples { last, rows, .. } = &prior.triples;
-            for (alpha, (&v, left)) in alphas.iter_mut().zip(last.iter().zip(&rows.rest)) {
-                let v = v as usize;
-                let (likelihood, rest) = (&likelihood[v], &mut left_over[v]);
-                for l in 0..L {
-                    alpha[l] *= likelihood[l] * scale[l];
-                    rest[l] -= alpha[l] * (1.0 - left);
-                }
+        left_over[..count].copy_from_slice(next);
+        left_over[count] = [0.0; L];
+        let Triples { last, rows, .. } = &prior.triples;
+        for (alpha, (&v, left)) in alphas.iter_mut().zip(last.iter().zip(&rows.rest)) {
+            let v = v as usize;
+            let (likelihood, rest) = (&likelihood[v], &mut left_over[v]);
+            for l in 0..L {
+                alpha[l] *= likelihood[l] * scale[l];
+                rest[l] -= alpha[l] * (1.0 - left);
             }
-            for p in left_over {
-                for value in p {
-                    *value = value.max(0.0);
-                }
+        }
+        for p in left_over {
+            for value in p {
+                *value = value.max(0.0);
             }
         }
         sum
@@ -237,9 +219,7 @@ impl<'a> Chain<'a> {
             }
             *beta = sum;
         }
-        if self.deep() {
-            self.backward_contexts(from, likelihood, before, to);
-        }
+        self.backward_contexts(from, likelihood, before, to);
         for beta in to.tokens.iter_mut().chain(to.contexts.iter_mut()) {
             for l in 0..L {
                 beta[l] *= scale[l];
@@ -352,16 +332,14 @@ impl<'a> Chain<'a> {
         let contexts = beta.contexts.as_flattened();
         let each = out.iter_mut().zip(likelihood).zip(tokens);
         each.for_each(|((p, l), b)| *p *= l * b);
-        if self.deep() {
-            let before = history.last().copied().unwrap_or(self.prior.start() as u32);
-            let Triples { first, last, .. } = &self.prior.triples;
-            let from = first.partition_point(|&u| u < before);
-            let to = from + first[from..].partition_point(|&u| u == before);
-            for (&w, &own) in last[from..to].iter().zip(&contexts[from..to]) {
-                let w = w as usize;
-                if tokens[w] > 0.0 {
-                    out[w] *= own / tokens[w];
-                }
+        let before = history.last().copied().unwrap_or(self.prior.start() as u32);
+        let Triples { first, last, .. } = &self.prior.triples;
+        let from = first.partition_point(|&u| u < before);
+        let to = from + first[from..].partition_point(|&u| u == before);
+        for (&w, &own) in last[from..to].iter().zip(&contexts[from..to]) {
+            let w = w as usize;
+            if tokens[w] > 0.0 {
+                out[w] *= own / tokens[w];
             }
         }
         out.iter().sum()

@@ -96,8 +96,6 @@ pub struct Channel {
     /// Two threads that need it at the same time both make it: a pool's thread that waits for a lock
     /// could hold up the holder.
     survey: Once<Survey>,
-    /// Pr\[y | the word is unknown\].
-    unknown: Once<Arc<[f64]>>,
     sums: Sums,
 }
 
@@ -146,7 +144,6 @@ impl Channel {
             kept: WordCache::new(words, budget, share),
             sums: Sums::of_bytes(sums),
             survey: Once::new(),
-            unknown: Once::new(),
             text,
         })
     }
@@ -220,7 +217,7 @@ impl Channel {
         let prior = self.prior(prior)?;
         let known = self.survey.get().filter(|known| known.prior == prior);
         if let (Some(known), None) = (known, sample) {
-            return Ok(known.bits());
+            return Ok(Bits::exact(known.bits));
         }
         let many = (self.words() > Self::MAX_EXACT_WORDS).then_some(Self::SAMPLED_LAWS);
         if let Some(sample) = sample.or(many) {
@@ -231,7 +228,7 @@ impl Channel {
             return sampled_bits(&self.source, &prior, sample, &mut rng, control);
         }
         let made = survey(&self.source, prior, control)?;
-        let bits = made.bits();
+        let bits = Bits::exact(made.bits);
         self.survey.get_or_init(|| made);
         Ok(bits)
     }
@@ -246,15 +243,6 @@ impl Channel {
         Ok(Bits::exact(self.surveyed(control)?.capacity))
     }
 
-    /// Pr\[y|w\] of an output y and every word w.
-    ///
-    /// # Errors
-    /// [`Error::WordId`], a law that fails, a mechanism that draws a text in order; [`Error::Interrupted`].
-    pub fn likelihood(&self, output: u32, control: &Control) -> Result<Arc<[f64]>> {
-        self.check_one_law()?;
-        self.column(output, control)
-    }
-
     fn column(&self, output: u32, control: &Control) -> Result<Column> {
         let mut found = self.columns_of_source(&[output], control)?;
         found.pop().ok_or(Error::Interrupted)
@@ -262,19 +250,18 @@ impl Channel {
 
     /// The law of the output that replaces a word of which nothing is known.
     pub fn unknown_law(&self) -> Arc<[f64]> {
-        let made = || self.source.unknown(self.words()).into();
-        self.unknown.get_or_init(made).clone()
+        self.source.unknown(self.words()).into()
     }
 
-    /// Pr\[y|w\] of some outputs y of a release and every word w, one output after the other. A skipped word
-    /// is its own output.
+    /// Pr\[y|w\] of some outputs y and every word w, one output after the other. In a `release` a skipped
+    /// word is its own output.
     ///
     /// # Errors
-    /// The errors of [`likelihood`](Self::likelihood).
-    pub fn columns(&self, outputs: &[u32], control: &Control) -> Result<Vec<f64>> {
+    /// [`Error::WordId`], a law that fails, a mechanism that draws a text in order; [`Error::Interrupted`].
+    pub fn columns(&self, outputs: &[u32], release: bool, control: &Control) -> Result<Vec<f64>> {
         self.check_one_law()?;
         let mut columns = self.columns_of_source(outputs, control)?.concat();
-        let shown = self.shown();
+        let shown = if release { self.shown() } else { Vec::new() };
         for (column, &y) in columns.chunks_exact_mut(self.words().max(1)).zip(outputs) {
             for &id in &shown {
                 column[id as usize] = f64::from(u8::from(id == y));

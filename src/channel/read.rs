@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Channel;
 use crate::support::error::{Error, Result};
 use crate::support::parallel::{Control, install, map_all};
-use crate::text::{MASK, Oov, ends_sentence, id_of, normalize};
+use crate::text::{MASK, Oov, ends_sentence, id_of, is_masked, normalize};
 
 /// The text of an unknown word in a text drawn from a posterior: nothing else is known of it.
 pub const UNKNOWN: &str = "[UNKNOWN]";
@@ -116,10 +116,8 @@ impl Channel {
                         ranges.push(range);
                         continue;
                     }
-                    let masked =
-                        text[..range.start].ends_with('[') && text[range.end..].starts_with(']');
                     let word = &text[range.clone()];
-                    let one = self.observe(word, masked && is_mask(word)).ok_or_else(|| {
+                    let one = self.observe(word, is_masked(text, &range)).ok_or_else(|| {
                         let place = ranges.len();
                         none(format!("word {place} of the text, at byte {}", range.start))
                     })?;
@@ -172,10 +170,6 @@ impl Channel {
 fn none(place: String) -> Error {
     let got = format!("another text: {place} is none of its outputs");
     Error::parameter("text", "a release of this mechanism", got)
-}
-
-fn is_mask(word: &str) -> bool {
-    MASK.trim_matches(['[', ']']) == word
 }
 
 impl Reading {

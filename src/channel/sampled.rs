@@ -2,6 +2,7 @@
 
 use rand::rngs::ChaCha12Rng;
 
+use super::bits::{Sum, sum_of};
 use super::source::Source;
 use crate::guarantee::Bits;
 use crate::support::error::Result;
@@ -14,28 +15,6 @@ const WIDTH: f64 = 3.0;
 const GROUPS: usize = 32;
 /// Parts of the words that are not drawn, whatever the number of threads: sums of floats do not depend on it.
 const PARTS: usize = 16;
-
-/// Laws added up.
-struct Sum {
-    outputs: Vec<f64>,
-    /// Σ p ln p of the laws.
-    spread: f64,
-}
-
-impl Sum {
-    fn of_none(words: usize) -> Self {
-        Sum {
-            outputs: vec![0.0; words],
-            spread: 0.0,
-        }
-    }
-
-    fn add(&mut self, other: &Sum) {
-        self.spread += other.spread;
-        let outputs = self.outputs.iter_mut().zip(&other.outputs);
-        outputs.for_each(|(a, b)| *a += b);
-    }
-}
 
 /// I(W;Y) from so many laws. Words so common that two of the draws would be theirs are not drawn: their
 /// laws are summed by their probabilities. The other words are drawn by the prior, in [`GROUPS`] groups.
@@ -71,14 +50,21 @@ pub(super) fn sampled_bits(
     let parts: Vec<Sum> = install(heads.len() * words, 0, || {
         let each = heads.chunks(heads.len().div_ceil(PARTS).max(1));
         map_all(each, |ids| {
-            sum_of(source, words, ids, |w| prior[w as usize], control)
+            sum_of(
+                source,
+                words,
+                ids,
+                |w| prior[w as usize],
+                control,
+                |_, _| (),
+            )
         })
     })??;
     parts.into_iter().for_each(|part| head.add(&part));
     let groups: Vec<Sum> = install(drawn.len() * words, 0, || {
         map_all(groups, |ids| {
             let share = 1.0 / ids.len() as f64;
-            sum_of(source, words, ids, |_| share, control)
+            sum_of(source, words, ids, |_| share, control, |_, _| ())
         })
     })??;
     let entropy: f64 = prior.iter().map(|&p| minus_p_ln_p(p, p)).sum();
@@ -115,29 +101,6 @@ pub(super) fn pick(sums: &[f64], rng: &mut ChaCha12Rng) -> usize {
     let u = uniform_below_u128(rng, 1 << 53) as f64 / (1u64 << 53) as f64 * total;
     sums.partition_point(|&s| s <= u)
         .min(sums.len().saturating_sub(1))
-}
-
-fn sum_of(
-    source: &Source,
-    words: usize,
-    ids: &[u32],
-    weight: impl Fn(u32) -> f64 + Sync,
-    control: &Control,
-) -> Result<Sum> {
-    let mut sum = Sum::of_none(words);
-    for ids in ids.chunks(64) {
-        control.check()?;
-        source.each_law(ids, words, &mut |w, law, _, p_ln_p| {
-            let weight = weight(w);
-            sum.spread += weight * p_ln_p;
-            sum.outputs
-                .iter_mut()
-                .zip(law)
-                .for_each(|(a, p)| *a += weight * p);
-        })?;
-        control.advance(ids.len());
-    }
-    Ok(sum)
 }
 
 /// -p·ln q; 0 where p is.

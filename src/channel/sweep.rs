@@ -10,11 +10,57 @@ const STATE_BYTES: usize = if cfg!(test) { 4 << 10 } else { 192 << 20 };
 /// Writes the likelihood of every token at a place of a sentence, given by their numbers.
 pub(super) type Likelihoods<'a> = dyn Fn(usize, usize, &mut Vec<f64>) -> Result<()> + 'a;
 
-/// Places whose states are kept together, of sentences that are worked on together.
-pub(super) fn block_of(chain: &Chain<'_>, places: usize, together: usize) -> usize {
-    match places * together * chain.bytes() <= STATE_BYTES {
-        true => places.max(1),
-        false => ((places as f64).sqrt() as usize).max(16),
+/// The states between steps, a block of them at a time, the last block first: those before each block are
+/// kept, and the others made again.
+pub(super) struct Blocks<S> {
+    steps: usize,
+    block: usize,
+    borders: Vec<S>,
+}
+
+impl<S: Clone> Blocks<S> {
+    /// The states of `together` sentences from `start` on, by so many steps.
+    pub(super) fn new(
+        chain: &Chain<'_>,
+        steps: usize,
+        together: usize,
+        start: S,
+        step: &mut impl FnMut(usize, &S) -> Result<S>,
+    ) -> Result<Self> {
+        let block = match steps * together * chain.bytes() <= STATE_BYTES {
+            true => steps.max(1),
+            false => ((steps as f64).sqrt() as usize).max(16),
+        };
+        let mut borders = vec![start.clone()];
+        let mut state = start;
+        for first in (block..steps).step_by(block) {
+            for at in first - block..first {
+                state = step(at, &state)?;
+            }
+            borders.push(state.clone());
+        }
+        Ok(Blocks {
+            steps,
+            block,
+            borders,
+        })
+    }
+
+    /// The first step of the last block that was not taken yet, the state before it, and those after each step.
+    pub(super) fn last(
+        &mut self,
+        step: &mut impl FnMut(usize, &S) -> Result<S>,
+    ) -> Result<Option<(usize, Vec<S>)>> {
+        let Some(border) = self.borders.pop() else {
+            return Ok(None);
+        };
+        let first = self.borders.len() * self.block;
+        let mut states = vec![border];
+        for at in first..self.steps.min(first + self.block) {
+            let next = step(at, &states[at - first])?;
+            states.push(next);
+        }
+        Ok(Some((first, states)))
     }
 }
 
@@ -68,66 +114,42 @@ pub(super) fn sweep<const L: usize>(
     visit: &mut dyn FnMut(usize, usize, &[f64]),
 ) -> Result<[Evidence; L]> {
     let places = lengths.iter().copied().max().unwrap_or(0);
-    let block = block_of(chain, places, L);
     let mut column = Column::new(&lengths, likelihoods);
-    let mut found: [Evidence; L] = [(0.0, None); L];
-    let mut learn = |place: usize, factors: &Lanes<L>| {
-        for ((evidence, &length), factor) in found.iter_mut().zip(&lengths).zip(factors) {
-            match (place < length && evidence.1.is_none(), *factor > 0.0) {
-                (true, true) => evidence.0 += factor.ln(),
-                (true, false) => *evidence = (f64::NEG_INFINITY, Some(place)),
-                (false, _) => {}
-            }
-        }
+    let mut likelihood = LaneVec::new(1.0, chain.tokens());
+    let mut step = |place: usize, (_, from): &(Lanes<L>, Forward<L>)| {
+        column.fill(place, &mut likelihood)?;
+        let mut to = chain.start();
+        let factors = forward(chain, from, &likelihood, &mut to);
+        Result::Ok((factors, to))
     };
-    let mut likelihood: LaneVec<L> = LaneVec::new(1.0, chain.tokens());
-    // The states before each block, and those of the last block.
-    let mut borders = vec![chain.start()];
-    let mut state: Forward<L> = chain.start();
-    for first in (0..places).step_by(block).skip(1) {
-        for place in first - block..first {
-            column.fill(place, &mut likelihood)?;
-            let from = state.clone();
-            learn(place, &forward(chain, &from, &likelihood, &mut state));
-        }
-        borders.push(state.clone());
-    }
-    let mut beta = chain.end();
-    let mut spare = chain.end();
+    let start = ([1.0; L], chain.start());
+    let mut blocks = Blocks::new(chain, places, L, start, &mut step)?;
+    let mut found: [Evidence; L] = [(0.0, None); L];
+    let (mut beta, mut spare) = (chain.end(), chain.end());
     let mut marginals = std::array::from_fn(|_| Vec::new());
-    let mut earlier = likelihood.clone();
-    let mut states: Vec<Forward<L>> = Vec::new();
-    let last = borders.len() - 1;
-    while let Some(border) = borders.pop() {
-        let first = borders.len() * block;
-        let end = places.min(first + block);
-        states.resize_with(end - first + 1, || chain.start());
-        states[0] = border;
-        for place in first..end {
-            column.fill(place, &mut likelihood)?;
-            let (before, after) = states.split_at_mut(place - first + 1);
-            let from = &before[place - first];
-            let factor = forward(chain, from, &likelihood, &mut after[0]);
-            if borders.len() == last {
-                learn(place, &factor);
-            }
-        }
-        for place in (first..end).rev() {
-            let at = place - first;
-            // The likelihood of the last place is still there.
-            if place + 1 < end {
-                std::mem::swap(&mut likelihood, &mut earlier);
-            }
+    let mut back = Column::new(&lengths, likelihoods);
+    let [mut own, mut earlier] = [(); 2].map(|()| LaneVec::new(1.0, chain.tokens()));
+    if places > 0 {
+        back.fill(places - 1, &mut own)?;
+    }
+    while let Some((first, states)) = blocks.last(&mut step)? {
+        for (at, (factors, alpha)) in states[1..].iter().enumerate().rev() {
+            let place = first + at;
             let ended = (0..L).filter(|&lane| lengths[lane] == place + 1);
             ended.for_each(|lane| beta.end(lane));
-            chain.marginals(&states[at + 1], &beta, &mut marginals);
+            chain.marginals(alpha, &beta, &mut marginals);
             for lane in (0..L).filter(|&lane| place < lengths[lane]) {
                 visit(lane, place, &marginals[lane]);
+                match factors[lane] > 0.0 {
+                    true => found[lane].0 += factors[lane].ln(),
+                    false => found[lane] = (f64::NEG_INFINITY, Some(place)),
+                }
             }
             if place > 0 {
-                column.fill(place - 1, &mut earlier)?;
-                backward(chain, &beta, &likelihood, &earlier, &mut spare);
+                back.fill(place - 1, &mut earlier)?;
+                backward(chain, &beta, &own, &earlier, &mut spare);
                 std::mem::swap(&mut beta, &mut spare);
+                std::mem::swap(&mut own, &mut earlier);
             }
         }
     }
@@ -141,44 +163,27 @@ pub(super) fn ahead(
     likelihoods: &Likelihoods<'_>,
     visit: &mut dyn FnMut(&[f64], &Backward<1>),
 ) -> Result<()> {
-    let block = block_of(chain, places, 1);
     let lengths = [places];
     let mut column = Column::new(&lengths, likelihoods);
-    let mut likelihood = LaneVec::new(1.0, chain.tokens());
-    let mut earlier = likelihood.clone();
-    let mut back = |place: usize, from: &Backward<1>, to: &mut Backward<1>| {
-        column.fill(place, &mut likelihood)?;
-        column.fill(place - 1, &mut earlier)?;
-        backward(chain, from, &likelihood, &earlier, to);
-        Result::Ok(())
+    let [mut likelihood, mut earlier] = [(); 2].map(|()| LaneVec::new(1.0, chain.tokens()));
+    // From the last place back.
+    let mut step = |at: usize, from: &Backward<1>| {
+        column.fill(places - 1 - at, &mut likelihood)?;
+        column.fill(places - 2 - at, &mut earlier)?;
+        let mut to = chain.end();
+        backward(chain, from, &likelihood, &earlier, &mut to);
+        Result::Ok(to)
     };
-    let mut beta: Backward<1> = chain.end();
-    // β after the last place of each block, the last block first.
-    let mut borders = vec![beta.clone()];
-    let starts: Vec<usize> = (0..places).step_by(block).collect();
-    for &first in starts.iter().skip(1).rev() {
-        for place in (first..places.min(first + block)).rev() {
-            let from = beta.clone();
-            back(place, &from, &mut beta)?;
-        }
-        borders.push(beta.clone());
-    }
-    let mut one = Vec::new();
-    for first in starts {
-        let end = places.min(first + block);
-        let Some(border) = borders.pop() else { break };
-        let mut states = vec![border];
-        for place in (first + 1..end).rev() {
-            let mut next = chain.end();
-            if let Some(from) = states.last() {
-                back(place, from, &mut next)?;
-            }
-            states.push(next);
-        }
-        for place in first..end {
-            likelihoods(0, place, &mut one)?;
-            if let Some(beta) = states.pop() {
-                visit(&one, &beta);
+    let steps = places.saturating_sub(1);
+    let mut blocks = Blocks::new(chain, steps, 1, chain.end(), &mut step)?;
+    let (mut place, mut one) = (0, Vec::new());
+    while let Some((first, states)) = blocks.last(&mut step)? {
+        for (at, beta) in states.iter().enumerate().rev() {
+            // A block ends with the state that the next one begins with.
+            if place + first + at + 1 == places {
+                likelihoods(0, place, &mut one)?;
+                visit(&one, beta);
+                place += 1;
             }
         }
     }

@@ -7,15 +7,16 @@
 //! words.
 
 use super::chain::Chain;
-use super::sweep::{Likelihoods, block_of};
+use super::sweep::{Blocks, Likelihoods};
 use crate::language::Triples;
 use crate::support::error::Result;
 
-/// ln of the best path to each state: tokens first, then contexts.
+/// ln of the best path to each state, and the state before it on this path: tokens first, then contexts.
 #[derive(Clone)]
 struct Best {
     tokens: Vec<f64>,
     contexts: Vec<f64>,
+    back: Vec<u32>,
 }
 
 const NOWHERE: f64 = f64::NEG_INFINITY;
@@ -29,16 +30,23 @@ fn relax(value: &mut f64, back: &mut u32, better: f64, from: u32) {
 }
 
 impl Chain<'_> {
-    /// Advances by one word; writes the previous state of every state.
-    fn best(&self, from: &Best, likelihood: &[f64], to: &mut Best, back: &mut Vec<u32>) {
+    /// No path to any state.
+    fn nowhere(&self) -> Best {
+        let (tokens, contexts) = (self.tokens() + 1, self.prior.triples.first.len());
+        Best {
+            tokens: vec![NOWHERE; tokens],
+            contexts: vec![NOWHERE; contexts],
+            back: vec![0; tokens + contexts],
+        }
+    }
+
+    /// Advances by one word.
+    fn best(&self, from: &Best, likelihood: &[f64]) -> Best {
+        let mut to = self.nowhere();
         let prior = self.prior;
         let count = self.tokens();
         let triples = &prior.triples;
-        to.tokens.fill(NOWHERE);
-        to.contexts.fill(NOWHERE);
-        back.clear();
-        back.resize(from.tokens.len() + from.contexts.len(), 0);
-        let (token_back, context_back) = back.split_at_mut(from.tokens.len());
+        let (token_back, context_back) = to.back.split_at_mut(from.tokens.len());
         let offset = from.tokens.len() as u32;
         // M(v), and the state it comes from.
         let mut short = from.tokens.clone();
@@ -134,6 +142,21 @@ impl Chain<'_> {
         to.tokens[count] = NOWHERE;
         let contexts = to.contexts.iter_mut().zip(&triples.last);
         contexts.for_each(|(value, &v)| *value += logs[v as usize]);
+        // Rescale far from underflow: only differences count.
+        let most = to.likeliest().0;
+        if most > NOWHERE {
+            let values = to.tokens.iter_mut().chain(&mut to.contexts);
+            values.for_each(|value| *value -= most);
+        }
+        to
+    }
+}
+
+impl Best {
+    /// The best path, and its state.
+    fn likeliest(&self) -> (f64, u32) {
+        let values = self.tokens.iter().chain(&self.contexts).zip(0u32..);
+        values.fold((NOWHERE, 0), |a, (&b, i)| if b > a.0 { (b, i) } else { a })
     }
 }
 
@@ -143,62 +166,25 @@ pub(super) fn viterbi(
     places: usize,
     likelihoods: &Likelihoods<'_>,
 ) -> Result<Vec<u32>> {
-    // A place stores one previous state per state: half of what sums store.
-    let block = block_of(chain, places, 1);
-    let (tokens, contexts) = (chain.tokens() + 1, chain.prior.triples.first.len());
-    let mut start = Best {
-        tokens: vec![NOWHERE; tokens],
-        contexts: vec![NOWHERE; contexts],
-    };
+    let mut start = chain.nowhere();
     start.tokens[chain.prior.start()] = 0.0;
     let mut likelihood = Vec::new();
-    let mut back = Vec::new();
-    let step = |from: &mut Best, place, likelihood: &mut Vec<f64>, back: &mut Vec<u32>| {
-        likelihoods(0, place, likelihood)?;
-        let mut to = from.clone();
-        chain.best(from, likelihood, &mut to, back);
-        // Rescale far from underflow: only differences count.
-        let values = to.tokens.iter().chain(&to.contexts);
-        let most = values.fold(NOWHERE, |a, &b| a.max(b));
-        if most > NOWHERE {
-            to.tokens.iter_mut().for_each(|value| *value -= most);
-            to.contexts.iter_mut().for_each(|value| *value -= most);
-        }
-        *from = to;
-        Result::Ok(())
+    let mut step = |place: usize, from: &Best| {
+        likelihoods(0, place, &mut likelihood)?;
+        Result::Ok(chain.best(from, &likelihood))
     };
-    let mut borders = vec![start.clone()];
-    let mut state = start;
-    for first in (0..places).step_by(block).skip(1) {
-        for place in first - block..first {
-            step(&mut state, place, &mut likelihood, &mut back)?;
-        }
-        borders.push(state.clone());
-    }
+    let mut blocks = Blocks::new(chain, places, 1, start, &mut step)?;
     let mut path = vec![0u32; places];
-    let mut at: Option<u32> = None;
-    while let Some(mut state) = borders.pop() {
-        let first = borders.len() * block;
-        let end = places.min(first + block);
-        let mut backs = Vec::with_capacity(end - first);
-        for place in first..end {
-            step(&mut state, place, &mut likelihood, &mut back)?;
-            backs.push(back.clone());
-        }
-        let last = || {
-            let values = state.tokens.iter().chain(&state.contexts).zip(0u32..);
-            let best = values.fold((NOWHERE, 0), |a, (&b, i)| if b > a.0 { (b, i) } else { a });
-            best.1
-        };
-        let mut now = at.unwrap_or_else(last);
-        for place in (first..end).rev() {
-            path[place] = match (now as usize).checked_sub(tokens) {
-                None => now,
+    let mut behind: Option<u32> = None;
+    while let Some((first, states)) = blocks.last(&mut step)? {
+        for (at, best) in states[1..].iter().enumerate().rev() {
+            let state = behind.unwrap_or_else(|| best.likeliest().1);
+            path[first + at] = match (state as usize).checked_sub(best.tokens.len()) {
+                None => state,
                 Some(context) => chain.prior.triples.last[context],
             };
-            now = backs[place - first][now as usize];
+            behind = Some(best.back[state as usize]);
         }
-        at = Some(now);
     }
     Ok(path)
 }

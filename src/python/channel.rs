@@ -7,9 +7,7 @@ use numpy::{PyArray1, PyArrayDyn};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use super::arguments::{
-    as_strs, count, matrix_with, numbers, real, seed as seed_of, shaped, strings, word_ids,
-};
+use super::arguments::{as_strs, count, numbers, real, seed as seed_of, shaped, strings, word_ids};
 use super::embedding::PyEmbedding;
 use super::mechanism::PyMechanism;
 use super::run::{run, run_with};
@@ -326,25 +324,24 @@ impl PyChannel {
         run(py, true, |control| self.inner.capacity(control)).map(interval)
     }
 
-    fn likelihood<'py>(&self, py: Python<'py>, output: u32) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let column = run(py, true, |control| self.inner.likelihood(output, control))?;
-        Ok(PyArray1::from_slice(py, &column))
-    }
-
     /// The law of the output of an unknown word.
     fn unknown_law<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_slice(py, &self.inner.unknown_law())
     }
 
-    /// The columns of some outputs, one a row.
+    /// The columns of some outputs, one per row; in a `release` skipped words become themselves.
+    #[pyo3(signature = (outputs, release = true))]
     fn columns<'py>(
         &self,
         py: Python<'py>,
         outputs: &Bound<'py, PyAny>,
+        release: bool,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         let words = self.inner.vocabulary().len();
         let (outputs, _) = word_ids(outputs, words)?;
-        let found = run(py, true, |control| self.inner.columns(&outputs, control))?;
+        let found = run(py, true, |control| {
+            self.inner.columns(&outputs, release, control)
+        })?;
         shaped(py, found, &[outputs.len(), words])
     }
 
@@ -471,18 +468,6 @@ impl PyPosterior {
         let mut counts = run(py, true, |control| self.inner.expected_counts(control))?;
         counts.pop();
         Ok(PyArray1::from_vec(py, counts))
-    }
-
-    fn means<'py>(
-        &self,
-        py: Python<'py>,
-        vectors: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        let (means, dim) = matrix_with("vectors", vectors, |vectors: &[f32], _, dim| {
-            let means = run(py, true, |control| self.inner.means(vectors, dim, control))?;
-            Ok((means, dim))
-        })?;
-        shaped(py, means, &[self.inner.words().len(), dim])
     }
 
     #[pyo3(signature = (size, seed = None))]

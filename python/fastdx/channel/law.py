@@ -232,7 +232,8 @@ class Channel:
 
     def likelihood(self, output: str | SupportsIndex) -> _Numbers:
         """Return Pr[output | word] of every word, float64, shape (V,); `output` may be an id."""
-        return self._core.likelihood(self._id(output))
+        column: _Numbers = self._core.columns([self._id(output)], release=False)[0]
+        return column
 
     def posterior(self, output: str | SupportsIndex, prior: Prior = None) -> _Numbers:
         """Return Pr[word | output] of every word: float64, shape (V,), sums to 1.

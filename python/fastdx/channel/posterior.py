@@ -114,7 +114,12 @@ class Posterior:
         """
         if not isinstance(self._space, Embedding):
             raise ParameterError("means needs an Embedding: words of a graph have no vectors")
-        return self._core.means(self._space.vectors)
+        vectors = self._space.vectors.astype(np.float64)
+        unknown = self._prior.frequencies @ vectors
+        means: _Numbers = np.empty((len(self), vectors.shape[1]))
+        for i, p in enumerate(self.unknown):
+            means[i] = self.marginals(i) @ vectors + p * unknown
+        return means
 
     def expected_counts(self) -> _Numbers:
         """Return how often each word stands in the text, in expectation: float64, shape (V,)."""

@@ -1,4 +1,4 @@
-//! Expectations over a posterior's words: marginals, counts, means of vectors.
+//! Expectations over a posterior's words: marginals and counts.
 
 use std::ops::Range;
 
@@ -75,42 +75,5 @@ impl Posterior {
             |part| sum.iter_mut().zip(part).for_each(|(a, b)| *a += b),
         )?;
         Ok(sum)
-    }
-
-    /// The posterior mean of each word's vector, row by row, of vectors of `dim` numbers; an unknown word
-    /// counts as the mean by the model's frequencies.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] for vectors of other words, [`Error::Interrupted`].
-    pub fn means(&self, vectors: &[f32], dim: usize, control: &Control) -> Result<Vec<f64>> {
-        if vectors.len() != self.prior.words() * dim {
-            return Err(Error::Shape {
-                what: "vectors",
-                expected: format!("({}, n)", self.prior.words()),
-                got: format!("{} numbers for n = {dim}", vectors.len()),
-            });
-        }
-        let mean = |shares: &[f64], out: &mut [f64]| {
-            for (row, &p) in vectors.chunks_exact(dim.max(1)).zip(shares) {
-                if p > 0.0 {
-                    out.iter_mut()
-                        .zip(row)
-                        .for_each(|(m, &x)| *m += p * f64::from(x));
-                }
-            }
-        };
-        let mut middle = vec![0.0; dim];
-        mean(&self.prior.frequencies(), &mut middle);
-        let one = |marginal: &[f64]| {
-            let mut out = vec![0.0; dim];
-            mean(marginal, &mut out);
-            let unknown = marginal[self.prior.words()];
-            out.iter_mut()
-                .zip(&middle)
-                .for_each(|(m, x)| *m += unknown * x);
-            out
-        };
-        let (means, _) = self.each_place(control, |_, marginal| one(marginal))?;
-        Ok(means.concat())
     }
 }

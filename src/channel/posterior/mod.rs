@@ -305,48 +305,37 @@ impl Posterior {
         Ok(all)
     }
 
-    /// Applies `work` to every sentence, in order.
+    /// Applies `work` to every sentence; its results in order.
     fn sentences<T: Send>(
         &self,
         work: impl Fn(&Range<usize>) -> Result<T> + Sync,
-        each: impl FnMut(T) + Send,
-    ) -> Result<()> {
-        self.each(
-            self.reading.sentences.chunks(1),
-            |some| work(&some[0]),
-            each,
-        )
+    ) -> Result<Vec<T>> {
+        let sentences = &self.reading.sentences;
+        install(sentences.len() * self.tokens(), 0, || {
+            map_all(sentences, &work)
+        })?
     }
 
     /// Applies `work` to all sentences, some at a time, those of about the same length together.
     fn together<T: Send>(
         &self,
         work: impl Fn(&[Range<usize>]) -> Result<T> + Sync,
-        each: impl FnMut(T) + Send,
+        mut each: impl FnMut(T) + Send,
     ) -> Result<()> {
         let mut sentences = self.reading.sentences.clone();
         for some in sentences.chunks_mut(SENTENCES_PER_BLOCK) {
             some.sort_by_key(|places| std::cmp::Reverse(places.len()));
         }
         let fits = LANES * self.chain().bytes() <= LANE_BYTES;
-        let groups = sentences
+        let groups: Vec<&[Range<usize>]> = sentences
             .chunks(SENTENCES_PER_BLOCK)
             .flat_map(|some| some.chunks(LANES))
             .flat_map(|some| match fits && some.len() >= FEWEST_TOGETHER {
                 true => some.chunks(LANES),
                 false => some.chunks(1),
-            });
-        self.each(groups, work, each)
-    }
-
-    fn each<'a, T: Send>(
-        &self,
-        groups: impl Iterator<Item = &'a [Range<usize>]>,
-        work: impl Fn(&[Range<usize>]) -> Result<T> + Sync,
-        mut each: impl FnMut(T) + Send,
-    ) -> Result<()> {
-        let groups: Vec<&[Range<usize>]> = groups.collect();
-        install(self.reading.sentences.len() * self.tokens(), 0, || {
+            })
+            .collect();
+        install(sentences.len() * self.tokens(), 0, || {
             for some in groups.chunks(GROUPS_PER_BLOCK) {
                 let found = map_all(some, |some| work(some))?;
                 found.into_iter().for_each(&mut each);

@@ -21,37 +21,28 @@ impl Posterior {
         control: &Control,
     ) -> Result<Vec<TextOrTokens>> {
         let key = Randomness::new(seed).next_key()?;
-        let places = self.words.len();
-        let mut drawn = vec![0u32; count * places];
-        if places > 0 {
-            let chain = self.chain();
-            self.sentences(
-                |range| {
-                    let sentence = self.likelihoods(std::slice::from_ref(range), control)?;
-                    let mut rng = key.stream(range.start as u64);
-                    let mut found = vec![Vec::with_capacity(range.len()); count];
-                    let mut weights = Vec::new();
-                    ahead(&chain, range.len(), &sentence, &mut |likelihood, beta| {
-                        for path in &mut found {
-                            chain.conditional(path, likelihood, beta, &mut weights);
-                            let sums = running(weights.iter().copied());
-                            path.push(pick(&sums, &mut rng) as u32);
-                        }
-                    })?;
-                    Ok((range.start, found))
-                },
-                |(first, found)| {
-                    for (row, path) in drawn.chunks_exact_mut(places).zip(found) {
-                        row[first..first + path.len()].copy_from_slice(&path);
-                    }
-                },
-            )?;
+        let chain = self.chain();
+        let sentences = self.sentences(|range| {
+            let sentence = self.likelihoods(std::slice::from_ref(range), control)?;
+            let mut rng = key.stream(range.start as u64);
+            let mut found = vec![Vec::with_capacity(range.len()); count];
+            let mut weights = Vec::new();
+            ahead(&chain, range.len(), &sentence, &mut |likelihood, beta| {
+                for path in &mut found {
+                    chain.conditional(path, likelihood, beta, &mut weights);
+                    let sums = running(weights.iter().copied());
+                    path.push(pick(&sums, &mut rng) as u32);
+                }
+            })?;
+            Ok(found)
+        })?;
+        let mut texts = vec![Vec::with_capacity(self.words.len()); count];
+        for sentence in sentences {
+            let paths = texts.iter_mut().zip(sentence);
+            paths.for_each(|(text, path)| text.extend(path));
         }
-        let text = |at: usize| {
-            self.reading
-                .with(&self.channel, &drawn[at * places..][..places])
-        };
-        Ok((0..count).map(text).collect())
+        let text = |tokens: &Vec<u32>| self.reading.with(&self.channel, tokens);
+        Ok(texts.iter().map(text).collect())
     }
 
     /// The tokens of the likeliest text.
@@ -59,18 +50,11 @@ impl Posterior {
     /// # Errors
     /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn likeliest(&self, control: &Control) -> Result<Vec<u32>> {
-        let mut tokens = Vec::with_capacity(self.words.len());
-        self.sentences(
-            |places| {
-                viterbi(
-                    &self.chain(),
-                    places.len(),
-                    &self.likelihoods(std::slice::from_ref(places), control)?,
-                )
-            },
-            |path| tokens.extend(path),
-        )?;
-        Ok(tokens)
+        let paths = self.sentences(|places| {
+            let sentence = self.likelihoods(std::slice::from_ref(places), control)?;
+            viterbi(&self.chain(), places.len(), &sentence)
+        })?;
+        Ok(paths.concat())
     }
 
     /// The likeliest text.

@@ -107,8 +107,7 @@ fn what_needs_one_law_is_refused() {
     let errors = [
         channel.bits(None, None, &control).err(),
         channel.capacity(&control).err(),
-        channel.likelihood(0, &control).err(),
-        channel.columns(&[0], &control).err(),
+        channel.columns(&[0], true, &control).err(),
         channel.laws(&[0], true, &control).err(),
         channel.observed(&["a"], true, &control).err(),
     ];

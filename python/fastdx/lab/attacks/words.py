@@ -246,7 +246,8 @@ def drawn_bits(mechanism: Mechanism, draws: int, prior: Prior = "rank") -> Bits:
     y, c = (np.concatenate(parts) for parts in zip(*seen, strict=True))
     share, once = c / draws, np.bincount(w[c == 1], minlength=count)
     joint, possible = pi[w] * share, count - len(mechanism.excluded)
-    high = entropy(np.bincount(y, joint, count)) + float(joint @ np.log2(share))
+    drawn = np.bincount(y, joint, count).astype(np.float64)
+    high = entropy(drawn) + float(joint @ np.log2(share))
     rest = _unseen(once, draws) / possible
     kept = share * (1 - rest * possible)[w]
     # The law without one of the draws of this output, and the outputs of all words under it.
