@@ -312,7 +312,7 @@ impl Posterior {
     ) -> Result<Vec<T>> {
         let sentences = &self.reading.sentences;
         install(sentences.len() * self.tokens(), 0, || {
-            map_all(sentences, |places| work(places))
+            map_all(sentences, &work)
         })?
     }
 
