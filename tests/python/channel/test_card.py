@@ -3,6 +3,7 @@
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -135,8 +136,16 @@ def test_older_or_altered_words_are_refused(folder: Path) -> None:
         Channel.load(folder / "out.txt")
     with pytest.raises(fastdx.MissingFileError):
         Channel.load(folder / "nothing.channel.json")
-    with pytest.raises(fastdx.ParameterError, match="card"):
-        Channel.load(folder / "in.txt", E)
+    tem = Tem(E, 3.0, cover=3, skip=["w1"], exclude=["w2"], consistent=True)
+    card = Channel.of(tem).card()
+    assert Channel.load(card, E).mechanism == tem
+    wrong: Any
+    for wrong in (folder / "in.txt", "no card", "[1]", {"card": 1},
+                  card.replace('"tokenizer": 1', '"tokenizer": 2')):  # fmt: skip
+        with pytest.raises(fastdx.ParameterError, match="card"):
+            Channel.load(wrong, E)
+    with pytest.raises(fastdx.ParameterError, match="seed"):
+        Channel.of(Tem(E, 3.0, seed=1)).card()
 
 
 def test_mistakes_of_the_command_are_named(folder: Path) -> None:
