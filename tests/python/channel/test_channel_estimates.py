@@ -11,7 +11,7 @@ import pytest
 from tools import english_prior
 
 import fastdx
-from fastdx import Cover, Embedding, FiniteLaw, MultivariateLaplace, Tem
+from fastdx import Cover, Embedding, FiniteLaw, MultivariateLaplace, NeighborResponse, Tem
 from fastdx.channel import Bits, Channel, NgramPrior
 from helpers import ROOT
 from helpers.spaces import numbered
@@ -53,16 +53,16 @@ def test_bits_lie_in_their_intervals_as_often_as_promised() -> None:
 
 def test_bits_of_guarantees_cost_no_more_than_20_000_words() -> None:
     space = numbered(RNG.normal(size=(21_000, 2)))
-    tem = Tem(space, 8.0)
-    found = tem.guarantee.with_bits().to_dict()["bits"]
+    response = NeighborResponse(space, 8.0, cover=1)
+    found = response.guarantee.with_bits().to_dict()["bits"]
     assert 512 <= found["sampled"] <= 20_000**2 // 21_000
     assert not found["exact"]
     assert 0 < found["low"] < found["value"] < found["high"] < found["entropy"]
     assert found["high"] - found["low"] < 0.5
-    bits = tem.bits()
+    bits = response.bits()
     assert bits == found["value"] and bits.sampled == found["sampled"]
-    assert f"estimated from {found['sampled']:,} words" in str(tem.guarantee.with_bits())
-    bag = str(fastdx.BagOfWords(tem).guarantee.with_bits())
+    assert f"estimated from {found['sampled']:,} words" in str(response.guarantee.with_bits())
+    bag = str(fastdx.BagOfWords(response).guarantee.with_bits())
     assert f"estimated from {found['sampled']:,} words" in bag
 
 
