@@ -23,7 +23,7 @@ import pytest
 
 import fastdx
 from fastdx.budget import Ledger
-from fastdx.cli import COMMANDS, parser
+from fastdx.cli import COMMANDS, main, messages, parser
 from fastdx.cli.resume import MANIFEST
 from helpers.command import FASTDX, Command, fails, interruptible, run
 from helpers.policies import made, options, weak
@@ -479,9 +479,8 @@ class TestWhatStays:
         process.stderr.close()
         os.close(first)
 
-    def test_progress_on_a_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from fastdx.cli import messages
-
+    def test_progress_on_a_terminal(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "in.txt").write_text("coffee and tea")
         for quiet in (False, True):
             shown = io.StringIO()
             monkeypatch.setattr(shown, "isatty", lambda: True)
@@ -492,3 +491,7 @@ class TestWhatStays:
             lines = shown.getvalue().split("\r\x1b[K")[1:]
             assert lines == ([] if quiet else ["thinking", "thinking, 12,345 words",
                                                "trial 2, 0 min 0 s left", ""])  # fmt: skip
+            line = ["privatize", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out.txt")]
+            assert main([*line, "-q"][: None if quiet else -1]) == 0
+            told = shown.getvalue()
+            assert ("0 MB, 0 min 0 s left" in told and "came back unchanged" in told) != quiet

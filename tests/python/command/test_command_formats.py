@@ -16,7 +16,6 @@ import pytest
 
 import fastdx
 import fastdx.budget
-from fastdx import _core
 from fastdx._shared.replace import packed
 from fastdx.cli.formats import Choice, Opener, format_of
 from fastdx.cli.formats.base import BATCH_CHARACTERS
@@ -50,21 +49,6 @@ class TestJson:
             run("privatize", "--epsilon", "1", "--format", "text", stdin=text, code=0)
         # A letter may begin with a bracket.
         assert run("privatize", "--epsilon", "1", stdin="[sic] {it}").returncode == 0
-
-    @pytest.mark.parametrize("form", ["jsonl", "json"])
-    def test_an_item_of_a_list_without_the_field_is_refused(
-        self, tmp_path: Path, sure: list[str], command: Command, form: str
-    ) -> None:
-        path = tmp_path / f"in.{form}"
-        lines = [json.dumps({"m": [{"text": "cat"}, {name: value}]})
-                 for name, value in (("text", "cat"), ("t", SECRET))]  # fmt: skip
-        path.write_text("[" + ",\n".join(lines) + "]" if form == "json" else "\n".join(lines))
-        ledger = ("--ledger", tmp_path / "ledger", "--account", "ann", "--budget", "1e9")
-        args = ("privatize", path, "--column", "m[].text", "-o", tmp_path / "out", *sure)
-        for more in ((), ledger):
-            told = command(*args, *more, code=1).err.replace(str(tmp_path), "")
-            assert "line 2: field 'm[].text' is not there (item 2)" in told and SECRET not in told
-            assert not (tmp_path / "out").exists()
 
     def test_names_of_other_fields_are_kept_over_blocks(self, tmp_path: Path) -> None:
         form = JsonLines(Choice(("t",)))
@@ -285,12 +269,3 @@ def test_memory_stays_flat(tmp_path: Path, kind: str) -> None:
         args = ("privatize", path, *column, "--epsilon", "5", "-q", "-o", out)
         used.append(peak(MAIN, *args)[0])
     assert used[1] < 1.4 * used[0]
-
-
-def test_no_string_of_a_block_stays() -> None:
-    fields = _core.JsonFields(["text"], None, 99, 9)
-    found = fields.lines(b'{"text": "one"}\n{"text": "two"}\n', 1, 0)
-    assert found.replaced(["a", "b"]) == b'{"text": "a"}\n{"text": "b"}\n'
-    for new in (["a"], ["a", "b", "c"]):
-        with pytest.raises(ValueError, match="2 texts"):
-            found.replaced(new)
