@@ -1,14 +1,14 @@
 """Names, files and commands in documents are those of the code. `make site` checks links."""
 
-import importlib.util
+import importlib
 import pkgutil
 import re
 import shlex
 import textwrap
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from tools import site_pages
 
 import fastdx
 from fastdx import cli
@@ -92,19 +92,10 @@ def test_names_in_sentences_are_not_stale(document: Path) -> None:
     assert stale_names(document.read_text("utf-8")) == []
 
 
-def site_pages() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("site_pages", ROOT / "tools" / "site_pages.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_every_exported_name_has_its_page() -> None:
-    made = site_pages()
     shown = set()
-    for module in made.public_modules():
-        page = made.api_page(module)
+    for module in site_pages.public_modules():
+        page = site_pages.api_page(module)
         for name in re.findall(r"^::: ([\w.]+)$", page, re.M):
             shown.add(name.rpartition(".")[2])
             # Engines' modules need their engines.
@@ -155,7 +146,7 @@ def test_policies_that_are_shown_can_be_had(file: Path, tmp_path: Path) -> None:
 
 
 def test_commands_in_sentences_have_these_options() -> None:
-    page = site_pages().command_page(cli.parser())
+    page = site_pages.command_page(cli.parser())
     for document in DOCUMENTS:
         for part in re.findall(r"`(fastdx [a-z]+[^`]*)`", document.read_text("utf-8")):
             assert f"fastdx {part.split()[1]}" in page, f"{document.name}: {part}"

@@ -161,6 +161,13 @@ def test_types_and_nulls_are_kept() -> None:
         array = np.array([[1, 2], [100, 4]], dtype=dtype)
         new = N.privatize(array)
         assert new.dtype == array.dtype and new.shape == (2, 2)
+    assert type(D.privatize(DAY)) is dt.date and D.privatize([DAY, None])[1] is None
+    moment = D.privatize(MOMENT.replace(tzinfo=dt.timezone.utc))
+    assert (moment.hour, moment.minute, moment.tzinfo) == (0, 0, dt.timezone.utc)
+    hours = np.array(["2026-05-03T10", "NaT"], dtype="datetime64[h]")
+    days = D.privatize(hours)
+    assert days.dtype == hours.dtype and np.isnat(days[1])
+    assert days[0].astype("datetime64[D]") == days[0]
     huge = Number(1e-3, low=0)
     assert set(huge.privatize(np.full(1000, 200, np.uint8)).tolist()) <= set(range(256))
     assert N.privatize([]) == []
@@ -193,6 +200,8 @@ COLUMNS = [
 def test_a_column_keeps_its_type_name_index_and_nulls(law: Number | Date, column: Any) -> None:
     new = law.privatize(column)
     assert type(new) is type(column) and len(new) == len(column)
+    if isinstance(first := next(iter(new)), dt.datetime):
+        assert (first.hour, first.minute) == (0, 0), "a date is a midnight"
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         assert new.type == column.type and new.is_null().equals(column.is_null())
         return
@@ -258,17 +267,6 @@ def test_timestamps_of_nanoseconds_end_in_2262() -> None:
     assert wide.privatize(ns.astype("datetime64[us]")).max() > last
 
 
-def test_dates_are_midnights() -> None:
-    assert type(D.privatize(DAY)) is dt.date and D.privatize([DAY, None])[1] is None
-    new = D.privatize(MOMENT.replace(tzinfo=dt.timezone.utc))
-    assert (new.hour, new.minute, new.tzinfo) == (0, 0, dt.timezone.utc)
-    assert D.privatize(STAMPS).dt.hour[0] == 0
-    array = np.array(["2026-05-03T10", "NaT"], dtype="datetime64[h]")
-    new = D.privatize(array)
-    assert new.dtype == array.dtype and np.isnat(new[1])
-    assert new[0].astype("datetime64[D]") == new[0]
-
-
 def test_bad_input_names_the_parameter() -> None:
     """Other settings: tables_are_read_and_written in src/numbers/settings.rs."""
     for make, said in [
@@ -287,6 +285,8 @@ def test_bad_input_names_the_parameter() -> None:
         (lambda: Number(1, "linear", unit=1e-9, low=0, high=1).probabilities(0), "epsilon"),
         (lambda: Tem(E2, 1.0, numbers=Number(1.0, seed=1)), "seed"),
         (lambda: Tem(E2, 1.0, numbers="x"), "numbers"),
+        (lambda: fastdx.BagOfWords(Tem(E2, 1.0, numbers=N)), "numbers= or dates="),
+        (lambda: fastdx.BagOfWords(Tem(E2, 1.0, dates=D)), "numbers= or dates="),
         (lambda: Tem(E2, 1.0, dates={"epsilon": 1, "lo": 2}), "dates"),
     ]:
         with pytest.raises((ParameterError, InputTypeError), match=said):
@@ -475,12 +475,6 @@ def test_a_part_of_something_else_is_no_number_by_itself() -> None:
     assert guarantee.bound("555 123", "cat 123") == math.inf
     assert guarantee.bound("555 123", "556 124") == 0.0
     assert guarantee.bound("cat 123", "cat 124") == pytest.approx(N.bound(123, 124))
-
-
-def test_bags_take_no_numbers() -> None:
-    for figures in ({"numbers": N}, {"dates": D}):
-        with pytest.raises(ParameterError, match="numbers= or dates="):
-            fastdx.BagOfWords(Tem(E2, 1.0, **figures))
 
 
 def test_the_channel_takes_numbers_for_what_is_known() -> None:
