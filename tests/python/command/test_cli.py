@@ -12,9 +12,9 @@ import select
 import signal
 import stat
 import subprocess
-import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -195,12 +195,10 @@ def test_special_files_links_and_modes_survive(tmp_path: Path) -> None:
         lambda: run("privatize", "--epsilon", "1", "-q", "-o", pipe, stdin="coffee"),
         lambda: fastdx.Embedding(["a"], [[1.0]]).save(pipe),
     ):
-        got: list[bytes] = []
-        reader = threading.Thread(target=lambda got=got: got.append(pipe.read_bytes()))
-        reader.start()
-        write()
-        reader.join(30)
-        assert got and got[0] and stat.S_ISFIFO(pipe.stat().st_mode)
+        with ThreadPoolExecutor() as pool:
+            got = pool.submit(pipe.read_bytes)
+            write()
+            assert got.result(30) and stat.S_ISFIFO(pipe.stat().st_mode)
 
 
 def test_tab_separated_files_have_no_quotes(sure: list[str]) -> None:
@@ -212,12 +210,12 @@ def test_tab_separated_files_have_no_quotes(sure: list[str]) -> None:
 def test_index(tmp_path: Path) -> None:
     path = tmp_path / "index"
     done = run("index", "build", "--limit", "3000", "--k", "20", "-o", path, "--embedding",
-               ROOT / "data" / "default.fdx")  # fmt: skip
-    assert done.returncode == 0 and "20 neighbours a word" in done.stderr
+               ROOT / "data" / "default.fdx", code=0)  # fmt: skip
+    assert "20 neighbours a word" in done.stderr
     assert "lists      20" in run("info", path).stdout
-    assert run("privatize", "--epsilon", "3", "--embedding", path, stdin="coffee").returncode == 0
-    done = run("index", "build", "--memory", "1000", "-o", path)
-    assert done.returncode == 1 and "need 40960000 bytes, and 1000 are allowed" in done.stderr
+    run("privatize", "--epsilon", "3", "--embedding", path, stdin="coffee", code=0)
+    fails("need 40960000 bytes, and 1000 are allowed", "index", "build", "--memory", "1000",
+          "-o", path)  # fmt: skip
 
 
 def test_convert_and_info(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -11,9 +12,9 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -151,11 +152,10 @@ class TestFolders:
         (data / "a.jsonl").write_text(record("the cat saw a dog " * 100))
         args = ("privatize", data / "a.jsonl", "--column", "t", "--output-dir", out)
         assert run(*args, "--epsilon", "3").returncode == 0
-        import hashlib
-
         kept = (out / MANIFEST).read_text()
-        assert hashlib.sha256((out / "a.jsonl").read_bytes()).hexdigest() in kept
-        assert hashlib.sha256((data / "a.jsonl").read_bytes()).hexdigest() not in kept
+        for folder in (out, data):
+            digest = hashlib.sha256((folder / "a.jsonl").read_bytes()).hexdigest()
+            assert (digest in kept) == (folder == out)
 
 
 class TestLedger:
@@ -296,10 +296,8 @@ class TestMechanisms:
             (("--metric", "manhattan"), "--metric goes with --embedding"),
             (("--graph", "g", "--embedding", "e", "--limit", "3"), "out --embedding, --limit"),
             (("--cover", "3", "--cover-file", "c"), "exclude each other"),
-            (("--cover", "0"), "--cover must be"), (("--cache", "-1"), "--cache must be"),
             (("--cover", "0", "--balance", "0.1"), "--cover must be"),
-            (("--cover", "3", "--balance", "-1"), "--balance must be"),
-            (("--certified", "--mechanism", "laplace"), "--certified must be left out"),
+            (("--cache", "-1"), "--cache must be"),
             (("--numbers", "3,low"), "--numbers and --dates must be ε, or a table as JSON"),
             (("--numbers", '{"epsilon": 3, "unit": -1}'), "whose unit is a positive finite number"),
             (("--pad", "-1"), "got -1"),
@@ -313,12 +311,11 @@ class TestInput:
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
         for text in ("coffee and tea\n" * 20_000, record("coffee") * 20_000):
-            writer = threading.Thread(target=pipe.write_text, args=(text,))
-            writer.start()
             column = ("--column", "t") if "{" in text else ()
-            done = run("privatize", pipe, *column, "--epsilon", "5", "-q")
-            writer.join(60)
-            assert done.returncode == 0 and done.stdout.count("\n") == 20_000, done.stderr
+            with ThreadPoolExecutor() as pool:
+                pool.submit(pipe.write_text, text)
+                done = run("privatize", pipe, *column, "--epsilon", "5", "-q", code=0)
+            assert done.stdout.count("\n") == 20_000
 
 
 def parsers(one: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
