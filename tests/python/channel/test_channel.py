@@ -22,7 +22,6 @@ from fastdx import (
 from fastdx.bags import text_of
 from fastdx.calibration import choose_epsilon, statistics
 from fastdx.channel import Bits, Channel, NgramPrior, Posterior
-from helpers.draws import assert_alike
 from helpers.errors import refused
 from helpers.laws import bits_of, law_of, zipf
 
@@ -212,39 +211,6 @@ def test_bags_tell_at_most_the_bits_of_their_words() -> None:
     assert "Measured" not in str(bags.guarantee)
     lawless = BagOfWords(MultivariateLaplace(TINY, 3.0)).guarantee.with_bits()
     assert "not known" in str(lawless)
-
-
-# Words of real vocabularies: marks, names with spaces, two spellings of one word, numbers.
-ODD = [",", "-", "...", "@", "\u00a0", "\u2028", "Game", "game", "game.", "3.5", "7", "½", "U.S.",
-       "'s", "new york", "</s>", "tea", "coffee", "e", "mail", "e-mail", "www", "c++",
-       "a@b"]  # fmt: skip
-
-
-@pytest.mark.parametrize("mechanism", [Tem, MultivariateLaplace, NeighborResponse])
-@pytest.mark.filterwarnings("ignore:.*never released")
-def test_what_is_read_back_has_the_law_of_what_was_drawn(mechanism: type[fastdx.Mechanism]) -> None:
-    e = Embedding(ODD, np.arange(len(ODD), dtype=np.float32)[:, None] / 4)
-    own: dict[str, Any] = {"cover": 3} if mechanism is NeighborResponse else {}
-    m = mechanism(e, 2.0, oov="mask", **own)
-    # Symbols that drop, and marks that join what stands beside them.
-    text = (
-        "Game'<tea e-mail 3.5-7 7·½ www.coffee @tea+’e c++’tea- a@b mail/½/tea, unknown-7-unknown"
-    )
-    words = m.tokenize(text)
-    draws = 40_000
-    channel = Channel.of(m, estimate=100 if mechanism is MultivariateLaplace else None)
-    ids, lengths = channel._core.observed(m.privatize([text] * draws), False)
-    assert set(lengths) == {len(words)}
-    seen = ids.reshape(draws, len(words))
-    known = [i for i, word in enumerate(words) if word in ODD]
-    masked = [i for i in range(len(words)) if i not in known]
-    assert len(known) >= 10 and (seen[:, masked] == 2 * len(ODD)).all()
-    excluded = set(e.ids(m.excluded))
-    for i in known:
-        counts = np.bincount(seen[:, i], minlength=len(ODD))
-        drawn = np.bincount(m.sample(words[i], draws), minlength=len(ODD))
-        assert not any(counts[id] for id in excluded)
-        assert_alike(counts, drawn)
 
 
 @pytest.mark.parametrize("mechanism", mechanisms(), ids=lambda m: type(m).__name__)

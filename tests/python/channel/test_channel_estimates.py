@@ -91,9 +91,6 @@ class TestEstimates:
                 # Bounds in expectation, of 30 words times so many draws each.
                 assert bits.low - 0.03 <= true <= bits.high + 0.03
                 assert bits.low <= bits <= bits.high
-                assert "estimated" in str(bits)
-                assert str(draws) in str(bits).replace(",", "")
-                assert bits.high - bits.low > 0
                 gaps.append(bits.high - bits.low)
                 assert channel.capacity >= exact.capacity - 0.05
                 assert channel.capacity.draws == draws
