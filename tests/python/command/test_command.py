@@ -378,10 +378,16 @@ class TestHelp:
         assert "fastdx[completion]" in command("completion", "bash", code=1).err
 
 
-def limited() -> None:
-    """A disk that is full after 100 kB: what is written beyond it is an error."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+def fails_on_a_full_disk(*args: object) -> None:
+    """Run the command where what is written beyond 100 kB of a file is an error."""
+
+    def limited() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    done = subprocess.run([*FASTDX, *map(str, args)], capture_output=True, check=False,
+                          preexec_fn=limited)  # fmt: skip
+    assert done.returncode == 1 and b"Traceback" not in done.stderr, done.stderr
 
 
 class TestWhatStays:
@@ -397,11 +403,7 @@ class TestWhatStays:
             source.write_text("".join(map(record, texts)))
         out = tmp_path / name
         out.write_text("old")
-        done = subprocess.run(
-            [*FASTDX, "privatize", str(source), "--column", "t", "-o", str(out), "--epsilon", "5"],
-            capture_output=True, check=False, preexec_fn=limited,
-        )  # fmt: skip
-        assert done.returncode == 1 and b"Traceback" not in done.stderr, done.stderr
+        fails_on_a_full_disk("privatize", source, "--column", "t", "-o", out, "--epsilon", "5")
         assert out.read_text() == "old"
         assert sorted(p.name for p in tmp_path.iterdir()) == sorted([source.name, name])
 
@@ -409,12 +411,8 @@ class TestWhatStays:
         source, ledger = tmp_path / "in.txt", tmp_path / "ledger"
         source.write_text("coffee and tea " * 50_000)
         Ledger(ledger, budget=1e9)
-        done = subprocess.run(
-            [*FASTDX, "privatize", str(source), "--output-dir", str(tmp_path / "out"), "--epsilon",
-             "5", "--ledger", str(ledger), "--account", "ann"],
-            capture_output=True, check=False, preexec_fn=limited,
-        )  # fmt: skip
-        assert done.returncode == 1 and b"Traceback" not in done.stderr, done.stderr
+        fails_on_a_full_disk("privatize", source, "--output-dir", tmp_path / "out",
+                             "--epsilon", "5", "--ledger", ledger, "--account", "ann")  # fmt: skip
         assert files_in(tmp_path / "out") == [] and Ledger(ledger).entries() == []
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
