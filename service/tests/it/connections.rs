@@ -66,11 +66,8 @@ fn keys() {
         (200, "authorization: Bearer 0123456789abcdef\r\n"),
         (200, "authorization: Bearer fedcba9876543210\r\n"),
     ] {
-        assert_eq!(
-            service.send(key, br#"{"text": "tea"}"#).status,
-            status,
-            "{key}"
-        );
+        let got = service.send(key, br#"{"text": "tea"}"#);
+        assert_eq!(got.status, status, "{key}");
     }
     // An account may have two keys; a key has one account.
     let two = "a zqx3456789abcdef\nb zqx3456789abcdef\n";

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::common::{self, Running, ended, holds, posted, read, write};
+use super::common::{self, Got, Running, ended, holds, posted, read, write};
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -166,19 +166,15 @@ fn one_draw_and_one_charge_for_a_request_that_comes_again() {
     let service = place.start("1000", &[]);
     let header = format!("{A}idempotency-key: 1234567890123456\r\n");
     let text = json!({"text": "tea ".repeat(20)}).to_string();
-    let all: Vec<_> = std::thread::scope(|scope| {
+    let all = std::thread::scope(|scope| {
         let ask = || service.send(&header, text.as_bytes());
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
-        threads
-            .into_iter()
+        [(); 8]
+            .map(|()| scope.spawn(ask))
             .map(|thread| thread.join().unwrap())
-            .collect()
     });
     // 20 words: two draws are equal by chance with a negligible probability.
-    assert!(
-        all.iter()
-            .all(|got| got.status == 200 && got.body == all[0].body)
-    );
+    let same = |got: &Got| got.status == 200 && got.body == all[0].body;
+    assert!(all.iter().all(same));
     assert_eq!(place.spent("a"), 60.0);
     assert_eq!(service.send(&header, TWO).status, 409);
     // Another account's request under this key is another request.
@@ -230,14 +226,12 @@ fn killed_under_load_never_a_release_without_its_charge() {
         });
         let paid = place.spent("a");
         let words = released.load(Ordering::Relaxed) as f64;
-        assert!(
-            paid >= 3.0 * words,
-            "{words} words were released, {paid} was charged"
-        );
         // At most one charge per connection was never answered.
+        let unanswered = f64::from(16 * 6 * (round as u32 + 1));
+        let charged = 3.0 * words..=3.0 * words + unanswered;
         assert!(
-            paid <= 3.0 * words + f64::from(16 * 6 * (round as u32 + 1)),
-            "{words}, {paid}"
+            charged.contains(&paid),
+            "{words} words were released, {paid} was charged"
         );
     }
 }
