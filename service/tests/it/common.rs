@@ -50,7 +50,7 @@ pub const CHUNKED_LINES: &str = "POST /v1/privatize HTTP/1.1\r\nhost: x\r\n\
 /// A line in a chunk of its own.
 pub const TEA: &str = "6\r\n\"tea\"\n\r\n";
 
-pub fn command(flags: &[&str]) -> Command {
+fn command(flags: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fastdx-serve"));
     command
         .args(flags)
@@ -99,17 +99,29 @@ impl Running {
         Self::of(command(&[&["--listen", "127.0.0.1:0"], flags].concat()))
     }
 
-    pub fn of(mut command: Command) -> Self {
+    /// Starts the service from a shell that runs a command before.
+    pub fn after(before: &str, flags: &str) -> Self {
+        let program = env!("CARGO_BIN_EXE_fastdx-serve");
+        let line = format!("{before}; exec {program} --epsilon 3 --listen 127.0.0.1:0 {flags}");
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &line]).stderr(Stdio::piped());
+        Self::of(shell)
+    }
+
+    fn of(mut command: Command) -> Self {
         let mut child = command.spawn().expect("start");
-        let mut lines = BufReader::new(child.stderr.take().expect("stderr"));
+        let mut lines = BufReader::new(child.stderr.take().expect("stderr")).lines();
         let log = Arc::new(Mutex::new(String::new()));
+        let kept = log.clone();
+        let mut next = move || -> Option<String> {
+            let line = lines.next()?.ok()?;
+            *kept.lock().unwrap() += &format!("{line}\n");
+            Some(line)
+        };
         let mut address = String::new();
         loop {
-            let mut line = String::new();
-            let read = lines.read_line(&mut line).expect("log");
-            assert!(read > 0, "{}", log.lock().unwrap());
-            log.lock().unwrap().push_str(&line);
-            if let Some(place) = line.trim().strip_prefix("fastdx-serve: listening on ")
+            let line = next().unwrap_or_else(|| panic!("{}", log.lock().unwrap()));
+            if let Some(place) = line.strip_prefix("fastdx-serve: listening on ")
                 && !place.starts_with("unix:")
             {
                 address = place.to_owned();
@@ -118,20 +130,12 @@ impl Running {
                 break;
             }
         }
-        let kept = log.clone();
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            while lines.read_line(&mut line).is_ok_and(|n| n > 0) {
-                kept.lock().unwrap().push_str(&line);
-                line.clear();
-            }
-        });
-        let folder = None;
+        std::thread::spawn(move || while next().is_some() {});
         Running {
             child,
             address,
             log,
-            folder,
+            folder: None,
         }
     }
 
@@ -279,23 +283,21 @@ pub fn read(stream: &mut impl BufRead) -> Option<Got> {
         body = vec![0; length.parse().ok()?];
         whole = stream.read_exact(&mut body).is_ok();
     } else if header("transfer-encoding:").is_some() {
-        loop {
+        whole = loop {
             let mut size = String::new();
-            let read = stream.read_line(&mut size).unwrap_or(0);
+            let _ = stream.read_line(&mut size);
             let Ok(size) = usize::from_str_radix(size.trim(), 16) else {
-                whole = false;
-                break;
+                break false;
             };
             let mut piece = vec![0; size + 2];
-            if read == 0 || stream.read_exact(&mut piece).is_err() {
-                whole = false;
-                break;
+            if stream.read_exact(&mut piece).is_err() {
+                break false;
             }
             if size == 0 {
-                break;
+                break true;
             }
             body.extend_from_slice(&piece[..size]);
-        }
+        };
     }
     Some(Got {
         status,

@@ -2,6 +2,7 @@
 
 import multiprocessing
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -62,6 +63,7 @@ def test_closed_forms_are_those_of_the_law(epsilon: float) -> None:
             assert size == 1 or sums_in[size - 2] < 0.9 + 1e-8
         some = calibration.statistics(tem, ["w5", "w0"], draws=500, eta=0.1)
         assert "K_w" not in some.dtype.names
+        assert pd.DataFrame(some)["word"].tolist() == [row["word"] for row in some] == ["w5", "w0"]
         at = tem.space.ids(["w5", "w0"])
         assert some["credible_inputs"].tolist() == table["credible_inputs"][at].tolist()
 
@@ -92,11 +94,6 @@ def test_noise_mechanisms_are_counted_with_bounds() -> None:
     draws = m.sample("w7", 200_000)
     assert table["N_w_low"][7] <= (draws == 7).mean() <= table["N_w_high"][7]
     assert len(calibration.statistics(m, draws=10)) == calibration.measures.SAMPLE
-
-
-def test_tables_convert() -> None:
-    table = calibration.statistics(Tem(normal(300, 6, 1), 2.0), ["w1", "w2"])
-    assert pd.DataFrame(table)["word"].tolist() == [row["word"] for row in table] == ["w1", "w2"]
 
 
 @pytest.mark.parametrize("laplace", [False, True])
@@ -240,19 +237,15 @@ class TestLedger:
         path = tmp_path / "l.sqlite"
         ledger = Ledger(path, 60.0)
         fork = multiprocessing.get_context("fork").Process
-        workers = [kind(target=_spend, args=(path, 30)) for kind in [fork] * 3 + [Thread] * 4]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        workers = [kind(target=_spend, args=(path,)) for kind in [fork] * 3 + [Thread] * 4]
+        for step in ("start", "join"):
+            for worker in workers:
+                getattr(worker, step)()
         assert ledger.spent("shared") == 60.0
         assert len(ledger.entries()) == 60
 
 
-def _spend(path: Path, times: int) -> None:
-    ledger = Ledger(path, 60.0)
-    for _ in range(times):
-        try:
-            ledger.charge("shared", 1.0)
-        except BudgetExceededError:
-            return
+def _spend(path: Path) -> None:
+    with suppress(BudgetExceededError):
+        for _ in range(30):
+            Ledger(path, 60.0).charge("shared", 1.0)

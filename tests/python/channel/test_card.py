@@ -3,6 +3,7 @@
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -135,12 +136,20 @@ def test_older_or_altered_words_are_refused(folder: Path) -> None:
         Channel.load(folder / "out.txt")
     with pytest.raises(fastdx.MissingFileError):
         Channel.load(folder / "nothing.channel.json")
-    with pytest.raises(fastdx.ParameterError, match="card"):
-        Channel.load(folder / "in.txt", E)
+    tem = Tem(E, 3.0, cover=3, skip=["w1"], exclude=["w2"], consistent=True)
+    card = Channel.of(tem).card()
+    assert Channel.load(card, E).mechanism == tem
+    wrong: Any
+    for wrong in (folder / "in.txt", "no card", "[1]", {"card": 1},
+                  card.replace('"tokenizer": 1', '"tokenizer": 2')):  # fmt: skip
+        with pytest.raises(fastdx.ParameterError, match="card"):
+            Channel.load(wrong, E)
+    with pytest.raises(fastdx.ParameterError, match="seed"):
+        Channel.of(Tem(E, 3.0, seed=1)).card()
 
 
 def test_mistakes_of_the_command_are_named(folder: Path) -> None:
-    assert run("privatize", "in.txt", *MADE, "-o", "out.txt", folder=folder).returncode == 0
+    run("privatize", "in.txt", *MADE, "-o", "out.txt", folder=folder, code=0)
     words = ("--embedding", "words.fdx")
     (folder / "empty.txt").write_text("\n")
     (folder / "unheard.txt").write_text("unheard\n")
@@ -153,7 +162,5 @@ def test_mistakes_of_the_command_are_named(folder: Path) -> None:
         ("confidence", ("out.txt", "--lexicon", "lexicon.txt", "--confidence", 2, *words)),
         ("in.txt", ("in.txt", "--card", "out.txt", "--lexicon", "lexicon.txt", *words)),
     ]:
-        done = run("counts", *arguments, folder=folder)
-        assert done.returncode == 1, arguments
-        assert message in done.stderr
-        assert "w0 w0" not in done.stderr
+        told = run("counts", *arguments, folder=folder, code=1).stderr
+        assert message in told and "w0 w0" not in told

@@ -4,7 +4,6 @@ import json
 import pickle
 import re
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from fastdx import (
 from fastdx.bags import text_of
 from fastdx.calibration import choose_epsilon, statistics
 from fastdx.channel import Bits, Channel, NgramPrior, Posterior
-from helpers.draws import assert_alike
 from helpers.errors import refused
 from helpers.laws import bits_of, law_of, zipf
 
@@ -65,30 +63,38 @@ def mechanisms() -> list[fastdx.Mechanism]:
 
 
 @pytest.mark.parametrize("mechanism", mechanisms(), ids=lambda m: type(m).__name__)
-def test_every_column_is_that_of_the_law_that_is_drawn(mechanism: fastdx.Mechanism) -> None:
-    channel = Channel.of(mechanism)
-    law = law_of(mechanism)
+def test_numbers_are_those_of_the_law_that_is_drawn(mechanism: fastdx.Mechanism) -> None:
+    """Small laws of every kind: src/channel/tests.rs. Sentences about bits: src/guarantee."""
+    channel, law, ranks = Channel.of(mechanism), law_of(mechanism), zipf(60)
     columns = np.array([channel.likelihood(y) for y in range(60)]).T
     np.testing.assert_allclose(columns, law, rtol=1e-12, atol=0)
-    for prior in (None, "rank", np.ones(60), RNG.random(60)):
-        given = prior if isinstance(prior, np.ndarray) else 1 / (np.arange(60) + 3.7)
-        pi = given / given.sum()
+    for prior, pi in ((None, ranks), ("rank", ranks), (np.ones(60), np.ones(60) / 60)):
         output = pi @ law
         bits = channel.bits(prior)
-        assert abs(bits - bits_of(pi, law)) < 1e-9
-        assert bits.low == bits == bits.high
+        assert bits.low == bits == bits.high == pytest.approx(bits_of(pi, law), abs=1e-9)
         y = int(output.argmax())
         posterior = channel.posterior(mechanism.space.words[y], prior)
         np.testing.assert_allclose(posterior, pi * law[:, y] / output[y], rtol=1e-10, atol=1e-15)
     assert abs(channel.capacity - np.log2(law.max(axis=0).sum())) < 1e-9
+    guarantee = mechanism.guarantee.with_bits()
+    found = guarantee.to_dict()["bits"]
+    assert mechanism.bits() == found["value"] == found["low"] == found["high"] == channel.bits()
+    assert found["entropy"] == pytest.approx(-(ranks * np.log2(ranks)).sum())
+    assert (found["prior"], found["exact"], found["why"]) == ("1/(rank + 2.7)", True, None)
+    assert mechanism.guarantee.to_dict()["bits"] is None, "only where it was asked for"
+    again = pickle.loads(pickle.dumps(guarantee))
+    assert str(again) == str(guarantee) != str(mechanism.guarantee)
+    assert again.to_dict() == json.loads(again.to_json())
+    bits = pickle.loads(pickle.dumps(mechanism.bits()))
+    assert isinstance(bits, Bits) and (bits, bits.low, bits.sampled) == (found["value"], bits, 0)
 
 
-def test_bits_are_a_number_that_knows_its_interval() -> None:
-    bits = Channel.of(Tem(E, 3.0)).bits()
-    again = pickle.loads(pickle.dumps(bits))
-    assert isinstance(again, Bits)
-    assert (again, again.low, again.sampled) == (bits, bits.low, 0)
-    assert str(bits).endswith(" bits")
+def test_no_bits_are_said_of_noise_and_of_seeds() -> None:
+    for m, why in ((MultivariateLaplace(E, 3.0), "law"), (Tem(E, 2.0, seed=1), "SEEDED")):
+        found = m.guarantee.with_bits().to_dict()["bits"]
+        assert why in found["why"] and found["value"] is None and not found["exact"]
+        with pytest.raises(fastdx.ParameterError, match=why):
+            m.bits()
 
 
 def test_what_cannot_be_computed_is_refused_with_the_reason() -> None:
@@ -109,6 +115,10 @@ def test_what_cannot_be_computed_is_refused_with_the_reason() -> None:
         (fastdx.InputTypeError, "NgramPrior",
          lambda: channel.decode("w1", "prior")),  # type: ignore[arg-type]
         (fastdx.ParameterError, "i must", lambda: channel.decode("w1", prior).marginals(1)),
+        (fastdx.ParameterError, "order", lambda: NgramPrior.train(E, [], 4)),
+        (fastdx.ParameterError, "freq", lambda: NgramPrior.train(E, [], 2, frequencies=[1.0])),
+        (fastdx.ParameterError, "unknown", lambda: NgramPrior.of_frequencies(E, unknown=1.0)),
+        (fastdx.InputTypeError, "texts", lambda: NgramPrior.train(E, "one text", 2)),
     )  # fmt: skip
 
 
@@ -191,83 +201,6 @@ def test_threads_may_share_a_channel() -> None:
     assert len(set(found)) == 1
 
 
-def test_a_card_makes_the_same_channel(tmp_path: Path) -> None:
-    E.save(tmp_path / "words.fdx")
-    stored = Embedding.load(tmp_path / "words.fdx")
-    for space in (E, stored):
-        tem = Tem(space, 3.0, cover=3, skip=["w1"], exclude=["w2"], consistent=True, threads=1)
-        channel = Channel.of(tem)
-        card = channel.card()
-        assert str(tmp_path) not in card
-        assert "threads" not in card
-        again = Channel.load(card, E)
-        np.testing.assert_array_equal(again.likelihood("w5"), channel.likelihood("w5"))
-        assert again.mechanism.skip == {"w1"}
-        assert again.mechanism.consistent is True
-        with pytest.raises(fastdx.ParameterError):
-            Channel.load(card, TINY)
-    with pytest.raises(fastdx.ParameterError, match="seed"):
-        Channel.of(Tem(E, 3.0, seed=1)).card()
-    wrong: Any
-    for wrong in ("no card", "[1]", {"card": 1}, card.replace('"tokenizer": 1', '"tokenizer": 2')):
-        with pytest.raises(fastdx.ParameterError, match="card"):
-            Channel.load(wrong, E)
-
-
-def measured(guarantee: Any) -> dict[str, Any]:
-    found = guarantee.with_bits().to_dict()
-    bits: dict[str, Any] = found["bits"]
-    return bits
-
-
-def test_guarantees_show_the_bits_of_their_mechanism() -> None:
-    """Against sums over the law: covers, remaps, exclusions, consistent texts, graphs, laws."""
-    prior = zipf(60)
-    for m in mechanisms():
-        told = bits_of(prior, law_of(m))
-        found = measured(m.guarantee)
-        assert found["value"] == pytest.approx(told, abs=1e-9) == found["low"] == found["high"]
-        assert found["entropy"] == pytest.approx(-(prior * np.log2(prior)).sum())
-        assert (found["prior"], found["exact"], found["why"]) == ("1/(rank + 2.7)", True, None)
-        assert m.bits() == found["value"]
-        assert isinstance(m.bits(), Bits)
-        sentence = str(m.guarantee.with_bits())
-        assert sentence.startswith(str(m.guarantee))
-        assert "Measured, not proved: a release tells" in sentence[len(str(m.guarantee)) :]
-        if m.guarantee.void is None:
-            assert "bits of a word" in m.guarantee.with_bits().describe("user")
-        # Only where it was asked for.
-        assert m.guarantee.to_dict()["bits"] is None
-
-
-def test_bits_are_printed_rounded_up_and_kept() -> None:
-    tem = Tem(E, 2.0, consistent=True, exclude=["w3"], remap=2)
-    shown = re.search(
-        r"a release tells ([\d.]+) of the ([\d.]+) bits", str(tem.guarantee.with_bits())
-    )
-    assert shown is not None
-    assert tem.bits() <= float(shown[1]) < tem.bits() + 0.0101
-    assert float(shown[1]) < float(shown[2])
-    again = pickle.loads(pickle.dumps(tem.guarantee.with_bits()))
-    assert str(again) == str(tem.guarantee.with_bits())
-    assert again.to_dict() == json.loads(again.to_json())
-    record = tem.guarantee.with_bits().describe("reviewer")
-    assert f"{float(shown[1]):.2f} of the" in record
-    assert "bits" not in tem.guarantee.describe("reviewer")
-
-
-def test_no_bits_are_said_of_noise_and_of_seeds() -> None:
-    noise, seeded = MultivariateLaplace(E, 3.0), Tem(E, 2.0, seed=1)
-    for m, why in ((noise, "law"), (seeded, "SEEDED")):
-        found = measured(m.guarantee)
-        assert why in found["why"]
-        assert found["value"] is None
-        assert not found["exact"]
-        assert "not known" in str(m.guarantee.with_bits())
-        with pytest.raises(fastdx.ParameterError, match=why):
-            m.bits()
-
-
 def test_bags_tell_at_most_the_bits_of_their_words() -> None:
     m = Tem(TINY, 2.0)
     bags = BagOfWords(m)
@@ -278,48 +211,6 @@ def test_bags_tell_at_most_the_bits_of_their_words() -> None:
     assert "Measured" not in str(bags.guarantee)
     lawless = BagOfWords(MultivariateLaplace(TINY, 3.0)).guarantee.with_bits()
     assert "not known" in str(lawless)
-
-
-def test_wrong_parameters_of_a_model_are_named() -> None:
-    refused(
-        (fastdx.ParameterError, "order", lambda: NgramPrior.train(E, [], 4)),
-        (fastdx.ParameterError, "freq", lambda: NgramPrior.train(E, [], 2, frequencies=[1.0])),
-        (fastdx.ParameterError, "unknown", lambda: NgramPrior.of_frequencies(E, unknown=1.0)),
-        (fastdx.InputTypeError, "texts", lambda: NgramPrior.train(E, "one text", 2)),
-    )
-
-
-# Words of real vocabularies: marks, names with spaces, two spellings of one word, numbers.
-ODD = [",", "-", "...", "@", "\u00a0", "\u2028", "Game", "game", "game.", "3.5", "7", "½", "U.S.",
-       "'s", "new york", "</s>", "tea", "coffee", "e", "mail", "e-mail", "www", "c++",
-       "a@b"]  # fmt: skip
-
-
-@pytest.mark.parametrize("mechanism", [Tem, NeighborResponse])
-@pytest.mark.filterwarnings("ignore:.*never released")
-def test_what_is_read_back_has_the_law_of_what_was_drawn(mechanism: type[fastdx.Mechanism]) -> None:
-    e = Embedding(ODD, np.arange(len(ODD), dtype=np.float32)[:, None] / 4)
-    own: dict[str, Any] = {"cover": 3} if mechanism is NeighborResponse else {}
-    m = mechanism(e, 2.0, oov="mask", **own)
-    # Symbols that drop, and marks that join what stands beside them.
-    text = (
-        "Game'<tea e-mail 3.5-7 7·½ www.coffee @tea+’e c++’tea- a@b mail/½/tea, unknown-7-unknown"
-    )
-    words = m.tokenize(text)
-    draws = 40_000
-    channel = Channel.of(m)
-    ids, lengths = channel._core.observed(m.privatize([text] * draws), False)
-    assert set(lengths) == {len(words)}
-    seen = ids.reshape(draws, len(words))
-    known = [i for i, word in enumerate(words) if word in ODD]
-    masked = [i for i in range(len(words)) if i not in known]
-    assert len(known) >= 10 and (seen[:, masked] == 2 * len(ODD)).all()
-    excluded = set(e.ids(m.excluded))
-    for i in known:
-        counts = np.bincount(seen[:, i], minlength=len(ODD))
-        drawn = np.bincount(m.sample(words[i], draws), minlength=len(ODD))
-        assert not any(counts[id] for id in excluded)
-        assert_alike(counts, drawn)
 
 
 @pytest.mark.parametrize("mechanism", mechanisms(), ids=lambda m: type(m).__name__)

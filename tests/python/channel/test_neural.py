@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pickle
 import sys
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -159,18 +159,13 @@ def test_smollm_says_the_same_whatever_was_asked_before(english: NeuralPrior) ->
     texts = [tuple(words[i] for i in rng.integers(0, 3000, 7)) for _ in range(12)]
     prefixes = [text[:size] for text in texts for size in range(8)]
     first = {prefix: english.log_next(prefix) for prefix in prefixes}
-    found: list[bool] = []
 
-    def ask(seed: int) -> None:
-        for i in np.random.default_rng(seed).permutation(len(prefixes)):
-            found.append(bool((english.log_next(prefixes[i]) == first[prefixes[i]]).all()))
+    def same(seed: int) -> bool:
+        asked = [prefixes[i] for i in np.random.default_rng(seed).permutation(len(prefixes))]
+        return all((english.log_next(prefix) == first[prefix]).all() for prefix in asked)
 
-    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 3 * len(prefixes) and all(found)
+    with ThreadPoolExecutor(3) as pool:
+        assert all(pool.map(same, range(3)))
 
 
 def test_a_file_that_is_no_model(english: NeuralPrior, tmp_path: Path) -> None:

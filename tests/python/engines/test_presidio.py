@@ -15,7 +15,6 @@ pytest.importorskip(
 from presidio_anonymizer import AnonymizerEngine
 from presidio_anonymizer.entities import OperatorConfig, RecognizerResult
 
-import fastdx
 from fastdx.engines.presidio import FastdxOperator
 
 TEXT = "Dear king, your tea is ready."
@@ -52,9 +51,3 @@ def test_a_policy_for_every_kind(engine: AnonymizerEngine, own: dict[str, Any]) 
     outputs = {engine.anonymize(TEXT, FOUND, loose).text for _ in range(10)}
     # 20,000 words, nearly uniform: nine repetitions in ten have a probability below 1e-30.
     assert len(outputs) > 1 and all("coffee is ready" in text for text in outputs)
-
-
-def test_presidio_checks_the_parameters(engine: AnonymizerEngine, own: dict[str, Any]) -> None:
-    policy = {"PERSON": OperatorConfig("fastdx", {**own, "gama": 1.0})}
-    with pytest.raises(fastdx.ParameterError, match=r"operator fastdx: .*gama"):
-        engine.anonymize(TEXT, FOUND[:1], policy)

@@ -34,14 +34,16 @@ def zipped(files: dict[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def sources(folder: Path) -> dict[str, Path]:
-    return {path.name: path for path in folder.iterdir()}
+def converted(name: str, folder: Path) -> dict[str, bytes]:
+    """What a folder of downloads becomes."""
+    made: dict[str, bytes] = DATA[name].convert({path.name: path for path in folder.iterdir()})
+    return made
 
 
 def test_sentences(tmp_path: Path) -> None:
     for url in DATA["sentiment"].urls:
         (tmp_path / fetch_data.name_of(url)).write_bytes(b"1  a caf\xe9 . \n0 \n0 dull\n")
-    made = DATA["sentiment"].convert(sources(tmp_path))
+    made = converted("sentiment", tmp_path)
     assert set(made) == set(DATA["sentiment"].files)
     assert made["text/trec.train.txt"] == b"1  a caf\xe9 . \n0 \n0 dull\n"
     # A sentence without a word is none.
@@ -58,7 +60,7 @@ def test_queries(tmp_path: Path) -> None:
         data = json.dumps({intent: [{"data": pieces}]}, ensure_ascii=False)
         encoding = "cp1252" if name == "train_PlayMusic_full.json" else "utf-8"
         (tmp_path / name).write_bytes(data.encode(encoding))
-    made = DATA["snips"].convert(sources(tmp_path))
+    made = converted("snips", tmp_path)
     assert set(made) == set(DATA["snips"].files)
     found = records(made["text/snips.train.jsonl"])
     assert [r["intent"] for r in found] == list(fetch_data.INTENTS)
@@ -73,7 +75,7 @@ def test_reviews(tmp_path: Path) -> None:
              for p, label, n in every}  # fmt: skip
     unlabelled = {"aclImdb/train/unsup/1_0.txt": b"none", "aclImdb/README": b"none"}
     tarred(tmp_path / "aclImdb_v1.tar.gz", files | unlabelled)
-    made = DATA["imdb"].convert(sources(tmp_path))
+    made = converted("imdb", tmp_path)
     parts = {name: records(made[f"text/imdb.{name}.jsonl.gz"]) for name in ("train", "val", "test")}
     assert [len(found) for found in parts.values()] == [16, 4, 20]
     assert [r["label"] for r in parts["val"]] == ["neg", "neg", "pos", "pos"]
@@ -88,7 +90,7 @@ def test_news_in_an_archive_of_archives(tmp_path: Path) -> None:
     inner = {"C50/C50train/Ann/2.txt": b"two\r\n", "C50/C50train/Ann/1.txt": b"one\r\n",
              "C50/C50test/Bob/3.txt": b"three", "C50/readme": b"no"}  # fmt: skip
     (tmp_path / "reuter+50+50.zip").write_bytes(zipped({"C50.zip": zipped(inner)}))
-    made = DATA["reuters"].convert(sources(tmp_path))
+    made = converted("reuters", tmp_path)
     assert records(made["text/reuters_c50.train.jsonl.gz"]) == [
         {"id": "1.txt", "author": "Ann", "text": "one\r\n"},
         {"id": "2.txt", "author": "Ann", "text": "two\r\n"},
@@ -100,7 +102,7 @@ def test_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = "embeddings/glove.6B.50d.12k.txt"
     monkeypatch.setitem(DATA, "glove", replace(DATA["glove"], files={name: Made(2)}))
     (tmp_path / "glove.6B.zip").write_bytes(zipped({"glove.6B.50d.txt": b"the 1\nof 2\nin 3\n"}))
-    assert DATA["glove"].convert(sources(tmp_path)) == {name: b"the 1\nof 2\n"}
+    assert converted("glove", tmp_path) == {name: b"the 1\nof 2\n"}
 
 
 def test_nouns(tmp_path: Path) -> None:
@@ -114,7 +116,7 @@ def test_nouns(tmp_path: Path) -> None:
             "00000004 05 n 01 beast 0 000 | of the field\n")  # fmt: skip
     tarred(tmp_path / "WNdb-3.0.tar.gz",
            {"dict/index.noun": index.encode(), "dict/data.noun": data.encode()})  # fmt: skip
-    made = DATA["wordnet"].convert(sources(tmp_path))
+    made = converted("wordnet", tmp_path)
     # Of the synset of animals "beast" comes first, but it is not what a beast mostly is.
     expected = b"dog\tanimal\nhound\tanimal\n"
     assert made["graph/wordnet_nouns.edges.tsv"] == expected

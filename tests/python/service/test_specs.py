@@ -35,7 +35,8 @@ def test_every_mechanism(
 ) -> None:
     # So many words that bits are estimated.
     numbered(np.random.default_rng(5).normal(size=(21_000, 2))).save(tmp_path / "many.fdx")
-    many = {"index": str(tmp_path / "many.fdx"), "epsilon": 8.0, "exclude": "none"}
+    many = {"index": str(tmp_path / "many.fdx"), "mechanism": "response", "epsilon": 8.0,
+            "cover": 1, "exclude": "none"}  # fmt: skip
     specs = {**specs, "many": many}
     lines = []
     for name, spec in specs.items():

@@ -19,6 +19,7 @@ from fastdx.counts.estimator import discovered, indicator
 from fastdx.lab import laws
 from helpers.errors import refused
 from helpers.laws import law_of as rows_of
+from helpers.laws import zipf
 
 RNG = np.random.default_rng(7)
 SIZE = 80
@@ -33,7 +34,7 @@ COLLECTIONS = 200
 
 def documents(count: int, rng: np.random.Generator, lean: float = 0.0) -> list[list[int]]:
     """Documents of unlike lengths, each leaning to words of its own."""
-    base = 1 / (np.arange(SIZE) + 3.7)
+    base = zipf(SIZE)
     base[[3, 10]] *= 1 + lean
     made = []
     for _ in range(count):
@@ -98,8 +99,8 @@ def test_intervals_hold_what_documents_are_drawn_from() -> None:
     tem = Tem(E, 60.0, oov="mask", seed=2)
     channel = Channel.of(tem)
     rng = np.random.default_rng(12)
-    every = np.concatenate(documents(40_000, rng)).astype(int)
-    truth = float(indicator(channel, LEXICON)[every].mean())
+    own = zipf(SIZE) * rng.gamma(0.7, size=(100_000, SIZE))
+    truth = float((own @ indicator(channel, LEXICON) / own.sum(axis=1)).mean())
     held = 0
     for _ in range(COLLECTIONS):
         share = Estimator(channel).add(tem.privatize(texts(documents(60, rng)))).share(LEXICON)
@@ -115,21 +116,15 @@ def test_intervals_hold_what_documents_are_drawn_from() -> None:
 def test_the_bias_is_the_largest_over_all_words(mechanism: Mechanism) -> None:
     channel = Channel.of(mechanism)
     wanted = indicator(channel, LEXICON)
-    for words in (100, 10**9):
-        rule = Estimator(channel)._rule(wanted, words)
-        law = law_of(mechanism)
-        target = np.zeros(len(law))
-        target[:SIZE] = wanted
+    law = law_of(mechanism)
+    target = np.append(wanted, [0] * (len(law) - SIZE))
+    few, many = (Estimator(channel)._rule(wanted, words) for words in (100, 1e9))
+    for rule in (few, many):
         assert abs(np.abs(law @ rule.scores - target).max() - rule.bias) < 1e-9
         assert rule.bias <= 0.5
-
-
-def test_more_words_allow_less_bias() -> None:
-    channel = Channel.of(Tem(E, 3.0, oov="mask"))
-    wanted = indicator(channel, LEXICON)
-    few, many = (Estimator(channel)._rule(wanted, n) for n in (300, 1e9))
-    assert many.bias < few.bias / 10
-    assert many.deviation > few.deviation
+    # More words allow less bias, where outputs tell it.
+    assert many.bias < few.bias / 10 or (mechanism.excluded or mechanism.spec.get("remap"))
+    assert many.bias <= few.bias and many.deviation >= few.deviation
 
 
 def test_large_spaces_are_scored_by_few_outputs_with_an_exact_bound(
@@ -225,18 +220,19 @@ def test_parts_counted_elsewhere_are_merged() -> None:
     np.testing.assert_allclose(merged.distribution().frequencies,
                                whole.distribution().frequencies, rtol=1e-9)  # fmt: skip
     assert sent[0].documents == 10
-    with pytest.raises(fastdx.ParameterError, match="same channel"):
-        whole + Estimator(Channel.of(Tem(E, 4.5)))
 
 
 def test_columns_are_read_and_frames_refused() -> None:
     channel = Channel.of(Tem(E, 4.0))
-    data = {"id": [1, 2, 3], "text": ["w1 w2", None, "w3"]}
-    for frame in (pd.DataFrame(data), pl.DataFrame(data), pa.table(data)):
-        found = Estimator(channel).add(frame["text"])
-        assert (found.documents, found.words) == (2, 3)
-        with pytest.raises(fastdx.InputTypeError, match="column"):
-            Estimator(channel).add(frame)
+    for column in (["w1 w2", None, "w3"], [["w1", "w2"], None, ["w3"]]):
+        data = {"text": column}
+        for frame in (pd.DataFrame(data), pl.DataFrame(data), pa.table(data)):
+            found = Estimator(channel).add(frame["text"])
+            assert repr(found) == "Estimator(2 documents, 3 words)"
+            with pytest.raises(fastdx.InputTypeError, match="column"):
+                Estimator(channel).add(frame)
+    gone = pd.Series(["w1", pd.NA, "w2"], dtype="string")
+    assert Estimator(channel).add(gone).documents == 2
     assert Estimator(channel).add("w1 w2").documents == 1
     assert Estimator(channel).add(np.array(["w1 w2", "w4"])).documents == 2
 
@@ -251,13 +247,6 @@ def test_a_list_within_is_one_document() -> None:
     assert repr(found) == repr(joined) == "Estimator(4 documents, 8 words)"
     assert found.share(LEXICON) == joined.share(LEXICON)
     assert found._lengths[0].tolist() == [4, 0, 3, 1]
-    with pytest.raises(fastdx.InputTypeError, match=r"texts\[1\]\[0\]"):
-        Estimator(channel).add(["w1", [5]])
-    lists = {"text": [["w1", "w2"], None, ["w3"]]}
-    for frame in (pd.DataFrame(lists), pl.DataFrame(lists), pa.table(lists)):
-        assert repr(Estimator(channel).add(frame["text"])) == "Estimator(2 documents, 3 words)"
-    gone = pd.Series(["w1", pd.NA, "w2"], dtype="string")
-    assert Estimator(channel).add(gone).documents == 2
 
 
 def test_what_cannot_be_counted_is_refused() -> None:
@@ -269,6 +258,10 @@ def test_what_cannot_be_counted_is_refused() -> None:
     same = Channel.of(Tem(E, 4.0, consistent="call"))
     refused(
         (fastdx.InputTypeError, r"texts\[1\]", lambda: Estimator(channel).add(["w1", 5])),
+        (fastdx.InputTypeError, r"texts\[1\]\[0\]", lambda: Estimator(channel).add(["w1", [5]])),
+        (fastdx.ParameterError, "same channel", lambda: one + Estimator(Channel.of(Tem(E, 4.5)))),
+        *((fastdx.ParameterError, key, lambda key=key, x=x: plan(channel, "w1", **{key: x}))
+          for key, x in (("within", 0), ("share", 0), ("words_per_document", 0), ("share", 1))),
         (fastdx.ParameterError, "consistent='call'", lambda: Estimator(same)),
         (fastdx.ParameterError, "prior", lambda: Estimator(channel, [1.0])),
         (fastdx.InputTypeError, "channel", lambda: Estimator(E)),  # type: ignore[arg-type]
@@ -358,11 +351,6 @@ def test_a_plan_says_where_no_number_is_enough() -> None:
     assert found.bias == pytest.approx(0.5, abs=1e-6)
     assert "no number of documents" in str(found)
     assert "wrong tool" in str(found)
-    for key in ("within", "share", "words_per_document"):
-        with pytest.raises(fastdx.ParameterError, match=key):
-            plan(Channel.of(m), "a", **{key: 0.0})
-    with pytest.raises(fastdx.ParameterError, match="share"):
-        plan(Channel.of(m), "a", share=1.0)
 
 
 def test_a_prior_of_language_is_taken() -> None:

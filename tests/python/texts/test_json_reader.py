@@ -18,86 +18,72 @@ FAULTS = ('"', "\\", "{", "}", "[", "]", ",", ":", " ", "\t", "\x00", "0", "-", 
           "\\n", "null", '"t":"x"', "\x0b", "\xa0", "é", "Infinity", "\\u12", "")  # fmt: skip
 
 
-class Generator:
-    """Writes JSON in every form that JSON allows."""
+RANDOM = random.Random()
 
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
 
-    def string(self, text: str) -> str:
-        """Write a string with escapes or without."""
-        how = self._random.random()
-        if how < 0.6 and not any("\ud800" <= c <= "\udfff" for c in text):
-            return json.dumps(text, ensure_ascii=False)
-        if how < 0.9:
-            return json.dumps(text)
-        each = (f"\\u{ord(c):04X}" if c < "\ud800" else json.dumps(c)[1:-1] for c in text)
-        return f'"{"".join(each)}"'
+def string(text: str) -> str:
+    """Write a string with escapes or without."""
+    how = RANDOM.random()
+    if how < 0.6 and not any("\ud800" <= c <= "\udfff" for c in text):
+        return json.dumps(text, ensure_ascii=False)
+    if how < 0.9:
+        return json.dumps(text)
+    each = (f"\\u{ord(c):04X}" if c < "\ud800" else json.dumps(c)[1:-1] for c in text)
+    return f'"{"".join(each)}"'
 
-    def size(self) -> int:
-        return self._random.choice((1, 7, 60, 5000))
 
-    def white(self) -> str:
-        return self._random.choice(("", "", "", " ", "\t \r"))
+def white() -> str:
+    return RANDOM.choice(("", "", "", " ", "\t \r"))
 
-    def joined(self, parts: list[str], opening: str, closing: str) -> str:
-        white = self.white
-        inner = f"{white()},{white()}".join(parts)
-        return f"{opening}{white()}{inner}{white()}{closing}"
 
-    def value(self, depth: int = 0) -> str:
-        """Write any value."""
-        kind = self._random.randrange(8 if depth < 3 else 5)
-        if kind < 2:
-            return self.string(self._random.choice(TEXTS))
-        if kind == 2:
-            return self._random.choice(NUMBERS)
-        if kind < 5:
-            return self._random.choice(("null", "true", "false", "null"))
-        count = self._random.randrange(3)
-        if kind == 5:
-            return self.joined([self.value(depth + 1) for _ in range(count)], "[", "]")
-        names = [self._random.choice(NAMES) for _ in range(count)]
-        return self.object([(name, self.value(depth + 1)) for name in names])
+def joined(parts: list[str], opening: str, closing: str) -> str:
+    inner = f"{white()},{white()}".join(parts)
+    return f"{opening}{white()}{inner}{white()}{closing}"
 
-    def object(self, fields: Sequence[tuple[str, str]]) -> str:
-        parts = [f"{self.string(k)}{self.white()}:{self.white()}{v}" for k, v in fields]
-        return self.joined(parts, "{", "}")
 
-    def text(self) -> str:
-        """Write what may stand where text is asked for."""
-        if self._random.random() < 0.8:
-            return self.string(self._random.choice(TEXTS[:6]))
-        return self._random.choice(("null", "[]", '["x",null,[ "y"]]'))
+def of_fields(fields: Sequence[tuple[str, str]]) -> str:
+    return joined([f"{string(k)}{white()}:{white()}{v}" for k, v in fields], "{", "}")
 
-    def asked(self, steps: Sequence[str]) -> str:
-        """Write a value that has what a path leads to."""
-        if not steps:
-            return self.text()
-        if self._random.random() < 0.05:
-            return "null"
-        if steps[0] == "":
-            items = [self.asked(steps[1:]) for _ in range(self._random.randrange(3))]
-            return self.joined(items, "[", "]")
-        return self.object([(steps[0], self.asked(steps[1:]))])
 
-    def record(self, columns: Sequence[str]) -> str:
-        """Write a record that has the columns, as a rule."""
-        fields: list[tuple[str, str]] = []
-        for column in columns:
-            steps = field_steps(column)
-            if steps[0] not in {name for name, _ in fields}:
-                fields.append((steps[0], self.asked(steps[1:])))
-        for _ in range(self._random.randrange(3)):
-            name = self._random.choice(NAMES)
-            place = self._random.randrange(len(fields) + 1)
-            fields.insert(place, (name, self.value()))
-        return self.object(fields)
+def value(depth: int = 0) -> str:
+    """Write any value."""
+    kind, count = RANDOM.randrange(8 if depth < 3 else 5), RANDOM.randrange(3)
+    if kind < 2:
+        return string(RANDOM.choice(TEXTS))
+    if kind < 5:
+        return RANDOM.choice(NUMBERS if kind == 2 else ("null", "true", "false", "null"))
+    if kind == 5:
+        return joined([value(depth + 1) for _ in range(count)], "[", "]")
+    return of_fields([(RANDOM.choice(NAMES), value(depth + 1)) for _ in range(count)])
 
-    def spoiled(self, text: str) -> str:
-        """Put something in a place where it may be wrong."""
-        at = self._random.randrange(len(text))
-        return text[:at] + self._random.choice(FAULTS) + text[at + self._random.randrange(3) :]
+
+def asked(steps: Sequence[str]) -> str:
+    """Write a value that has what a path leads to: at its end what may stand for text."""
+    if not steps and RANDOM.random() < 0.8:
+        return string(RANDOM.choice(TEXTS[:6]))
+    if not steps:
+        return RANDOM.choice(("null", "[]", '["x",null,[ "y"]]'))
+    if RANDOM.random() < 0.05:
+        return "null"
+    if steps[0] == "":
+        return joined([asked(steps[1:]) for _ in range(RANDOM.randrange(3))], "[", "]")
+    return of_fields([(steps[0], asked(steps[1:]))])
+
+
+def record_of(columns: Sequence[str]) -> str:
+    """Write a record that has the columns, as a rule."""
+    paths = {steps[0]: steps for steps in map(field_steps, reversed(columns))}
+    fields = [(name, asked(steps[1:])) for name, steps in paths.items()]
+    for _ in range(RANDOM.randrange(3)):
+        other = (RANDOM.choice(NAMES), value())
+        fields.insert(RANDOM.randrange(len(fields) + 1), other)
+    return of_fields(fields)
+
+
+def spoiled(text: str) -> str:
+    """Put something in a place where it may be wrong."""
+    at = RANDOM.randrange(len(text))
+    return text[:at] + RANDOM.choice(FAULTS) + text[at + RANDOM.randrange(3) :]
 
 
 class Refused(Exception):
@@ -173,14 +159,15 @@ def copied(before: str, block: JsonBlock) -> int:
 def test_what_python_finds_is_found_and_all_else_is_copied() -> None:
     """Of 120,000 records, in lines and in arrays."""
     for seed, columns in enumerate(COLUMNS):
-        generator, fields = Generator(seed), JsonFields(columns, None, 1 << 20, 100)
+        RANDOM.seed(seed)
+        fields = JsonFields(columns, None, 1 << 20, 100)
         good: list[str] = []
         texts: list[str] = []
         refused = 0
         for at in range(20_000):
-            record = generator.record(columns)
+            record = record_of(columns)
             if at % 4 == 0:
-                record = generator.spoiled(record)
+                record = spoiled(record)
             wanted = expected(record, columns)
             if wanted is None:
                 refused += 1
@@ -203,7 +190,7 @@ def test_what_python_finds_is_found_and_all_else_is_copied() -> None:
         rest, document = ("[" + ",".join(good) + "]").encode(), fields.document()
         parts, found, more = b"", [], True
         while more:
-            size = generator.size()
+            size = RANDOM.choice((1, 7, 60, 5000))
             piece, rest = rest[:size], rest[size:]
             block, more = document.feed(piece), piece != b""
             found += block.texts()
