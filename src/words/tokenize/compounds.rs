@@ -49,7 +49,7 @@ pub fn compounds_of(vocabulary: &Vocabulary) -> &HashSet<Box<str>> {
 /// The words of a text. Words joined by punctuation without white space are one word if it is
 /// `known`; the longest known one counts.
 ///
-/// `begins` may be false only if no known word continues a [`beginning`] by punctuation.
+/// `begins` may be false only if no known word continues such a beginning by punctuation.
 pub fn known_words(
     text: &str,
     known: impl Fn(&str) -> bool,
