@@ -18,6 +18,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::guarantee::Guarantee;
 use crate::law::Law;
+use crate::law::alias::AliasTable;
 use crate::law::word_cache::{CacheBudget, Spent, WordCache};
 use crate::mechanism::Mechanism;
 use crate::mechanism::grouped::{Chunk, Grouped};
@@ -30,8 +31,8 @@ use crate::words::space::MetricSpace;
 /// return the errors of a function that the caller has passed.
 pub type Rows = dyn Fn(u32, &mut [f64]) -> Result<()> + Send + Sync;
 
-/// Calls of up to this many words are drawn by one thread.
-const FEW_WORDS: usize = 64;
+/// From this many draws of a word in a call on, its table is made at its first draw.
+const MIN_TABLE_DRAWS: usize = 64;
 
 /// Slack of a computed loss. Two words at distance 0 may differ by log-ratios of up to half of it,
 /// and the logarithms behind the loss are rounded.
@@ -59,15 +60,14 @@ pub struct FiniteLaw {
     /// Ids of excluded words, ascending.
     excluded: Arc<[u32]>,
     loss: Option<Loss>,
-    /// The possible outputs of words that were drawn before, with their law, and how often the others
-    /// were.
-    kept: Arc<(WordCache<Possible>, Spent)>,
+    /// Tables of words that were drawn before, and how often the others were.
+    tables: Arc<(WordCache<DrawTable>, Spent)>,
     cache_bytes: Option<usize>,
     randomness: Randomness,
 }
 
 impl FiniteLaw {
-    /// Creates a mechanism whose law `rows` writes. It keeps at most `cache_bytes` bytes of laws,
+    /// Creates a mechanism whose law `rows` writes. It keeps at most `cache_bytes` bytes of tables,
     /// by default `FASTDX_CACHE_BYTES` or 128 MiB.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl FiniteLaw {
         let budget = cache_bytes.map_or_else(CacheBudget::standard, |b| Ok(CacheBudget::new(b)))?;
         let words = space.vocabulary().len();
         let share = budget.limit();
-        let kept = Arc::new((WordCache::new(words, budget, share), Spent::new(words)));
+        let tables = Arc::new((WordCache::new(words, budget, share), Spent::new(words)));
         let row_hashes = (0..words).map(|_| AtomicU64::new(0)).collect();
         Ok(FiniteLaw {
             space,
@@ -89,7 +89,7 @@ impl FiniteLaw {
             row_hashes,
             excluded: Arc::default(),
             loss: None,
-            kept,
+            tables,
             cache_bytes,
             randomness,
         })
@@ -169,7 +169,7 @@ impl FiniteLaw {
         Ok(most.into_iter().fold(0.0, f64::max) * ROUNDED_UP)
     }
 
-    /// Draws a word's outputs. From its second time on, the possible outputs and their law are kept if
+    /// Draws a word's outputs: by its law the first time, and from then on by a table that is kept if
     /// there is room.
     fn draw_word(
         &self,
@@ -179,27 +179,56 @@ impl FiniteLaw {
         rng: &mut impl Rng,
         mut drawn: impl FnMut(u32),
     ) -> Result<()> {
-        let (kept, times) = &*self.kept;
+        let (kept, times) = &*self.tables;
         let simply = self.randomness.takes_the_simple_draw();
-        if let (Some((outputs, law)), false) = (kept.get(id), simply) {
-            (0..count).for_each(|_| drawn(outputs[law.sample_short(rng) as usize]));
+        // A row that was read once without error is read again without error.
+        let again = || possible(&self.integers(id).unwrap_or_default()).1;
+        if let (Some(table), false) = (kept.get(id), simply) {
+            table.sample_many(count, rng, again, drawn);
             return Ok(());
         }
         let law = self.read(id, row)?;
-        (0..count).for_each(|_| drawn(law.sample(rng)));
-        if !simply && times.add(id, 1) > 1 {
+        if !simply && (times.add(id, 1) > 1 || count >= MIN_TABLE_DRAWS) {
             let (outputs, law) = possible(&law);
-            let bytes = size_of_val(&*outputs) + outputs.len() * size_of::<u128>();
-            let _ = kept.keep(id, (outputs, law), bytes);
+            let bytes = DrawTable::bytes(outputs.len());
+            if kept.room(bytes) > 0 {
+                let table = AliasTable::new(&law);
+                if let Ok(table) = kept.keep(id, DrawTable { table, outputs }, bytes) {
+                    table.sample_many(count, rng, again, drawn);
+                    return Ok(());
+                }
+            }
         }
+        (0..count).for_each(|_| drawn(law.sample(rng)));
         Ok(())
     }
 }
 
-/// The outputs that are possible, ascending, and the law of these alone.
-type Possible = (Box<[u32]>, Law);
+/// A word's law as an alias table of its possible outputs.
+struct DrawTable {
+    table: AliasTable,
+    outputs: Box<[u32]>,
+}
 
-fn possible(law: &Law) -> Possible {
+impl DrawTable {
+    fn bytes(outputs: usize) -> usize {
+        size_of::<Self>() + AliasTable::bytes(outputs) + outputs * size_of::<u32>()
+    }
+
+    fn sample_many(
+        &self,
+        count: usize,
+        rng: &mut impl Rng,
+        law: impl Fn() -> Law,
+        mut drawn: impl FnMut(u32),
+    ) {
+        let drawn = |at: u32| drawn(self.outputs[at as usize]);
+        self.table.sample_many(count, rng, law, drawn);
+    }
+}
+
+/// The outputs that are possible, ascending, and the law of these alone.
+fn possible(law: &Law) -> (Box<[u32]>, Law) {
     let outputs = (0u32..)
         .zip(law.weights())
         .filter(|(_, weight)| *weight > 0);
@@ -291,7 +320,7 @@ impl Mechanism for FiniteLaw {
     }
 
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
-        install(ids.len(), FEW_WORDS, || {
+        install(ids.len(), MIN_TABLE_DRAWS, || {
             let grouped = Grouped::new(ids, self.vocabulary().len());
             grouped.draw(
                 0,
@@ -353,9 +382,9 @@ mod tests {
         FiniteLaw::new(space, Arc::new(rows), Some(1 << 20), randomness).unwrap()
     }
 
-    /// Without a seed, and without room for laws or with it. Every other output has probability 0, and some are excluded.
+    /// Without a seed, and without room for tables or with it. Every other output has probability 0, and some are excluded.
     #[test]
-    fn draws_by_kept_laws_and_by_rows_follow_the_law() {
+    fn draws_with_a_table_and_without_follow_the_law() {
         const WORDS: usize = 200;
         let rows = |id: u32, out: &mut [f64]| {
             for (y, p) in out.iter_mut().enumerate() {

@@ -12,7 +12,7 @@
 //! passes.
 
 use super::cost::Costs;
-use super::kernel::{Number, add_row, lower};
+use super::kernel::Number;
 use crate::support::error::Result;
 use crate::support::parallel::Control;
 
@@ -95,7 +95,7 @@ impl<T: Number> ShortestPaths<T> {
         self.u.resize(n, zero);
         if start == Start::Means {
             for i in 0..n {
-                add_row(cost.row(i), &mut self.v);
+                T::add_row(cost.row(i), &mut self.v);
             }
             let rows = T::of(n as f64);
             self.v[..n].iter_mut().for_each(|v| *v = *v / rows);
@@ -108,7 +108,7 @@ impl<T: Number> ShortestPaths<T> {
         self.cheapest.clear();
         self.cheapest.resize(stride, 0);
         for (i, &u) in self.u.iter().enumerate() {
-            lower(cost.row(i), u, i as u32, &mut self.v, &mut self.cheapest);
+            T::lower(cost.row(i), u, i as u32, &mut self.v, &mut self.cheapest);
         }
         self.v[n..].fill(zero);
         self.column_of.clear();

@@ -7,7 +7,7 @@
 //! newspaper texts, the bound is 97% of the distance; the relaxed matching has 81%.
 
 use super::cost::Costs;
-use super::kernel::{Number, lower};
+use super::kernel::Number;
 
 /// Working memory.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ fn columns(cost: &Costs<f64>, u: &[f64], v: &mut Vec<f64>, via: &mut [u32]) {
     v.clear();
     v.resize(cost.stride(), f64::INFINITY);
     for (i, &u) in u.iter().enumerate() {
-        lower(cost.row(i), u, 0, v, via);
+        f64::lower(cost.row(i), u, 0, v, via);
     }
     v[cost.columns()..].fill(0.0);
 }
@@ -76,17 +76,16 @@ mod tests {
     /// Computes the three bounds by definition, column by column and row by row.
     fn defined(costs: &[f64], columns: usize, supply: &[u64], demand: &[u64]) -> [f64; 3] {
         let cost = |i: usize, j: usize| costs[i * columns + j];
-        let least = |others: usize, less: &dyn Fn(usize) -> f64| {
-            (0..others).map(less).fold(f64::INFINITY, f64::min)
-        };
         let rows = |v: &[f64]| -> Vec<f64> {
+            let least = |i| (0..columns).map(move |j| cost(i, j) - v[j]);
             let all = 0..supply.len();
-            all.map(|i| least(columns, &|j| cost(i, j) - v[j]))
+            all.map(|i| least(i).fold(f64::INFINITY, f64::min))
                 .collect()
         };
         let priced = |u: &[f64]| -> Vec<f64> {
+            let least = |j| (0..supply.len()).map(move |i| cost(i, j) - u[i]);
             let all = 0..columns;
-            all.map(|j| least(supply.len(), &|i| cost(i, j) - u[i]))
+            all.map(|j| least(j).fold(f64::INFINITY, f64::min))
                 .collect()
         };
         let dot =

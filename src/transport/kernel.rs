@@ -8,8 +8,6 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Sub, SubAssign};
 
-#[cfg(target_arch = "x86_64")]
-use crate::support::simd::Avx512;
 use crate::support::simd::vectorised;
 
 #[cfg(target_arch = "x86_64")]
@@ -62,6 +60,12 @@ pub(super) trait Number:
 
     /// The smallest of row - v.
     fn least(row: &[Self], v: &[Self]) -> Self;
+
+    /// Lowers `least` to row - u if that is smaller, and records the row `from` in `of`.
+    fn lower(row: &[Self], u: Self, from: u32, least: &mut [Self], of: &mut [u32]);
+
+    /// Adds a row to `sums`.
+    fn add_row(row: &[Self], sums: &mut [Self]);
 }
 
 /// The smaller one; the second if the first is NaN.
@@ -75,17 +79,8 @@ fn larger<T: PartialOrd>(x: T, y: T) -> T {
     if x > y { x } else { y }
 }
 
-/// The smallest of a power of two of numbers, by halves: a chain would wait for each of them.
-#[inline(always)]
-fn least_of<T: Number, const L: usize>(mut lanes: [T; L]) -> T {
-    let mut half = L / 2;
-    while half > 0 {
-        for l in 0..half {
-            lanes[l] = smaller(lanes[l + half], lanes[l]);
-        }
-        half /= 2;
-    }
-    lanes[0]
+fn least_of<T: Number>(lanes: [T; CHUNK]) -> T {
+    lanes.into_iter().fold(T::INFINITY, smaller)
 }
 
 fn relax_body<T: Number>(row: &[T], v: &[T], base: T, distance: &mut [T]) -> (T, usize) {
@@ -134,24 +129,17 @@ fn two_least_body<T: Number>(row: &[T], v: &[T]) -> TwoLeast<T> {
     }
 }
 
-#[inline(always)]
-fn least_body<T: Number, const L: usize>(row: &[T], v: &[T]) -> T {
-    let mut least = [T::INFINITY; L];
-    for (row, v) in row.as_chunks::<L>().0.iter().zip(v.as_chunks::<L>().0) {
-        for l in 0..L {
+fn least_body<T: Number>(row: &[T], v: &[T]) -> T {
+    let mut least = [T::INFINITY; CHUNK];
+    for (row, v) in row.as_chunks::<CHUNK>().0.iter().zip(v.as_chunks().0) {
+        let v: &[T; CHUNK] = v;
+        for l in 0..CHUNK {
             least[l] = smaller(row[l] - v[l], least[l]);
         }
     }
     least_of(least)
 }
 
-vectorised! {
-    /// Lowers `least` to row - u if that is smaller, and records the row `from` in `of`.
-    pub(super) fn lower[T: Number] =
-        lower_body(row: &[T], u: T, from: u32, least: &mut [T], of: &mut [u32])
-}
-
-#[inline(always)]
 fn lower_body<T: Number>(row: &[T], u: T, from: u32, least: &mut [T], of: &mut [u32]) {
     for ((&c, least), of) in row.iter().zip(least).zip(of) {
         let x = c - u;
@@ -161,12 +149,6 @@ fn lower_body<T: Number>(row: &[T], u: T, from: u32, least: &mut [T], of: &mut [
     }
 }
 
-vectorised! {
-    /// Adds a row to `sums`.
-    pub(super) fn add_row[T: Number] = add_body(row: &[T], sums: &mut [T])
-}
-
-#[inline(always)]
 fn add_body<T: Number>(row: &[T], sums: &mut [T]) {
     for (sum, &c) in sums.iter_mut().zip(row) {
         *sum += c;
@@ -220,7 +202,8 @@ fn two_of_sixteen(first: __m512, next: __m512) -> (f32, f32) {
 macro_rules! wide {
     (
         $wide:ident, $type:ty, $lanes:expr, $mask:ty, $set:ident, $load:ident, $store:ident, $add:ident,
-        $sub:ident, $min:ident, $max:ident, $reduce:ident, $equal:ident, $two_of_lanes:ident
+        $sub:ident, $min:ident, $max:ident, $reduce:ident, $equal:ident, $less:ident,
+        $set_rows:ident, $load_rows:ident, $store_rows:ident, $choose_rows:ident, $two_of_lanes:ident
     ) => {
         mod $wide {
             use super::*;
@@ -327,7 +310,46 @@ macro_rules! wide {
 
             #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
             pub(super) fn least(row: &[Type], v: &[Type]) -> Type {
-                least_body::<Type, LANES>(row, v)
+                let mut least = $set(Type::INFINITY);
+                for (row, v) in chunks(row, v) {
+                    // SAFETY: both have LANES numbers.
+                    least = $min(least, unsafe {
+                        $sub($load(row.as_ptr()), $load(v.as_ptr()))
+                    });
+                }
+                $reduce(least)
+            }
+
+            #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+            pub(super) fn lower(
+                row: &[Type],
+                u: Type,
+                from: u32,
+                least: &mut [Type],
+                of: &mut [u32],
+            ) {
+                let (row, _) = row.as_chunks::<LANES>();
+                let (least, _) = least.as_chunks_mut::<LANES>();
+                let (of, _) = of.as_chunks_mut::<LANES>();
+                let (u, from) = ($set(u), $set_rows(from as i32));
+                for ((row, least), of) in row.iter().zip(least).zip(of) {
+                    // SAFETY: each of them has LANES numbers.
+                    unsafe {
+                        let x = $sub($load(row.as_ptr()), u);
+                        let old = $load(least.as_ptr());
+                        $store(least.as_mut_ptr(), $min(x, old));
+                        // Blended instead of stored by mask: at opt-level 0 with LTO, as doctests
+                        // are built, LLVM cannot compile two masked stores.
+                        let before = $load_rows(of.as_ptr().cast());
+                        let after = $choose_rows(before, $less(x, old), from);
+                        $store_rows(of.as_mut_ptr().cast(), after);
+                    }
+                }
+            }
+
+            #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+            pub(super) fn add_row(row: &[Type], sums: &mut [Type]) {
+                add_body(row, sums);
             }
         }
     };
@@ -348,6 +370,11 @@ wide!(
     _mm512_max_pd,
     _mm512_reduce_min_pd,
     _mm512_cmpeq_pd_mask,
+    _mm512_cmplt_pd_mask,
+    _mm256_set1_epi32,
+    _mm256_loadu_epi32,
+    _mm256_storeu_epi32,
+    _mm256_mask_mov_epi32,
     two_of_eight
 );
 #[cfg(target_arch = "x86_64")]
@@ -365,6 +392,11 @@ wide!(
     _mm512_max_ps,
     _mm512_reduce_min_ps,
     _mm512_cmpeq_ps_mask,
+    _mm512_cmplt_ps_mask,
+    _mm512_set1_epi32,
+    _mm512_loadu_epi32,
+    _mm512_storeu_epi32,
+    _mm512_mask_mov_epi32,
     two_of_sixteen
 );
 
@@ -382,7 +414,7 @@ fn least_scaled_body(row: &[f32], v: &[f64], scale: f64) -> f64 {
             least[l] = smaller(f64::from(row[l]) * scale - v[l], least[l]);
         }
     }
-    least_of(least)
+    least.into_iter().fold(f64::INFINITY, smaller)
 }
 
 /// Calls a function with every position where row · scale - v is at most `limit`, and with row ·
@@ -395,7 +427,7 @@ pub(super) fn each_at_most(
     each: impl FnMut(usize, f64),
 ) {
     #[cfg(target_arch = "x86_64")]
-    if Avx512::detect().is_some() {
+    if has_avx512() {
         // SAFETY: the features were detected.
         return unsafe { each_at_most_wide(row, v, scale, limit, each) };
     }
@@ -443,6 +475,16 @@ fn each_at_most_body(
     }
 }
 
+/// Whether the machine has the instructions of the AVX-512 passes.
+#[cfg(any(test, target_arch = "x86_64"))]
+#[inline]
+pub(super) fn has_avx512() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return crate::support::simd::Avx512::detect().is_some();
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 macro_rules! number {
     ($type:ty, $lanes:expr, $wide:ident) => {
         impl Number for $type {
@@ -459,18 +501,22 @@ macro_rules! number {
                 row: &[Self], v: &[Self], base: Self, distance: &mut [Self]
             ) -> (Self, usize));
             number!(@pass $wide two_least two_least_body(row: &[Self], v: &[Self]) -> TwoLeast<Self>);
-            number!(@pass $wide least least_body::<Self, $lanes>(row: &[Self], v: &[Self]) -> Self);
+            number!(@pass $wide least least_body(row: &[Self], v: &[Self]) -> Self);
+            number!(@pass $wide lower lower_body(
+                row: &[Self], u: Self, from: u32, least: &mut [Self], of: &mut [u32]
+            ) -> ());
+            number!(@pass $wide add_row add_body(row: &[Self], sums: &mut [Self]) -> ());
         }
     };
-    (@pass $wide:ident $name:ident $body:ident$(::<$($of:tt),*>)?($($arg:ident: $type:ty),*) -> $result:ty) => {
+    (@pass $wide:ident $name:ident $body:ident($($arg:ident: $type:ty),*) -> $result:ty) => {
         #[inline]
         fn $name($($arg: $type),*) -> $result {
             #[cfg(target_arch = "x86_64")]
-            if Avx512::detect().is_some() {
+            if has_avx512() {
                 // SAFETY: the features were detected.
                 return unsafe { $wide::$name($($arg),*) };
             }
-            $body$(::<$($of),*>)?($($arg),*)
+            $body($($arg),*)
         }
     };
 }
@@ -485,7 +531,7 @@ mod tests {
 
     /// Compares the passes with their definition, column by column, for both implementations. The
     /// numbers are integers, so that many are equal.
-    fn passes_are_as_defined<T: Number>() {
+    fn every_width_does_the_same<T: Number>() {
         let mut rng = crate::testing::rng(1);
         for columns in 1..70usize {
             for values in [3, 1000] {
@@ -515,7 +561,7 @@ mod tests {
                 assert_eq!(T::two_least(&row, &v), expected);
                 assert_eq!(two_least_body(&row, &v), expected);
                 assert_eq!(T::least(&row, &v), expected.least);
-                assert_eq!(least_body::<T, CHUNK>(&row, &v), expected.least);
+                assert_eq!(least_body(&row, &v), expected.least);
 
                 let base = T::of(1.5);
                 let by = |(&d, &x): (&T, &T)| smaller(x + base, d);
@@ -529,7 +575,7 @@ mod tests {
                 }
 
                 let u = T::of(0.25);
-                for lower in [lower::<T>, lower_body] {
+                for lower in [T::lower, lower_body] {
                     let (mut least, mut of) = (distance.clone(), vec![9; stride]);
                     lower(&row, u, 7, &mut least, &mut of);
                     for j in 0..stride {
@@ -539,7 +585,7 @@ mod tests {
                     }
                 }
 
-                for add in [add_row::<T>, add_body] {
+                for add in [T::add_row, add_body] {
                     let mut sums = v.clone();
                     add(&row, &mut sums);
                     assert!((0..stride).all(|j| sums[j] == v[j] + row[j]));
@@ -580,8 +626,12 @@ mod tests {
     }
 
     #[test]
-    fn every_width_does_the_same() {
-        passes_are_as_defined::<f64>();
-        passes_are_as_defined::<f32>();
+    fn every_width_does_the_same_in_f64() {
+        every_width_does_the_same::<f64>();
+    }
+
+    #[test]
+    fn every_width_does_the_same_in_f32() {
+        every_width_does_the_same::<f32>();
     }
 }
