@@ -53,8 +53,16 @@ impl Bag {
     ///
     /// # Errors
     /// The errors of [`new`](Self::new).
-    pub fn of_words(ids: impl IntoIterator<Item = u32>) -> Result<Self> {
-        Bag::new(ids.into_iter().map(|id| (id, 1)))
+    pub fn of_words(mut ids: Vec<u32>) -> Result<Self> {
+        ids.sort_unstable();
+        if ids.is_empty() || ids.len() > 1 << 31 || ids.windows(2).any(|w| w[0] == w[1]) {
+            return Bag::new(ids.into_iter().map(|id| (id, 1)));
+        }
+        Ok(Bag {
+            size: ids.len() as u64,
+            counts: vec![1; ids.len()],
+            ids,
+        })
     }
 
     /// The words, ascending, each once.
