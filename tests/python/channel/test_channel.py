@@ -104,7 +104,7 @@ def test_what_cannot_be_computed_is_refused_with_the_reason() -> None:
     assert "secret" not in str(told.value)
     other = NgramPrior.of_frequencies(TINY)
     refused(
-        (fastdx.ParameterError, "two dimensions", lambda: Channel.of(MultivariateLaplace(E, 3.0))),
+        (fastdx.ParameterError, "over cells", lambda: Channel.of(MultivariateLaplace(E, 3.0))),
         (fastdx.InputTypeError, "Mechanism", lambda: Channel.of(E)),  # type: ignore[arg-type]
         (fastdx.ParameterError, "prior", lambda: channel.bits([1.0])),
         (fastdx.ParameterError, "prior", lambda: channel.bits([-1.0] * 60)),

@@ -484,4 +484,4 @@ class TestWhatStays:
             line = ["privatize", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out.txt")]
             assert main([*line, "-q"][: None if quiet else -1]) == 0
             told = shown.getvalue()
-            assert ("0 MB, 0 min 0 s left" in told and "came back unchanged" in told) != quiet
+            assert ("drawing, 3 words" in told and "came back unchanged" in told) != quiet
