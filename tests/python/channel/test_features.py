@@ -151,7 +151,7 @@ def test_masked_words_are_left_out_where_the_prior_knows_no_unknown_ones(space: 
 
 def test_what_is_refused(space: Embedding) -> None:
     channel = Channel.of(Tem(space, 1.0))
-    with pytest.raises(fastdx.FastdxError, match="frequencies"):
+    with pytest.raises(fastdx.FastdxError, match="prior"):
         TextFeatures(channel, [1.0])
     with pytest.raises(fastdx.InputTypeError, match="channel"):
         TextFeatures(Tem(space, 1.0))  # type: ignore[arg-type]
