@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from fastdx import Embedding, poincare
+from fastdx import Embedding, Mechanism, poincare
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -40,6 +40,13 @@ class Labelled(NamedTuple):
 
     def at(self, ids: Sequence[int]) -> Labelled:
         return Labelled([self.texts[i] for i in ids], [self.labels[i] for i in ids])
+
+    def lower(self) -> Labelled:
+        return Labelled([text.lower() for text in self.texts], self.labels)
+
+    def private(self, m: Mechanism | None) -> Labelled:
+        """As a mechanism releases them; without one as they are."""
+        return self if m is None else Labelled(m.privatize(self.texts), self.labels)
 
     def some(self, count: int) -> Labelled:
         """At most so many of them, drawn by chance, always the same."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from experiments.data import Labelled, Source, builtin, first
 from experiments.measures import Numbers, by_rank, cover, ids_of, narrowed, right, tem
@@ -173,8 +174,6 @@ def _accuracies(
     source: Source, e: Embedding, mechanisms: list[Mechanism | None], tables: list[Numbers]
 ) -> list[Estimate]:
     """Of classifiers on mean vectors from each table: one draw a mechanism, together."""
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-
     learned, tested = task_texts(source, TASK)
     train, test = ids_of(learned.texts, e), ids_of(tested.texts, e)
     hits: list[list[NDArray[np.bool_]]] = [[] for _ in tables]

@@ -251,7 +251,7 @@ def _attacked(
     """How many authors are found in each draw; answers are sure from that share of rounds on."""
     drawn = []
     for _ in range(trials):
-        found = attack.attribute(mails.texts if m is None else m.privatize(mails.texts))
+        found = attack.attribute(mails.private(m).texts)
         hits, sure = right(found.authors, mails.labels), found.shares >= least
         kinds = {"right": hits, "sure": sure, "sure_right": hits & sure}
         drawn.append({kind: int(which.sum()) for kind, which in kinds.items()})

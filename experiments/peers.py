@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
 
 from experiments.data import Source, builtin
 from experiments.measures import Numbers, by_rank, ids_of
@@ -57,8 +58,6 @@ def follows(counts: ArrayLike, law: ArrayLike) -> float:
 
     χ² of the frequent outcomes, an exact test of how many rare ones there are; Bonferroni's.
     """
-    from scipy import stats
-
     counts, law = np.asarray(counts, float), np.asarray(law, float)
     expected = law / law.sum() * counts.sum()
     if counts[expected == 0].any():  # what is impossible was drawn
@@ -74,8 +73,6 @@ def follows(counts: ArrayLike, law: ArrayLike) -> float:
 
 def alike(one: ArrayLike, other: ArrayLike) -> float:
     """The p-value of χ²: how often each outcome was drawn in two samples of one law."""
-    from scipy import stats
-
     table = np.array([one, other], float)
     shares = table.sum(axis=1) / table.sum()
     rare = table.sum(axis=0) * shares.min() < LEAST

@@ -95,8 +95,7 @@ def kind_of(source: Source, name: str, space: Embedding) -> Kind:
     chosen = np.random.default_rng(SEED).permutation(fit)[: min(1000, len(fit) // 2)].tolist()
     taken = {every.texts[i].lower() for i in chosen}
     others = [i for i, text in enumerate(every.texts) if text.lower() not in taken]
-    lower = Labelled([text.lower() for text in every.texts], every.labels)
-    return Kind(lower.at(chosen), lower.at(others))
+    return Kind(every.lower().at(chosen), every.lower().at(others))
 
 
 class Timed:

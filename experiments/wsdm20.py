@@ -221,8 +221,7 @@ def _reviews(source: Source, reader: networks.Reader, trial: int, sizes: tuple[i
         every = source.imdb(name)
         drawn = np.random.default_rng([SEED, trial]).permutation(len(every.texts))[:size]
         part = every.at(drawn.tolist())
-        parts.append(Labelled([" ".join(reader.words(t.lower())) for t in part.texts],
-                              part.labels))  # fmt: skip
+        parts.append(part._replace(texts=[" ".join(reader.words(t.lower())) for t in part.texts]))
     return parts
 
 
@@ -245,13 +244,13 @@ def _learned(
     found: dict[str, list[list[float]]] = {key: [] for key in KINDS}
     for trial in range(trials):
         known, tested = _reviews(source, reader, trial, sizes)
-        texts = known.texts if m is None else m.privatize(known.texts)
-        asked = [tested.texts, *(other.privatize(tested.texts) for other in tested_by)]
-        judges: dict[str, Any] = {"vectors": vector_classifier(texts, known.labels, e)}
+        learned = known.private(m)
+        asked = [tested, *map(tested.private, tested_by)]
+        judges: dict[str, Any] = {"vectors": vector_classifier(*learned, e)}
         if networks.INSTALLED:
-            judges["lstm"] = networks.BiLstm(reader, epochs=epochs).fit(texts, known.labels, trial)
+            judges["lstm"] = networks.BiLstm(reader, epochs=epochs).fit(*learned, trial)
         for key, judge in judges.items():
-            found[key].append([float(judge.score(part, tested.labels)) for part in asked])
+            found[key].append([float(judge.score(*part)) for part in asked])
     return found
 
 
@@ -355,11 +354,7 @@ def figure_5_answers(run: Run) -> Table:
     for epsilon in (None, *run.of([5.0, 10.0, 15.0, 20.0, 30.0], [5.0, 30.0])):
         m = None if epsilon is None else MultivariateLaplace(e, epsilon, seed=SEED)
         found = run.step(partial(_answered, m, e, texts), "answers", epsilon or "plain", len(texts))
-        cells = []
-        for key in RANKED:
-            values = np.array(found[key])
-            cells.append(Interval(float(values.mean()),
-                                  *measures.resampled(values, np.ones(len(values)))))  # fmt: skip
+        cells = [measures.mean_of(np.array(found[key])) for key in RANKED]
         same = 1.0 if m is None else run.step(partial(measures.unchanged, m), "N_w 300", epsilon)
         table.add("none" if epsilon is None else f"{epsilon:g}", f"{same:.3f}", *map(str, cells))
         if epsilon is not None:

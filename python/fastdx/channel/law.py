@@ -287,9 +287,9 @@ class Channel:
         likely, means, weights, vectors = self._received(prior)
         # About the mean: the difference of two large numbers would lose digits.
         mean = weights @ vectors
-        variance, explained = (float(shares @ ((points - mean) ** 2).sum(axis=1))
-                               for shares, points in ((weights, vectors), (likely, means)))  # fmt: skip
-        return max(variance - explained, 0.0)
+        variance = weights @ ((vectors - mean) ** 2).sum(axis=1)
+        explained = likely @ ((means - mean) ** 2).sum(axis=1)
+        return max(float(variance - explained), 0.0)
 
     def _received(self, prior: Prior) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers]:
         """Return p(y) and the posterior mean of every output y, π and the vectors."""

@@ -15,6 +15,8 @@ import os
 from collections.abc import Sequence
 from functools import cache, partial
 from importlib.util import find_spec
+from itertools import takewhile
+from operator import eq
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
@@ -229,7 +231,7 @@ class LlamaEngine:
         """Return the logits of the next token."""
         tokens, last = list(tokens), len(tokens) - 1
         with self._lock:
-            shared = {slot: len(os.path.commonprefix([held, tokens]))
+            shared = {slot: sum(takewhile(bool, map(eq, held, tokens)))
                       for slot, held in self._held.items()}  # fmt: skip
             # One that this sentence goes on from, or else the one that was used longest ago.
             fits = [slot for slot, n in shared.items() if n in (len(self._held[slot]), len(tokens))]
@@ -242,7 +244,7 @@ class LlamaEngine:
             for place in range(start, len(tokens)):
                 found = self.run([(tokens[place], place, slot, place == last)])
             self._held[slot] = tokens
-        return found[0]
+        return found.reshape(-1)
 
     def run(self, tokens: Sequence[tuple[int, int, int, bool]]) -> NDArray[np.float32]:
         """Append tokens: (token, place, sequence, whether to say what follows) of each.
