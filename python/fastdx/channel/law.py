@@ -37,20 +37,14 @@ Prior: TypeAlias = ArrayLike | str | NgramPrior | None
 """How often each word is written: numbers, 'rank', or a model that knows it."""
 
 
-def _numbers_of(prior: Prior) -> ArrayLike | None:
-    """Return the numbers of a prior; None for 'rank'."""
-    if isinstance(prior, str):
-        if prior != "rank":
-            raise ParameterError(f"prior must be numbers, a model or 'rank', got {prior!r}")
-        return None
-    return prior.frequencies if isinstance(prior, NgramPrior) else prior
-
-
 def by_rank(prior: Prior, count: int) -> _Numbers:
     """Return a prior as numbers that sum to 1; without one 1/(rank + 2.7)."""
-    numbers = _numbers_of(prior)
-    ranks: _Numbers = 1 / (np.arange(count) + 3.7)
-    given = ranks if numbers is None else np.asarray(numbers, dtype=np.float64)
+    if isinstance(prior, str) and prior != "rank":
+        raise ParameterError(f"prior must be numbers, a model or 'rank', got {prior!r}")
+    numbers = prior.frequencies if isinstance(prior, NgramPrior) else prior
+    if numbers is None or isinstance(numbers, str):
+        numbers = 1 / (np.arange(count) + 3.7)
+    given = np.asarray(numbers, dtype=np.float64)
     if given.shape != (count,) or not (given >= 0).all() or not 0 < given.sum() < np.inf:
         raise ParameterError(f"prior must be {count} numbers, at least 0 and of a positive sum")
     normal: _Numbers = given / given.sum()
@@ -204,7 +198,8 @@ class Channel:
         Bits
             A float with ``.low``, ``.high`` and ``.sampled``.
         """
-        return Bits(*self._core.bits(_numbers_of(prior), sample))
+        public = by_rank(prior, len(self._mechanism.space))
+        return Bits(*self._core.bits(public, sample))
 
     @cached_property
     def capacity(self) -> Bits:

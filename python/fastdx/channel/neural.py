@@ -186,15 +186,7 @@ class LlamaEngine:
         self, path: str | os.PathLike[str], slots: int = SLOTS, threads: int = 1,
         *, shared: bool = False,
     ) -> None:  # fmt: skip
-        """Load the file; with `shared`, sequences may share the cells of what they have in common.
-
-        Raises
-        ------
-        ImportError
-            llama-cpp-python is not installed.
-        FileError
-            llama.cpp cannot read the file.
-        """
+        """Load the file; with `shared`, sequences may share the cells of what they have in common."""
         self._hold(slots)
         self._api = llama_cpp = _llama()
         self._made = os.fspath(path), slots, threads
@@ -249,10 +241,7 @@ class LlamaEngine:
     def run(self, tokens: Sequence[tuple[int, int, int, bool]]) -> NDArray[np.float32]:
         """Append tokens: (token, place, sequence, whether to say what follows) of each.
 
-        Returns
-        -------
-        (m, tokens)
-            The logits behind each token that asks for them.
+        Returns the logits behind each token that asks for them, a row for each.
         """
         batch, found = self._batch, [np.empty((0, self.count), dtype=np.float32)]
         for start in range(0, len(tokens), BATCH):
