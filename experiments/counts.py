@@ -10,7 +10,6 @@ sees no release.
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -92,7 +91,7 @@ def frequencies(run: Run) -> Table:
         "language model alone", "rounds"])  # fmt: skip
     failed, worse = [], []
     for policy in POLICIES:
-        f = run.step(partial(_found, run.data, policy, size, most), *policy, size, most)
+        f = run.ask(_found, policy, size, most)
         table.add(policy, f"{f['bits']:.2f}", f"{f['raw']:.3f}", f"{f['counts']:.3f}",
                   f"{f['model']:.3f}", f"{f['raw top']:.2f}", f"{f['counts top']:.2f}",
                   f"{f['model top']:.2f}", f"{f['rounds']:.0f}")  # fmt: skip

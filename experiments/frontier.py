@@ -219,12 +219,11 @@ def _clear(source: Source, name: str, words: int) -> dict[str, Any]:
 def _on_embedding(run: Run, name: str) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
     """Clear text, and each mechanism along the bits, as `_measured` has it: steps of the run."""
     size = _size(run)
-    clear = run.step(partial(_clear, run.data, name, size.words), name, "clear", size.words)
+    clear = run.ask(_clear, name, size.words)
     found = {}
     for kind in KINDS:
         levels = UNCHANGED if kind == "madlib" else BITS
-        steps = [run.step(partial(_measured, run.data, name, kind, wanted, size),
-                          name, kind, wanted, *size)
+        steps = [run.ask(_measured, name, kind, wanted, size)
                  for wanted in run.of(levels, levels[1:2])]  # fmt: skip
         found[kind] = [step for step in steps if step]
     return clear, found
@@ -326,7 +325,7 @@ def limit(run: Run) -> Table:
     words = run.of(WORDS, 300)
     # From nearly everything to nearly nothing, in units of the variance.
     slopes = run.of([2.5, 2.0, 1.6, 1.3, 1.1, 0.95, 0.83, 0.72, 0.62], [1.0])
-    found = run.step(partial(_limit, run.data, words, slopes), "limit", words, *slopes)
+    found = run.ask(_limit, words, slopes)
     bits, lower, slope = (np.array(found[x]) for x in ("bits", "lower", "slopes"))
     explained = 1 - np.array(found["distortion"]) / found["most"]
     table = Table(
@@ -341,8 +340,7 @@ def limit(run: Run) -> Table:
         table.point("the limit", x, y)
     for kind, shown in LIMIT_KINDS.items():
         for wanted in run.of(BITS, (2.0,)):
-            make = partial(_place, run.data, kind, wanted, words)
-            place = run.step(make, "place", kind, wanted, words)
+            place = run.ask(_place, kind, wanted, words)
             if place is None:
                 continue
             epsilon, own, distortion = place

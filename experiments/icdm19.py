@@ -24,7 +24,7 @@ from experiments.data import (
     space,
     split,
 )
-from experiments.measures import counted, right, spread
+from experiments.measures import about, counted, right, spread, worst
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, HyperbolicLaplace, Mechanism, MultivariateLaplace, calibration
 from fastdx.bags import STOP_WORDS
@@ -77,15 +77,8 @@ def _nouns(run: Run) -> Embedding:
 # Figure 5 and table IV.
 
 
-def _shown(f: dict[str, float]) -> tuple[str, str]:
-    """The expected and the worst N_w."""
-    return (f"{f['mean_n']:.1f} ± {1.96 * f['error_n']:.1f}",
-            f"{f['max_n']:.0f} [{f['low_n']:.0f}, {f['high_n']:.0f}]")  # fmt: skip
-
-
 def _published_n(epsilon: float) -> str:
-    expected, worst = PUBLISHED_N[epsilon]
-    return f"{expected:g} / {worst}"
+    return "{:g} / {}".format(*PUBLISHED_N[epsilon])
 
 
 def table_4(run: Run) -> Table:
@@ -112,8 +105,8 @@ def table_4(run: Run) -> Table:
             f = run.step(partial(counted, m, words, DRAWS), "N_w", shown, epsilon, count)
             claim = _published_n(epsilon) if name == "hyperbolic" else "–"
             table.point(shown, epsilon, Interval(f["max_n"], f["low_n"], f["high_n"]))
-            table.add(shown, f"{epsilon:g}", f"{m.epsilon:g}", *_shown(f), claim)
-    table.published("published, hyperbolic", {x: worst for x, (_, worst) in PUBLISHED_N.items()})
+            table.add(shown, f"{epsilon:g}", f"{m.epsilon:g}", about(f, "n", 1), worst(f), claim)
+    table.published("published, hyperbolic", {x: most for x, (_, most) in PUBLISHED_N.items()})
     table.notes += [
         f"Published: {N_SOURCE}. So Euclidean rows have no published figure at their ε. The "
         "paper's Euclidean embeddings are GloVe in 100, 200 and 300 dimensions.",
@@ -152,7 +145,7 @@ def table_4_calibrated(run: Run) -> Table:
     for name in (PAPERS, STAND_IN, STANDARD):
         e = space(run.data, name)
         f = run.step(partial(_calibrated, e, spread(e, count)), "calibrated", name, count)
-        table.add(name, f"{f['epsilon']:.2f}", *_shown(f), PUBLISHED_CALIBRATED)
+        table.add(name, f"{f['epsilon']:.2f}", about(f, "n", 1), worst(f), PUBLISHED_CALIBRATED)
     table.notes.append(
         f"{count} words of each, spread over the vocabulary. *{PAPERS}*: {SUBSET}. Published: "
         "GloVe in 100, 200 and 300 dimensions, where hyperbolic noise with that worst N_w has "
@@ -222,7 +215,7 @@ def table_4_dimensions(run: Run) -> Table:
         make = partial(counted, m, spread(e, count), DRAWS)
         f = run.step(make, "N_w", dim, epochs, epsilon, count)
         table.add(e.dim, epochs, f"{_nearest(e):.2f}", f"{_median_noise(e.dim, epsilon):.2f}",
-                  *_shown(f), _published_n(epsilon))  # fmt: skip
+                  about(f, "n", 1), worst(f), _published_n(epsilon))  # fmt: skip
     table.notes.append(
         f"WordNet's nouns, trained alike but for the two numbers; {count} words, {DRAWS:,} draws "
         "each. The paper does not say how far its words lie from each other."

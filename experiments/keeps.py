@@ -86,12 +86,8 @@ def sizes(run: Run) -> Table:
     for name, title in TASKS.items():
         every = len(_texts(run.data, name)[0].texts)
         asked = run.of([*(s for s in SIZES if s < every), every], [every // 2, every])
-
-        def kept(draw: int | None, name: str = name, asked: list[int] = asked) -> Any:
-            make = partial(_kept, run.data, name, draw, words, asked)
-            return run.step(make, name, draw, words, *asked)
-
-        plain, found = np.array(kept(None))[:, 0], np.array([kept(d) for d in range(draws)])
+        plain = np.array(run.ask(_kept, name, None, words, asked))[:, 0]
+        found = np.array([run.ask(_kept, name, draw, words, asked) for draw in range(draws)])
         for i, size in enumerate(asked):
             shown = [f"{found[:, i, k].mean():.2f}" for k in range(2)]
             table.add(title if i == 0 else "", f"{size:,}", f"{plain[i]:.2f}", *shown)

@@ -133,11 +133,12 @@ class _Point(NamedTuple):
     """Tem on a balanced cover of k, or on none, at so many bits a word."""
 
     bits: float
-    k: int | None
-    epsilon: float
+    policy: tuple[int | None, float]
+    """k and ε."""
 
     def __str__(self) -> str:
-        return "Tem" if self.k is None else f"Tem, cover of {self.k}"
+        k, _ = self.policy
+        return "Tem" if k is None else f"Tem, cover of {k}"
 
 
 def _points(run: Run, words: int) -> Iterator[_Point]:
@@ -145,7 +146,7 @@ def _points(run: Run, words: int) -> Iterator[_Point]:
     for bits, k in product(run.of(LEVELS, LEVELS[:1]), run.of(KS, (None, 20))):
         make = partial(_at, _space(run.data, words), k)
         epsilon = run.step(partial(epsilon_of_bits, make, bits), "epsilon", k, bits, words)
-        yield _Point(bits, k, epsilon)
+        yield _Point(bits, (k, epsilon))
 
 
 def _arrays(found: dict[str, Any]) -> dict[str, Numbers]:
@@ -230,8 +231,7 @@ def search(run: Run) -> Table:
     )  # fmt: skip
     won, level, found = [], LEVELS[0], {}
     for point in _points(run, words):
-        make = partial(_search, run.data, words, (point.k, point.epsilon), draws)
-        found = _arrays(run.step(make, "search", point.bits, point.k, words))
+        found = _arrays(run.ask(_search, words, point.policy, draws))
         gain = mean_of(found["mean, home"] - found["raw, home"])
         cells = [f"{found[f'{kind}, {name}'].mean():.2f}"
                  for name in ("fetched", "home", "server") for kind in ("raw", "mean")]  # fmt: skip
@@ -277,12 +277,10 @@ def bayes(run: Run) -> Table:
     )  # fmt: skip
     won = []
     for name, title in TASKS.items():
-        public = run.step(partial(_public, run.data, name, words), "public", name, words)
-        alone = _both(_arrays(public), "most", "named")
+        alone = _both(_arrays(run.ask(_public, name, words)), "most", "named")
         means: dict[str, list[float]] = {}
         for point in _points(run, words):
-            make = partial(_learn, run.data, name, words, (point.k, point.epsilon), draws)
-            found = _arrays(run.step(make, "learn", name, point.bits, point.k, words))
+            found = _arrays(run.ask(_learn, name, words, point.policy, draws))
             table.add(title, f"{point.bits:g}", point, *_pair(found, "bayes", "law"),
                       _both(found, "mean, private", "mean, clear"), alone)  # fmt: skip
             if point.bits == LEVELS[0]:

@@ -102,6 +102,17 @@ def counted(mechanism: Mechanism, words: Sequence[str], draws: int) -> dict[str,
     }  # fmt: skip
 
 
+def about(counts: dict[str, float], key: str, digits: int = 0) -> str:
+    """The mean N_w or S_w of `counted`, key "n" or "s", and half of its 95% interval."""
+    mean, half = counts[f"mean_{key}"], 1.96 * counts[f"error_{key}"]
+    return f"{mean:.{digits}f} ± {half:.{digits}f}"
+
+
+def worst(counts: dict[str, float]) -> str:
+    """The worst N_w of `counted`, and its 95% interval."""
+    return f"{counts['max_n']:.0f} [{counts['low_n']:.0f}, {counts['high_n']:.0f}]"
+
+
 def right(found: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
     """Which answers are right."""
     return np.asarray(found) == np.asarray(labels)

@@ -5,7 +5,7 @@ Perplexity is that of trigrams of other texts of the same kind, which no base ha
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -61,7 +61,7 @@ class Measures:
         total: dict[str, Any] = {}
         for chunk in range(self.chunks):
             asked = name, base, epsilon, chunk, self.words
-            done = self.run.step(partial(released, self.run.data, asked), *asked, code="releases")
+            done = self.run.ask(released, asked, code="releases")
             for key, value in done.items():
                 total[key] = total[key] + value if chunk else value
         return total

@@ -54,10 +54,8 @@ def figure_2(run: Run) -> Table:
             for sign, (points, _) in zip("≤≥", PUBLISHED.values(), strict=True)
         ]
         table.add(f"{epsilon:g}", f"all {f['words']:,}" if all_words else f"{f['words']:,}",
-                  f"{f['mean_n']:.0f} ± {1.96 * f['error_n']:.0f}", f"{f['p99_n']:.0f}",
-                  f"{f['max_n']:.0f} [{f['low_n']:.0f}, {f['high_n']:.0f}]",
-                  f"{f['mean_s']:.0f} ± {1.96 * f['error_s']:.0f}", f"{f['min_s']:.0f}",
-                  *claims)  # fmt: skip
+                  measures.about(f, "n"), f"{f['p99_n']:.0f}", measures.worst(f),
+                  measures.about(f, "s"), f"{f['min_s']:.0f}", *claims)  # fmt: skip
 
     for epsilon in epsilons:
         m = MultivariateLaplace(e, epsilon, seed=SEED)
@@ -114,9 +112,8 @@ def figures_3_4(run: Run) -> Table:
             m = MultivariateLaplace(e, x, seed=SEED)
             f = run.step(partial(measures.counted, m, words, DRAWS), "means", name, x, count)
             table.point(name, x, f["mean_n"])
-            cells[x].append(f"{f['mean_n']:.0f} ± {1.96 * f['error_n']:.0f}, {f['mean_s']:.0f} ± "
-                            f"{1.96 * f['error_s']:.0f}, {f['max_n']:.0f} [{f['low_n']:.0f}, "
-                            f"{f['high_n']:.0f}]")  # fmt: skip
+            told = measures.about(f, "n"), measures.about(f, "s"), measures.worst(f)
+            cells[x].append(", ".join(told))
         m = MultivariateLaplace(e, 5.0, seed=SEED)
         kept = run.step(partial(_largest, m, words), "calibrated", name, count)
         promised.append(f"{kept:.2f} ({name})")

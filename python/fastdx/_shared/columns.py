@@ -69,7 +69,7 @@ def _nested(mechanism: MechanismCore, given: Any) -> Any:
         )
     texts: list[str] = []
     try:
-        shape = _shape(given, "text", texts)
+        shape = shape_of(given, "text", texts)
     except RecursionError:
         shape = None
     if shape is None:
@@ -78,7 +78,7 @@ def _nested(mechanism: MechanismCore, given: Any) -> Any:
     return _refilled(shape, new)
 
 
-def _shape(given: Iterable[Any], name: str, texts: list[str]) -> list[Any]:
+def shape_of(given: Iterable[Any], name: str, texts: list[str]) -> list[Any]:
     """Collect the texts of a list; return the list with True for a text, and others in tuples."""
     found: list[Any] = []
     for i, item in enumerate(given):
@@ -88,7 +88,7 @@ def _shape(given: Iterable[Any], name: str, texts: list[str]) -> list[Any]:
         elif is_missing(item):
             found.append((item,))
         elif isinstance(item, Iterable) and not isinstance(item, (bytes, dict)):
-            found.append(_shape(item, f"{name}[{i}]", texts))
+            found.append(shape_of(item, f"{name}[{i}]", texts))
         else:
             raise InputTypeError(f"{name}[{i}] must be a str, not {type(item).__name__}")
     return found

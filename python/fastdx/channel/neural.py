@@ -186,7 +186,7 @@ class LlamaEngine:
         self, path: str | os.PathLike[str], slots: int = SLOTS, threads: int = 1,
         *, shared: bool = False,
     ) -> None:  # fmt: skip
-        """Load the file; with `shared`, sequences may share the cells of what they have in common."""
+        """Load the file; with `shared`, sequences share the cells of what they have in common."""
         self._hold(slots)
         self._api = llama_cpp = _llama()
         self._made = os.fspath(path), slots, threads

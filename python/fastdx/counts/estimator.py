@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._shared.checks import check_type, inside, share
-from fastdx._shared.missing import is_missing
+from fastdx._shared.columns import shape_of
 from fastdx._shared.student import quantile, tail
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.law import Prior, by_rank
@@ -385,23 +385,12 @@ def _texts_and_sizes(given: Any) -> tuple[list[str], list[int]]:
         raise InputTypeError("texts must be a str, a list or a column of a frame, not "
                              f"{type(given).__name__}")  # fmt: skip
     texts: list[str] = []
-    sizes = []
-    for at, one in enumerate(given):
-        if is_missing(one):
-            continue
-        parts = [one] if isinstance(one, str) else one
-        if isinstance(parts, (bytes, dict)) or not isinstance(parts, Iterable):
-            raise InputTypeError(f"texts[{at}] must be a str or a list of them, not "
-                                 f"{type(one).__name__}")  # fmt: skip
-        before = len(texts)
-        for place, part in enumerate(parts):
-            if isinstance(part, str):
-                texts.append(part)
-            elif not is_missing(part):
-                raise InputTypeError(f"texts[{at}][{place}] must be a str, not "
-                                     f"{type(part).__name__}")  # fmt: skip
-        sizes.append(len(texts) - before)
-    return texts, sizes
+    shape = shape_of(given, "texts", texts)
+
+    def size(part: Any) -> int:
+        return sum(map(size, part)) if isinstance(part, list) else int(part is True)
+
+    return texts, [size(part) for part in shape if not isinstance(part, tuple)]
 
 
 def discovered(p_values: NDArray[np.float64], rate: float) -> NDArray[np.bool_]:
