@@ -56,7 +56,7 @@ def _found(source: Source, policy: Policy, size: int, most: int) -> dict[str, fl
     space = builtin(size)
     # Words that the vocabulary lacks are left out.
     reviews = [[w for w in tokenize(text.lower()) if w in space]
-               for text in source.imdb("train").some(most).texts]  # fmt: skip
+               for text in source.texts("imdb", "train").some(most).texts]  # fmt: skip
     mechanism = policy.mechanism(space)
     channel = Channel.of(mechanism)
     estimator = Estimator(channel).add(mechanism.privatize([*map(" ".join, reviews)]))

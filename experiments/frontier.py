@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from experiments.data import Labelled, Source, builtin, first
+from experiments.data import Labelled, Source, builtin, first, sentences
 from experiments.measures import Numbers, by_rank, cover, ids_of, narrowed, right, tem
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Mechanism, MultivariateLaplace, NeighborResponse
@@ -85,7 +85,7 @@ def _embedding(source: Source, name: str, count: int) -> Embedding:
 @cache
 def task_texts(source: Source, name: str) -> tuple[Labelled, Labelled]:
     """Texts to learn from, and to test on: of MR a tenth that is always the same."""
-    every, tested = source.sentences(name)
+    every, tested = sentences(source, name)
     if tested is not None:
         return every.some(LEARNED), tested
     order = np.random.default_rng(1).permutation(len(every.texts)).tolist()
@@ -135,7 +135,7 @@ def _at_unchanged(e: Embedding, share: float) -> float | None:
 @cache
 def _bigrams(e: Embedding, source: Source) -> NgramPrior:
     """The attacker's model, of the same kind of texts and of film reviews."""
-    public = task_texts(source, TASK)[0].texts + source.imdb("val").texts
+    public = task_texts(source, TASK)[0].texts + source.texts("imdb", "val").texts
     return NgramPrior.train(e, public, order=2)
 
 

@@ -21,6 +21,7 @@ from experiments.data import (
     SUBSET,
     Labelled,
     Source,
+    sentences,
     space,
     split,
 )
@@ -254,7 +255,7 @@ def _attacked(
 def _authorship(run: Run, size: str) -> Table:
     epsilons = run.of([0.5, 1.0, 2.0, 8.0], [1.0, 8.0])
     trials = run.of(5 if size == "small" else 2, 2)
-    known, mails = run.data.mails(size, "train"), run.data.mails(size, "test")
+    known, mails = run.data.texts(size, "train"), run.data.texts(size, "test")
     if run.quick:
         known, mails = known.some(1000), mails.some(120)
     count = len(mails.texts)
@@ -343,7 +344,7 @@ def _joined(mails: Labelled, authors: Sequence[str]) -> Labelled:
 
 def table_3_few(run: Run) -> Table:
     """Few authors, of whom much is known: what PAN12 has, of mails."""
-    known, mails = run.data.mails("large", "train"), run.data.mails("large", "test")
+    known, mails = run.data.texts("large", "train"), run.data.texts("large", "test")
     names = [name for name, _ in Counter(mails.labels).most_common(FEW[-1])]
     spaces: list[tuple[str, Embedding, Any, list[float]]] = [
         ("hyperbolic", _nouns(run), HyperbolicLaplace.from_paper, [1.0]),
@@ -450,7 +451,7 @@ def table_6(run: Run) -> Table:
     cells: dict[str, list[str]] = {}
     majority, shares = [], []
     for name in TASKS:
-        task, texts, slots = _slots(run, run.data.sentences(name), vectors)
+        task, texts, slots = _slots(run, sentences(run.data, name), vectors)
         every, test = task
         shares.append(sum(map(len, slots)) / sum(map(len, texts)))
         majority.append((test or every).commonest())

@@ -169,10 +169,12 @@ def _both(found: dict[str, Numbers], private: str, clear: str) -> str:
 
 def _collection(source: Source) -> tuple[list[str], list[str]]:
     """News and their first sentences, which are left out of the news."""
-    parts = [re.split(r"(?<=[.!?])\s+", text, maxsplit=1) for text in source.news("test").texts]
+    parts = [
+        re.split(r"(?<=[.!?])\s+", text, maxsplit=1) for text in source.texts("news", "test").texts
+    ]
     whole = [part for part in parts if len(part) == 2]
     if not whole:
-        texts = [text.split() for text in source.news("test").texts]
+        texts = [text.split() for text in source.texts("news", "test").texts]
         whole = [[" ".join(words[:10]), " ".join(words[10:])] for words in texts]
     return [part[1] for part in whole], [part[0] for part in whole]
 

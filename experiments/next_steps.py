@@ -102,9 +102,11 @@ def measured(
         kept = [[e.words[i] for i in row] for row in ids if len(row) > 2][:size]
         return kept, np.concatenate([encode(t) for t in kept]), np.array(list(chain(*kept)))
 
-    _, rows, names = encoded(source.snips("train").some(2 * public).texts, public)
-    _, others, other_names = encoded(source.imdb("train").some(2 * public).texts, public)
-    texts, clear, truth = encoded(source.snips("validate").some(2 * private).texts, private)
+    _, rows, names = encoded(source.texts("snips", "train").some(2 * public).texts, public)
+    _, others, other_names = encoded(source.texts("imdb", "train").some(2 * public).texts, public)
+    texts, clear, truth = encoded(
+        source.texts("snips", "validate").some(2 * private).texts, private
+    )
     moved = []  # what one other word changes, in its own row and in the others
     for text in texts:
         at = int(rng.integers(len(text)))

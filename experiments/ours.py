@@ -150,7 +150,7 @@ def _reviews(source: Source, s: _Sizes) -> list[tuple[_Texts, _Texts]]:
     """Of every trial the reviews to learn from and to test on; no two trials share any."""
     e, parts = _spaces(source, s.words).plain, []
     for name, size in (("train", s.learned), ("test", s.tested)):
-        every = source.imdb(name)
+        every = source.texts("imdb", name)
         order = np.random.default_rng(SEED).permutation(len(every.texts)).tolist()
         parts.append([_Texts(e, every.at(order[size * i : size * (i + 1)]))
                       for i in range(s.trials)])  # fmt: skip
@@ -160,14 +160,14 @@ def _reviews(source: Source, s: _Sizes) -> list[tuple[_Texts, _Texts]]:
 @cache
 def _authors(source: Source, s: _Sizes) -> dict[str, tuple[_Texts, _Texts]]:
     e = _spaces(source, s.words).plain
-    return {name: (_Texts(e, load("train")), _Texts(e, load("test").some(s.asked)))
-            for name, load in (("Reuters", source.news),
-                               ("PAN11", partial(source.mails, "small")))}  # fmt: skip
+    return {shown: (_Texts(e, source.texts(name, "train")),
+                    _Texts(e, source.texts(name, "test").some(s.asked)))
+            for shown, name in (("Reuters", "news"), ("PAN11", "small"))}  # fmt: skip
 
 
 @cache
 def _language(source: Source, words: int) -> NgramPrior:
-    return NgramPrior.train(_spaces(source, words).plain, source.imdb("val").texts)
+    return NgramPrior.train(_spaces(source, words).plain, source.texts("imdb", "val").texts)
 
 
 def _measured(m: Mechanism | None, source: Source, s: _Sizes) -> dict[str, Any]:
@@ -194,10 +194,10 @@ def _measured(m: Mechanism | None, source: Source, s: _Sizes) -> dict[str, Any]:
         found["bits"] = [float(bits), bits.low, bits.high]
         found["certified"] = certified(m)
         if tuple(m.space.words) == tuple(e.words):
-            texts = [t[:600] for t in source.imdb("test").some(s.attacked).texts]
+            texts = [t[:600] for t in source.texts("imdb", "test").some(s.attacked).texts]
             language = _language(source, s.words)
             if m.space is not e:
-                language = NgramPrior.train(m.space, source.imdb("val").texts)
+                language = NgramPrior.train(m.space, source.texts("imdb", "val").texts)
             found["sentences"] = sentence_attack(m, texts, language, bits=False).attack.mean
     return found
 

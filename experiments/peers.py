@@ -229,7 +229,7 @@ def _used(rule: Rule | None, source: Source, count: int, sizes: tuple[int, int, 
     learned, tested, attacked = sizes
 
     def ids(part: str, size: int) -> tuple[list[Ids], list[str]]:
-        some = source.imdb(part).some(size)
+        some = source.texts("imdb", part).some(size)
         return [i.astype(np.intp) for i in ids_of((t.lower() for t in some.texts), e)], some.labels
 
     def released(texts: list[Ids]) -> list[Ids]:
@@ -301,7 +301,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 def _speed(peer: Peer, source: Source, count: int, tokens: int) -> dict[str, float | None]:
     e = builtin(count)
-    texts = [t.lower() for t in source.imdb("test").some(50).texts]
+    texts = [t.lower() for t in source.texts("imdb", "test").some(50).texts]
     ids = np.concatenate(ids_of(texts, e))[:tokens]
     words = [e.words[i] for i in ids]
     own = peer.ours

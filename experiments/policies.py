@@ -95,7 +95,7 @@ def unit(source: Source, name: str, words: int) -> float:
 
 def _reviews(source: Source, part: str) -> Labelled:
     """Without HTML: a base with "br" in it would make a word of it that hardly ever changes."""
-    found = source.imdb(part)
+    found = source.texts("imdb", part)
     return found._replace(texts=[*map(plain, found.texts)])
 
 

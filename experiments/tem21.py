@@ -30,7 +30,7 @@ KEYS = ("words, plain test", "words, private test", "vectors, plain test", "AUC"
 
 @cache
 def _reviews(source: Source) -> Labelled:
-    return source.imdb("train")
+    return source.texts("imdb", "train")
 
 
 def _parts(reviews: Labelled, trial: int, size: int) -> list[Labelled]:

@@ -176,8 +176,8 @@ def table_1(run: Run) -> Table:
                                for x in epsilons)],
         ylabel=f"mean over the words, of {DRAWS:,} draws",
     )  # fmt: skip
-    texts = {"IMDB": run.data.imdb("train").some(run.of(5000, 400)).texts,
-             "Reuters": run.data.news("train").some(run.of(2500, 400)).texts}  # fmt: skip
+    texts = {"IMDB": run.data.texts("imdb", "train").some(run.of(5000, 400)).texts,
+             "Reuters": run.data.texts("news", "train").some(run.of(2500, 400)).texts}  # fmt: skip
     rows: list[tuple[str, str]] = []
     for name, part in texts.items():
         topics = run.step(partial(_topics, part, e, run.of(3, 1)), "topics", name)
@@ -215,7 +215,7 @@ def _reviews(source: Source, reader: networks.Reader, trial: int, sizes: tuple[i
     """Reviews to learn from and to test on, the same for every ε."""
     parts = []
     for name, size in zip(("train", "test"), sizes, strict=True):
-        every = source.imdb(name)
+        every = source.texts("imdb", name)
         drawn = np.random.default_rng([SEED, trial]).permutation(len(every.texts))[:size]
         part = every.at(drawn.tolist())
         parts.append(part._replace(texts=[" ".join(reader.words(t.lower())) for t in part.texts]))
@@ -342,7 +342,7 @@ def _answered(m: Mechanism | None, e: Embedding, texts: list[str]) -> dict[str, 
 
 def figure_5_answers(run: Run) -> Table:
     e = space(run.data, PAPERS)
-    texts = run.data.news("test").some(run.of(500, 100)).texts
+    texts = run.data.texts("news", "test").some(run.of(500, 100)).texts
     table = Table(
         f"WSDM'20 figure 5, finding answers: private questions to plain answers, {PAPERS}",
         ["ε", "mean N_w", *(f"{key} [95%]" for key in RANKED)],
@@ -420,7 +420,7 @@ def tables_3_4(run: Run, lstm: bool = False, name: str = STANDARD) -> Table:
     wide = name == PAPERS
     e, trials = space(run.data, name), run.of(3 if lstm or wide else 5, 2 if lstm else 3)
     users: dict[str, list[str]] = {}
-    for part in (run.data.news("train"), run.data.mails("large", "train")):
+    for part in (run.data.texts("news", "train"), run.data.texts("large", "train")):
         for text, author in zip(*part, strict=True):
             users.setdefault(author, []).append(text[:2000])
     # The same amount of text from everybody who has enough.
