@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache, partial
-from itertools import compress, pairwise
+from itertools import chain, compress, pairwise
 from typing import Any
 
 import numpy as np
@@ -562,11 +562,9 @@ def table_6_pairs(run: Run) -> Table:
 
 def _score(model: NgramPrior, texts: list[list[str]]) -> float:
     """The median probability of a word after the one before."""
-    scores = []
-    for run in known_runs(model.space, (" ".join(text) for text in texts)):
-        for before, here in pairwise(run):
-            scores.append(model.behind([before], [here])[0, 0])
-    return float(np.median(scores))
+    runs = known_runs(model.space, (" ".join(text) for text in texts))
+    pairs = chain.from_iterable(map(pairwise, runs))
+    return float(np.median([model.behind([before], [here])[0, 0] for before, here in pairs]))
 
 
 TABLES: dict[str, Experiment] = {

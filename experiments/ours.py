@@ -4,9 +4,8 @@ an equal certified ε, never at an equal nominal one."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,8 +47,7 @@ TOLERANCE = 0.02
 """How exactly the ε is looked for."""
 
 
-@dataclass(frozen=True)
-class _Spaces:
+class _Spaces(NamedTuple):
     """The same words, most frequent first, in two spaces; those with vectors in both."""
 
     plain: Embedding
@@ -134,8 +132,7 @@ class _Texts:
         return [" ".join(row) for row in np.split(self.names[ids], self.ends)]
 
 
-@dataclass(frozen=True)
-class _Sizes:
+class _Sizes(NamedTuple):
     words: int
     trials: int
     learned: int
@@ -232,28 +229,30 @@ def _table(
          *(f"{a}: author found [95%]" for a in AUTHORS)],
     )  # fmt: skip
     rows: dict[str, dict[str, Any]] = {}
-    out = []
-    plain = run.step(partial(_measured, None, run.data, s), "plain", *vars(s).values())
+    out, little = [], []
+    plain = run.step(partial(_measured, None, run.data, s), "plain", *s)
     for name in names:
         own = run.step(partial(at, spaces, name), "its ε", title, asked, name, s.words)
         if own is None:
             out.append(name)
             continue
         m = _mechanism(spaces, name, own)
-        rows[name] = {"own": own, "law": m.has_law,
-                      **run.step(partial(_measured, m, run.data, s), "measured", name, own,
-                                 *vars(s).values())}  # fmt: skip
-    little = [name for name, f in rows.items() if f["bits"][0] < least]
+        rows[name] = {
+            "own": own,
+            "law": m.has_law,
+            **run.step(partial(_measured, m, run.data, s), "measured", name, own, *s),
+        }
     for name, f in {"plain text": plain, **rows}.items():
-        if name in little:
-            continue
-        sure = name in rows
-        unit = " hyperbolic" if name == HYPERBOLIC else ""
-        cost = f"{'' if f.get('law') else '≤ '}{f['certified']:.3g}{unit}" if sure else "–"
-        table.add(name, f"{f['own']:.3g}" if sure else "–",
-                  cost.replace("inf", "∞"), _told(f) if sure else "–",
-                  f"{f['named']:.1%}" if sure else "–",
-                  f"{f['sentences']:.1%}" if sure else "–",
+        cells = ["–"] * 5
+        if name in rows:
+            if f["bits"][0] < least:
+                little.append(name)
+                continue
+            unit = " hyperbolic" if name == HYPERBOLIC else ""
+            cost = f"{'' if f['law'] else '≤ '}{f['certified']:.3g}{unit}".replace("inf", "∞")
+            cells = [f"{f['own']:.3g}", cost, _told(f), f"{f['named']:.1%}",
+                     f"{f['sentences']:.1%}"]  # fmt: skip
+        table.add(name, *cells,
                   *(str(over_trials(f[key], within=(0.0, 1.0))) for key in TASKS),
                   *(str(of_share(*f[a])) for a in AUTHORS))  # fmt: skip
     table.notes += _verdict(rows)

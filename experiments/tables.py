@@ -49,7 +49,7 @@ class Table:
     """Whether a page has the picture in the place of the rows."""
 
     def add(self, *cells: object) -> None:
-        self.rows.append([c if isinstance(c, str) else f"{c}" for c in cells])
+        self.rows.append([*map(str, cells)])
 
     def point(self, name: str, x: float, y: Interval | float) -> None:
         """Continue a line, or begin it."""

@@ -19,7 +19,6 @@ from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Mechanism, MultivariateLaplace, calibration
 from fastdx.bags import STOP_WORDS
 from fastdx.lab.evaluation import (
-    Interval,
     MeanVectors,
     NextWord,
     UserAudit,
@@ -272,30 +271,25 @@ def figure_5(run: Run) -> Table:
         ylabel="accuracy",
     )  # fmt: skip
 
-    def over(values: list[list[float]], place: int) -> Interval | None:
+    def cell(values: list[list[float]], place: int, line: str, m: Mechanism | None) -> str:
         if not values:
-            return None
-        reused = sizes[1] / sizes[0]
-        return over_trials([v[place] for v in values], reused=reused, within=(0.0, 1.0))
+            return "–"
+        interval = over_trials([v[place] for v in values], reused=sizes[1] / sizes[0],
+                               within=(0.0, 1.0))  # fmt: skip
+        if m is not None:
+            table.point(line, m.epsilon, interval)
+        return str(interval)
 
-    rows: list[tuple[str, str, list[Interval | None]]] = [
-        ("none", "1", [over(plain[key], 0) for key in KINDS for _ in range(2)])
-    ]
+    table.add("none", "1", *(cell(plain[key], 0, "", None) for key in KINDS for _ in range(2)), "–")
     for i, m in enumerate(noises):
         found = run.step(partial(learned, m, []),
                          "reviews", m.epsilon, trials, *sizes, has)  # fmt: skip
         same = run.step(partial(measures.unchanged, m), "N_w", m.epsilon)
         cells = []
         for key, name in KINDS.items():
-            for what, interval in (("learns private", over(found[key], 0)),
-                                   ("reads private", over(plain[key], i + 1))):  # fmt: skip
-                cells.append(interval)
-                if interval is not None:
-                    table.point(f"{name}, {what}", m.epsilon, interval)
-        rows.append((f"{m.epsilon:g}", f"{same:.3f}", cells))
-    for shown, share, cells in rows:
-        claim = "–" if shown == "none" else FIGURE_5
-        table.add(shown, share, *("–" if c is None else str(c) for c in cells), claim)
+            cells += [cell(found[key], 0, f"{name}, learns private", m),
+                      cell(plain[key], i + 1, f"{name}, reads private", m)]  # fmt: skip
+        table.add(f"{m.epsilon:g}", f"{same:.3f}", *cells, FIGURE_5)
     table.notes += [
         f"{trials} trials, each with {sizes[0]:,} reviews to learn from and {sizes[1]:,} to test "
         f"on, the first {length} words of each; the same for every ε. Chance is 0.5. Intervals: "
