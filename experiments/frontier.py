@@ -21,6 +21,7 @@ from experiments.measures import Numbers, by_rank, cover, ids_of, narrowed, righ
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Mechanism, MultivariateLaplace, NeighborResponse
 from fastdx.channel import Channel, NgramPrior
+from fastdx.channel.features import means_of
 from fastdx.lab.attacks import sentence_attack
 from fastdx.lab.limit import vector_rate_distortion
 
@@ -165,11 +166,6 @@ def _means_by_draws(m: Mechanism) -> Numbers:
     return sums / likely[:, None]
 
 
-def _features(runs: list[NDArray[np.uint32]], table: Numbers) -> Numbers:
-    return np.array([table[run].mean(axis=0) if len(run) else np.zeros(table.shape[1])
-                     for run in runs])  # fmt: skip
-
-
 def _accuracies(
     source: Source, e: Embedding, mechanisms: list[Mechanism | None], tables: list[Numbers]
 ) -> list[Estimate]:
@@ -184,8 +180,8 @@ def _accuracies(
         ]
         for table, found in zip(tables, hits, strict=True):
             judge = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
-            judge.fit(_features(runs[0], table), learned.labels)
-            found.append(right(judge.predict(_features(runs[1], table)), tested.labels))
+            judge.fit(means_of(table, runs[0]), learned.labels)
+            found.append(right(judge.predict(means_of(table, runs[1])), tested.labels))
     rights = [np.mean(found, axis=0) for found in hits]
     return [Estimate(float(r.mean()), float(1.96 * r.std() / len(r) ** 0.5)) for r in rights]
 

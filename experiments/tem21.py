@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -28,11 +28,6 @@ EPSILONS = (2.0, 3.0, 5.0, 8.0)
 KEYS = ("words, plain test", "words, private test", "vectors, plain test", "AUC")
 
 
-@cache
-def _reviews(source: Source) -> Labelled:
-    return source.texts("imdb", "train")
-
-
 def _parts(reviews: Labelled, trial: int, size: int) -> list[Labelled]:
     """TR1 and TE1 of the target, TR2 and TE2 of the shadow model; the same for all mechanisms."""
     order = np.random.default_rng([SEED, trial]).permutation(len(reviews.texts))
@@ -44,7 +39,7 @@ def _trials(
 ) -> dict[str, list[float]]:
     """Accuracies and the attacker's AUC, one a trial; without a mechanism of plain text."""
     found: dict[str, list[float]] = {key: [] for key in KEYS}
-    reviews = _reviews(source)
+    reviews = source.texts("imdb", "train")
     for trial in range(trials):
         known, tested, shadow_known, shadow_tested = _parts(reviews, trial, size)
         learned = known.private(mechanism)

@@ -42,7 +42,7 @@ def _known(channel: Channel, texts: Iterable[str | None]) -> list[_Ids]:
     ]
 
 
-def _means(table: _Numbers, rows: Sequence[_Ids]) -> _Numbers:
+def means_of(table: _Numbers, rows: Sequence[_Ids]) -> _Numbers:
     """Return the mean of some rows for each text; zeros for one without words."""
     nothing = np.zeros(table.shape[1])
     means = [table[ids].mean(axis=0) if len(ids) else nothing for ids in rows]
@@ -127,7 +127,7 @@ class TextFeatures:
                     raise ParameterError(f"texts must be releases of this mechanism, got at {at} "
                                          "one of unknown words")  # fmt: skip
             rows = known
-        return _means(self._table, rows)
+        return means_of(self._table, rows)
 
     def of_clear(self, texts: Iterable[str | None]) -> _Numbers:
         """Return the same features of texts that were not privatised, of known words only.
@@ -135,7 +135,7 @@ class TextFeatures:
         For a model that learned from releases and is used on texts of one's own. True vectors vary
         more than posterior means, so measure it: raw vectors or naive Bayes may do better.
         """
-        return _means(self._vectors, _known(self._channel, texts))
+        return means_of(self._vectors, _known(self._channel, texts))
 
     def _decoded(self, text: str) -> _Numbers:
         try:

@@ -47,7 +47,10 @@ class Engine(Protocol):
     """A model of tokens, such as `NeuralPrior.llama` makes, or one of your own."""
 
     def tokens(self, text: str, *, start: bool = False) -> list[int]:
-        """Return a text's tokens, behind the one that begins a document if `start`."""
+        """Return a text's tokens, behind the one that begins a document if `start`.
+
+        Words of a sentence are asked for with a space before them.
+        """
 
     def after(self, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Return the logits of the next token: always the same numbers behind the same tokens."""
