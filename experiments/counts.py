@@ -10,7 +10,6 @@ sees no release.
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -57,7 +56,7 @@ def _found(source: Source, policy: Policy, size: int, most: int) -> dict[str, fl
     space = builtin(size)
     # Words that the vocabulary lacks are left out.
     reviews = [[w for w in tokenize(text.lower()) if w in space]
-               for text in source.imdb("train").some(most).texts]  # fmt: skip
+               for text in source.texts("imdb", "train").some(most).texts]  # fmt: skip
     mechanism = policy.mechanism(space)
     channel = Channel.of(mechanism)
     estimator = Estimator(channel).add(mechanism.privatize([*map(" ".join, reviews)]))
@@ -92,7 +91,7 @@ def frequencies(run: Run) -> Table:
         "language model alone", "rounds"])  # fmt: skip
     failed, worse = [], []
     for policy in POLICIES:
-        f = run.step(partial(_found, run.data, policy, size, most), *policy, size, most)
+        f = run.ask(_found, policy, size, most)
         table.add(policy, f"{f['bits']:.2f}", f"{f['raw']:.3f}", f"{f['counts']:.3f}",
                   f"{f['model']:.3f}", f"{f['raw top']:.2f}", f"{f['counts top']:.2f}",
                   f"{f['model top']:.2f}", f"{f['rounds']:.0f}")  # fmt: skip

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from fastdx import Embedding, poincare
+from fastdx import Embedding, Mechanism, poincare
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -32,6 +32,29 @@ text/reuters_c50.{{train,test}}.jsonl.gz, text/pan11/{{small,large}}.{{train,tes
   "text" and "author"."""
 
 
+FILES = {
+    "imdb": ("imdb.{}.jsonl.gz", "label"),
+    "snips": ("snips.{}.jsonl", "intent"),
+    "trec": ("trec.{}.txt", ""),
+    "news": ("reuters_c50.{}.jsonl.gz", "author"),
+    **{size: (f"pan11/{size}.{{}}.jsonl.gz", "author") for size in ("small", "large")},
+    **{name: (f"sentiment/{name}.{{}}.jsonl.gz", "label") for name in ("sst5", "sst2")},
+    **{name: (f"sentiment/{name}.jsonl.gz", "label") for name in ("mr", "cr", "mpqa")},
+}
+"""Where texts are, by their name and part, and the key of a text's label."""
+WHOLE = ("mr", "cr", "mpqa")
+"""Texts without parts."""
+AUTHORS = [f"author {i}" for i in range(12)]
+MADE_UP: dict[str, tuple[int, list[str], int, int]] = {
+    "imdb": (3, ["neg", "pos"], 400, 40),
+    "snips": (5, ["play", "rate", "book"], 300, 9),
+    "news": (11, AUTHORS[:8], 80, 40),
+    "small": (7, AUTHORS[:6], 120, 30),
+    "large": (7, AUTHORS, 240, 30),
+}
+"""A part of a seed, the labels, and how many texts of how many words are made."""
+
+
 class Labelled(NamedTuple):
     """Texts, and the label or author of each."""
 
@@ -40,6 +63,13 @@ class Labelled(NamedTuple):
 
     def at(self, ids: Sequence[int]) -> Labelled:
         return Labelled([self.texts[i] for i in ids], [self.labels[i] for i in ids])
+
+    def lower(self) -> Labelled:
+        return Labelled([text.lower() for text in self.texts], self.labels)
+
+    def private(self, m: Mechanism | None) -> Labelled:
+        """As a mechanism releases them; without one as they are."""
+        return self if m is None else Labelled(m.privatize(self.texts), self.labels)
 
     def some(self, count: int) -> Labelled:
         """At most so many of them, drawn by chance, always the same."""
@@ -68,16 +98,17 @@ def space(source: Source, name: str) -> Embedding:
 
 def split(source: Source, name: str) -> tuple[Labelled, Labelled]:
     """Texts to learn from, and others to test on."""
-    if name == "snips":
-        return source.snips("train"), source.snips("validate")
-    if name in ("imdb", "news"):
-        load = getattr(source, name)
-        return load("train"), load("test")
-    learned, tested = source.sentences(name)
-    if tested is not None:
-        return learned, tested
+    learned = source.texts(name, "train")
+    if name not in WHOLE:
+        return learned, source.texts(name, "validate" if name == "snips" else "test")
     cut = len(learned.texts) * 3 // 4
     return learned.at(range(cut)), learned.at(range(cut, len(learned.texts)))
+
+
+def sentences(source: Source, name: str) -> tuple[Labelled, Labelled | None]:
+    """All texts of MR, CR, MPQA; of others those to train and to test on."""
+    test = None if name in WHOLE else source.texts(name, "test")
+    return source.texts(name, "train"), test
 
 
 def first(e: Embedding, count: int) -> Embedding:
@@ -101,37 +132,17 @@ class Shared:
             raise SystemExit(WANTED)
         self.folder = folder
 
-    def _read(self, path: str, label: str) -> Labelled:
-        """The objects of a JSONL file, gzipped or not."""
-        data = (self.folder / "text" / path).read_bytes()
-        data = gzip.decompress(data) if path.endswith(".gz") else data
+    def texts(self, name: str, part: str) -> Labelled:
+        form, label = FILES[name]
+        path = self.folder / "text" / form.format(part)
+        if name == "trec":
+            lines = path.read_text("utf-8", "replace").splitlines()
+            pairs = [line.split(" ", maxsplit=1) for line in lines]
+            return Labelled([text for _, text in pairs], [label for label, _ in pairs])
+        data = path.read_bytes()
+        data = gzip.decompress(data) if path.suffix == ".gz" else data
         found = [json.loads(line) for line in data.splitlines() if line.strip()]
         return Labelled([r["text"] for r in found], [str(r[label]) for r in found])
-
-    def imdb(self, part: str) -> Labelled:
-        return self._read(f"imdb.{part}.jsonl.gz", "label")
-
-    def sentences(self, name: str) -> tuple[Labelled, Labelled | None]:
-        """MR, CR, MPQA, SST-5, SST-2, TREC: all texts; or those to train and to test on."""
-        if name == "trec":
-            return self._trec("train"), self._trec("test")
-        parts = (".train", ".test") if name in ("sst5", "sst2") else ("",)
-        found = [self._read(f"sentiment/{name}{part}.jsonl.gz", "label") for part in parts]
-        return found[0], found[1] if len(found) > 1 else None
-
-    def _trec(self, part: str) -> Labelled:
-        lines = (self.folder / "text" / f"trec.{part}.txt").read_text("utf-8", "replace")
-        pairs = [line.split(" ", maxsplit=1) for line in lines.splitlines()]
-        return Labelled([text for _, text in pairs], [label for label, _ in pairs])
-
-    def snips(self, part: str) -> Labelled:
-        return self._read(f"snips.{part}.jsonl", "intent")
-
-    def mails(self, size: str, part: str) -> Labelled:
-        return self._read(f"pan11/{size}.{part}.jsonl.gz", "author")
-
-    def news(self, part: str) -> Labelled:
-        return self._read(f"reuters_c50.{part}.jsonl.gz", "author")
 
     def glove(self) -> Embedding:
         return Embedding.load(self.folder / "embeddings" / "glove.6B.50d.12k.txt")
@@ -174,25 +185,15 @@ class Sample:
         texts = [" ".join(rng.choice(words, length, p=tastes[k])) for k in of]
         return Labelled(texts, [kinds[k] for k in of])
 
-    def imdb(self, part: str) -> Labelled:
-        return self._texts(len(part) * 3, ["neg", "pos"], 400, 40)
-
-    def sentences(self, name: str) -> tuple[Labelled, Labelled | None]:
-        kinds = {"sst5": 5, "trec": 6}.get(name, 2)
-        every = self._texts(len(name), [str(k) for k in range(kinds)], 400, 12)
-        if kinds == 2:
-            return every, None
-        return every.at(range(300)), every.at(range(300, 400))
-
-    def snips(self, part: str) -> Labelled:
-        return self._texts(len(part) * 5, ["play", "rate", "book"], 300, 9)
-
-    def mails(self, size: str, part: str) -> Labelled:
-        authors = [f"author {i}" for i in range(6 if size == "small" else 12)]
-        return self._texts(len(part) * 7, authors, 20 * len(authors), 30)
-
-    def news(self, part: str) -> Labelled:
-        return self._texts(len(part) * 11, [f"author {i}" for i in range(8)], 80, 40)
+    def texts(self, name: str, part: str) -> Labelled:
+        if name in MADE_UP:
+            seed, kinds, count, length = MADE_UP[name]
+            return self._texts(len(part) * seed, kinds, count, length)
+        labels = [str(k) for k in range({"sst5": 5, "trec": 6}.get(name, 2))]
+        every = self._texts(len(name), labels, 400, 12)
+        if name in WHOLE:
+            return every
+        return every.at(range(300) if part == "train" else range(300, 400))
 
     def glove(self) -> Embedding:
         return self._embedding

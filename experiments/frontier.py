@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from experiments.data import Labelled, Source, builtin, first
+from experiments.data import Labelled, Source, builtin, first, sentences
 from experiments.measures import Numbers, by_rank, cover, ids_of, narrowed, right, tem
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Mechanism, MultivariateLaplace, NeighborResponse
 from fastdx.channel import Channel, NgramPrior
+from fastdx.channel.features import means_of
 from fastdx.lab.attacks import sentence_attack
 from fastdx.lab.limit import vector_rate_distortion
 
@@ -84,7 +86,7 @@ def _embedding(source: Source, name: str, count: int) -> Embedding:
 @cache
 def task_texts(source: Source, name: str) -> tuple[Labelled, Labelled]:
     """Texts to learn from, and to test on: of MR a tenth that is always the same."""
-    every, tested = source.sentences(name)
+    every, tested = sentences(source, name)
     if tested is not None:
         return every.some(LEARNED), tested
     order = np.random.default_rng(1).permutation(len(every.texts)).tolist()
@@ -134,7 +136,7 @@ def _at_unchanged(e: Embedding, share: float) -> float | None:
 @cache
 def _bigrams(e: Embedding, source: Source) -> NgramPrior:
     """The attacker's model, of the same kind of texts and of film reviews."""
-    public = task_texts(source, TASK)[0].texts + source.imdb("val").texts
+    public = task_texts(source, TASK)[0].texts + source.texts("imdb", "val").texts
     return NgramPrior.train(e, public, order=2)
 
 
@@ -164,17 +166,10 @@ def _means_by_draws(m: Mechanism) -> Numbers:
     return sums / likely[:, None]
 
 
-def _features(runs: list[NDArray[np.uint32]], table: Numbers) -> Numbers:
-    return np.array([table[run].mean(axis=0) if len(run) else np.zeros(table.shape[1])
-                     for run in runs])  # fmt: skip
-
-
 def _accuracies(
     source: Source, e: Embedding, mechanisms: list[Mechanism | None], tables: list[Numbers]
 ) -> list[Estimate]:
     """Of classifiers on mean vectors from each table: one draw a mechanism, together."""
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-
     learned, tested = task_texts(source, TASK)
     train, test = ids_of(learned.texts, e), ids_of(tested.texts, e)
     hits: list[list[NDArray[np.bool_]]] = [[] for _ in tables]
@@ -185,8 +180,8 @@ def _accuracies(
         ]
         for table, found in zip(tables, hits, strict=True):
             judge = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
-            judge.fit(_features(runs[0], table), learned.labels)
-            found.append(right(judge.predict(_features(runs[1], table)), tested.labels))
+            judge.fit(means_of(table, runs[0]), learned.labels)
+            found.append(right(judge.predict(means_of(table, runs[1])), tested.labels))
     rights = [np.mean(found, axis=0) for found in hits]
     return [Estimate(float(r.mean()), float(1.96 * r.std() / len(r) ** 0.5)) for r in rights]
 
@@ -220,12 +215,11 @@ def _clear(source: Source, name: str, words: int) -> dict[str, Any]:
 def _on_embedding(run: Run, name: str) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
     """Clear text, and each mechanism along the bits, as `_measured` has it: steps of the run."""
     size = _size(run)
-    clear = run.step(partial(_clear, run.data, name, size.words), name, "clear", size.words)
+    clear = run.ask(_clear, name, size.words)
     found = {}
     for kind in KINDS:
         levels = UNCHANGED if kind == "madlib" else BITS
-        steps = [run.step(partial(_measured, run.data, name, kind, wanted, size),
-                          name, kind, wanted, *size)
+        steps = [run.ask(_measured, name, kind, wanted, size)
                  for wanted in run.of(levels, levels[1:2])]  # fmt: skip
         found[kind] = [step for step in steps if step]
     return clear, found
@@ -327,7 +321,7 @@ def limit(run: Run) -> Table:
     words = run.of(WORDS, 300)
     # From nearly everything to nearly nothing, in units of the variance.
     slopes = run.of([2.5, 2.0, 1.6, 1.3, 1.1, 0.95, 0.83, 0.72, 0.62], [1.0])
-    found = run.step(partial(_limit, run.data, words, slopes), "limit", words, *slopes)
+    found = run.ask(_limit, words, slopes)
     bits, lower, slope = (np.array(found[x]) for x in ("bits", "lower", "slopes"))
     explained = 1 - np.array(found["distortion"]) / found["most"]
     table = Table(
@@ -342,8 +336,7 @@ def limit(run: Run) -> Table:
         table.point("the limit", x, y)
     for kind, shown in LIMIT_KINDS.items():
         for wanted in run.of(BITS, (2.0,)):
-            make = partial(_place, run.data, kind, wanted, words)
-            place = run.step(make, "place", kind, wanted, words)
+            place = run.ask(_place, kind, wanted, words)
             if place is None:
                 continue
             epsilon, own, distortion = place

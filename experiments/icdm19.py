@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache, partial
-from itertools import compress, pairwise
+from itertools import chain, compress, pairwise
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,11 @@ from experiments.data import (
     SUBSET,
     Labelled,
     Source,
+    sentences,
     space,
     split,
 )
-from experiments.measures import counted, right, spread
+from experiments.measures import about, counted, right, spread, worst
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, HyperbolicLaplace, Mechanism, MultivariateLaplace, calibration
 from fastdx.bags import STOP_WORDS
@@ -77,15 +78,8 @@ def _nouns(run: Run) -> Embedding:
 # Figure 5 and table IV.
 
 
-def _shown(f: dict[str, float]) -> tuple[str, str]:
-    """The expected and the worst N_w."""
-    return (f"{f['mean_n']:.1f} ± {1.96 * f['error_n']:.1f}",
-            f"{f['max_n']:.0f} [{f['low_n']:.0f}, {f['high_n']:.0f}]")  # fmt: skip
-
-
 def _published_n(epsilon: float) -> str:
-    expected, worst = PUBLISHED_N[epsilon]
-    return f"{expected:g} / {worst}"
+    return "{:g} / {}".format(*PUBLISHED_N[epsilon])
 
 
 def table_4(run: Run) -> Table:
@@ -112,8 +106,8 @@ def table_4(run: Run) -> Table:
             f = run.step(partial(counted, m, words, DRAWS), "N_w", shown, epsilon, count)
             claim = _published_n(epsilon) if name == "hyperbolic" else "–"
             table.point(shown, epsilon, Interval(f["max_n"], f["low_n"], f["high_n"]))
-            table.add(shown, f"{epsilon:g}", f"{m.epsilon:g}", *_shown(f), claim)
-    table.published("published, hyperbolic", {x: worst for x, (_, worst) in PUBLISHED_N.items()})
+            table.add(shown, f"{epsilon:g}", f"{m.epsilon:g}", about(f, "n", 1), worst(f), claim)
+    table.published("published, hyperbolic", {x: most for x, (_, most) in PUBLISHED_N.items()})
     table.notes += [
         f"Published: {N_SOURCE}. So Euclidean rows have no published figure at their ε. The "
         "paper's Euclidean embeddings are GloVe in 100, 200 and 300 dimensions.",
@@ -152,7 +146,7 @@ def table_4_calibrated(run: Run) -> Table:
     for name in (PAPERS, STAND_IN, STANDARD):
         e = space(run.data, name)
         f = run.step(partial(_calibrated, e, spread(e, count)), "calibrated", name, count)
-        table.add(name, f"{f['epsilon']:.2f}", *_shown(f), PUBLISHED_CALIBRATED)
+        table.add(name, f"{f['epsilon']:.2f}", about(f, "n", 1), worst(f), PUBLISHED_CALIBRATED)
     table.notes.append(
         f"{count} words of each, spread over the vocabulary. *{PAPERS}*: {SUBSET}. Published: "
         "GloVe in 100, 200 and 300 dimensions, where hyperbolic noise with that worst N_w has "
@@ -222,7 +216,7 @@ def table_4_dimensions(run: Run) -> Table:
         make = partial(counted, m, spread(e, count), DRAWS)
         f = run.step(make, "N_w", dim, epochs, epsilon, count)
         table.add(e.dim, epochs, f"{_nearest(e):.2f}", f"{_median_noise(e.dim, epsilon):.2f}",
-                  *_shown(f), _published_n(epsilon))  # fmt: skip
+                  about(f, "n", 1), worst(f), _published_n(epsilon))  # fmt: skip
     table.notes.append(
         f"WordNet's nouns, trained alike but for the two numbers; {count} words, {DRAWS:,} draws "
         "each. The paper does not say how far its words lie from each other."
@@ -251,7 +245,7 @@ def _attacked(
     """How many authors are found in each draw; answers are sure from that share of rounds on."""
     drawn = []
     for _ in range(trials):
-        found = attack.attribute(mails.texts if m is None else m.privatize(mails.texts))
+        found = attack.attribute(mails.private(m).texts)
         hits, sure = right(found.authors, mails.labels), found.shares >= least
         kinds = {"right": hits, "sure": sure, "sure_right": hits & sure}
         drawn.append({kind: int(which.sum()) for kind, which in kinds.items()})
@@ -261,7 +255,7 @@ def _attacked(
 def _authorship(run: Run, size: str) -> Table:
     epsilons = run.of([0.5, 1.0, 2.0, 8.0], [1.0, 8.0])
     trials = run.of(5 if size == "small" else 2, 2)
-    known, mails = run.data.mails(size, "train"), run.data.mails(size, "test")
+    known, mails = run.data.texts(size, "train"), run.data.texts(size, "test")
     if run.quick:
         known, mails = known.some(1000), mails.some(120)
     count = len(mails.texts)
@@ -350,7 +344,7 @@ def _joined(mails: Labelled, authors: Sequence[str]) -> Labelled:
 
 def table_3_few(run: Run) -> Table:
     """Few authors, of whom much is known: what PAN12 has, of mails."""
-    known, mails = run.data.mails("large", "train"), run.data.mails("large", "test")
+    known, mails = run.data.texts("large", "train"), run.data.texts("large", "test")
     names = [name for name, _ in Counter(mails.labels).most_common(FEW[-1])]
     spaces: list[tuple[str, Embedding, Any, list[float]]] = [
         ("hyperbolic", _nouns(run), HyperbolicLaplace.from_paper, [1.0]),
@@ -457,7 +451,7 @@ def table_6(run: Run) -> Table:
     cells: dict[str, list[str]] = {}
     majority, shares = [], []
     for name in TASKS:
-        task, texts, slots = _slots(run, run.data.sentences(name), vectors)
+        task, texts, slots = _slots(run, sentences(run.data, name), vectors)
         every, test = task
         shares.append(sum(map(len, slots)) / sum(map(len, texts)))
         majority.append((test or every).commonest())
@@ -568,11 +562,9 @@ def table_6_pairs(run: Run) -> Table:
 
 def _score(model: NgramPrior, texts: list[list[str]]) -> float:
     """The median probability of a word after the one before."""
-    scores = []
-    for run in known_runs(model.space, (" ".join(text) for text in texts)):
-        for before, here in pairwise(run):
-            scores.append(model.behind([before], [here])[0, 0])
-    return float(np.median(scores))
+    runs = known_runs(model.space, (" ".join(text) for text in texts))
+    pairs = chain.from_iterable(map(pairwise, runs))
+    return float(np.median([model.behind([before], [here])[0, 0] for before, here in pairs]))
 
 
 TABLES: dict[str, Experiment] = {

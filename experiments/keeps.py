@@ -8,6 +8,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from experiments.data import Labelled, Source, builtin, split
 from experiments.tables import SEED, Experiment, Run, Table
@@ -47,17 +51,12 @@ def classifier(known: Labelled, e: Embedding) -> Any:
     Few private texts teach hardly any word, but vectors; many teach words that vectors do not tell
     apart.
     """
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline, make_union
-    from sklearn.preprocessing import FunctionTransformer, StandardScaler
-
     # Rows of about length 1, as those of TF-IDF.
     shorter = FunctionTransformer(partial(np.multiply, e.dim**-0.5))
     vectors = make_pipeline(FunctionTransformer(MeanVectors(e)), StandardScaler(), shorter)
     words = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\S+")
     judge = make_pipeline(make_union(words, vectors), LogisticRegression(max_iter=1000))
-    return judge.fit(known.texts, known.labels)
+    return judge.fit(*known)
 
 
 def _kept(
@@ -68,17 +67,13 @@ def _kept(
     e = builtin(words)
     # One draw; a smaller collection is a part of a larger one.
     if draw is None:
-        learned, private = ([t.lower() for t in part.texts] for part in (known, asked))
+        learned, private = known.lower(), asked.lower()
     else:
-        recommended = Tem.recommended()
-        m = Tem(e, recommended.nominal, language="rank", exclude="offensive", seed=SEED + draw)
-        learned, private = m.privatize(known.texts), m.privatize(asked.texts)
-    every, found = Labelled(learned, known.labels), []
-    for size in sizes:
-        judge = classifier(every.some(size), e)
-        found.append((float(judge.score(asked.texts, asked.labels)),
-                      float(judge.score(private, asked.labels))))  # fmt: skip
-    return found
+        m = Tem(e, Tem.recommended().nominal, language="rank", exclude="offensive",
+                seed=SEED + draw)  # fmt: skip
+        learned, private = known.private(m), asked.private(m)
+    judges = (classifier(learned.some(size), e) for size in sizes)
+    return [(float(judge.score(*asked)), float(judge.score(*private))) for judge in judges]
 
 
 def sizes(run: Run) -> Table:
@@ -91,12 +86,8 @@ def sizes(run: Run) -> Table:
     for name, title in TASKS.items():
         every = len(_texts(run.data, name)[0].texts)
         asked = run.of([*(s for s in SIZES if s < every), every], [every // 2, every])
-
-        def kept(draw: int | None, name: str = name, asked: list[int] = asked) -> Any:
-            make = partial(_kept, run.data, name, draw, words, asked)
-            return run.step(make, name, draw, words, *asked)
-
-        plain, found = np.array(kept(None))[:, 0], np.array([kept(d) for d in range(draws)])
+        plain = np.array(run.ask(_kept, name, None, words, asked))[:, 0]
+        found = np.array([run.ask(_kept, name, draw, words, asked) for draw in range(draws)])
         for i, size in enumerate(asked):
             shown = [f"{found[:, i, k].mean():.2f}" for k in range(2)]
             table.add(title if i == 0 else "", f"{size:,}", f"{plain[i]:.2f}", *shown)

@@ -18,14 +18,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, normalize
 
 from experiments.data import Labelled, Source, first, split
-from experiments.measures import Numbers, by_rank, epsilon_of_bits, resampled, right, tem
+from experiments.measures import Numbers, by_rank, epsilon_of_bits, mean_of, right, tem
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Mechanism
 from fastdx.channel import Channel
 from fastdx.channel.features import TextFeatures, counted
 from fastdx.engines.sklearn import ChannelNB
+from fastdx.lab.evaluation import Interval
 
 WORDS, DIM = 4000, 300
 LEVELS = (2.0, 3.0)
@@ -64,10 +70,6 @@ def _at(e: Embedding, k: int | None, epsilon: float, draw: int = 0) -> Mechanism
 
 def _judge(x: Any, labels: list[str]) -> Any:
     """A linear classifier: standardised features, logistic regression."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     return make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=200)).fit(x, labels)
 
 
@@ -86,7 +88,7 @@ def _public(source: Source, name: str, words: int) -> dict[str, Any]:
     most = max(labels, key=learned.labels.count)
     said = [NAMES[name].get(c, re.sub(r"(?<=[a-z])(?=[A-Z])", " ", c).lower()) for c in labels]
     middle = np.asarray(e.vectors, dtype=np.float64).mean(axis=0)
-    names = _unit(features.of_clear(said), middle)
+    names = normalize(features.of_clear(said) - middle)
     nearest = ((features.of_clear(tested.texts) - middle) @ names.T).argmax(axis=1)
     return {"most": _right([most] * len(tested.labels), tested.labels),
             "named": _right([labels[i] for i in nearest], tested.labels)}  # fmt: skip
@@ -96,8 +98,6 @@ def _learn(
     source: Source, name: str, words: int, policy: tuple[int | None, float], draws: int
 ) -> dict[str, list[float]]:
     """Which texts are classified right, by the classifier and by what it is tested on."""
-    from sklearn.naive_bayes import MultinomialNB
-
     e, (task, tested) = _space(source, words), _task(source, name)
     channel, known = Channel.of(_at(e, *policy)), task.labels
     features = TextFeatures(channel)
@@ -124,26 +124,21 @@ def _learn(
     return {key: value.tolist() for key, value in found.items()}
 
 
-def _ends(difference: Numbers) -> tuple[float, float]:
-    """A mean's 95% interval by the paired bootstrap."""
-    return resampled(difference, np.ones(len(difference)))
-
-
-def _interval(difference: Numbers) -> str:
+def _points_of(x: Interval) -> str:
     """A mean and its interval, in points."""
-    low, high = _ends(difference)
-    return f"{difference.mean() * 100:+.1f} ({low * 100:+.1f} to {high * 100:+.1f})"
+    return f"{x.mean * 100:+.1f} ({x.low * 100:+.1f} to {x.high * 100:+.1f})"
 
 
 class _Point(NamedTuple):
-    """A mechanism at so many bits a word."""
+    """Tem on a balanced cover of k, or on none, at so many bits a word."""
 
     bits: float
-    k: int | None
     policy: tuple[int | None, float]
+    """k and ε."""
 
     def __str__(self) -> str:
-        return "Tem" if self.k is None else f"Tem, cover of {self.k}"
+        k, _ = self.policy
+        return "Tem" if k is None else f"Tem, cover of {k}"
 
 
 def _points(run: Run, words: int) -> Iterator[_Point]:
@@ -151,7 +146,7 @@ def _points(run: Run, words: int) -> Iterator[_Point]:
     for bits, k in product(run.of(LEVELS, LEVELS[:1]), run.of(KS, (None, 20))):
         make = partial(_at, _space(run.data, words), k)
         epsilon = run.step(partial(epsilon_of_bits, make, bits), "epsilon", k, bits, words)
-        yield _Point(bits, k, (k, epsilon))
+        yield _Point(bits, (k, epsilon))
 
 
 def _arrays(found: dict[str, Any]) -> dict[str, Numbers]:
@@ -163,7 +158,7 @@ def _pair(found: dict[str, Numbers], first: str, second: str) -> list[str]:
     cells = []
     for kind in ("private", "clear"):
         one, other = found[f"{first}, {kind}"], found[f"{second}, {kind}"]
-        cells += [f"{one.mean():.2f}", f"{other.mean():.2f}", _interval(other - one)]
+        cells += [f"{one.mean():.2f}", f"{other.mean():.2f}", _points_of(mean_of(other - one))]
     return cells
 
 
@@ -174,41 +169,38 @@ def _both(found: dict[str, Numbers], private: str, clear: str) -> str:
 
 def _collection(source: Source) -> tuple[list[str], list[str]]:
     """News and their first sentences, which are left out of the news."""
-    parts = [re.split(r"(?<=[.!?])\s+", text, maxsplit=1) for text in source.news("test").texts]
+    parts = [
+        re.split(r"(?<=[.!?])\s+", text, maxsplit=1) for text in source.texts("news", "test").texts
+    ]
     whole = [part for part in parts if len(part) == 2]
     if not whole:
-        texts = [text.split() for text in source.news("test").texts]
+        texts = [text.split() for text in source.texts("news", "test").texts]
         whole = [[" ".join(words[:10]), " ".join(words[10:])] for words in texts]
     return [part[1] for part in whole], [part[0] for part in whole]
-
-
-def _unit(rows: Numbers, middle: Numbers) -> Numbers:
-    moved = rows - middle
-    return moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-9)
 
 
 def _search(
     source: Source, words: int, policy: tuple[int | None, float], draws: int
 ) -> dict[str, list[float]]:
     """Of each query: whether its document was fetched, and 1 over its rank; by kinds of query."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     e = _space(source, words)
     documents, sentences = _collection(source)
     asked = np.sort(np.random.default_rng(SEED).permutation(len(sentences))[:QUERIES])
     queries = [sentences[i] for i in asked]
     features = TextFeatures(Channel.of(_at(e, *policy)))
     served = features.of_clear(documents)
-    served = _unit(served, served.mean(axis=0))
+    served = normalize(served - served.mean(axis=0))
     middle = by_rank(len(e)) @ np.asarray(e.vectors, dtype=np.float64)
     index = TfidfVectorizer(sublinear_tf=True)
     home = np.asarray((index.fit_transform(documents) @ index.transform(queries).T).todense()).T
     found: dict[str, Numbers] = {"best": 1 / (1 + _before(home, asked))}
 
+    most = min(FETCHED, len(documents) // 4)
+
     def put(kind: str, scores: Numbers) -> None:
         place = _before(scores, asked)
-        fetched = place < min(FETCHED, len(documents) // 4)
-        top = np.argsort(-scores, axis=1, kind="stable")[:, : min(FETCHED, len(documents) // 4)]
+        fetched = place < most
+        top = np.argsort(-scores, axis=1, kind="stable")[:, :most]
         rank = [np.sum(home[i, top[i]] > home[i, asked[i]]) for i in range(len(asked))]
         values = {"fetched": fetched, "server": 1 / (1 + place),
                   "home": fetched / (1 + np.array(rank))}  # fmt: skip
@@ -218,9 +210,9 @@ def _search(
 
     for draw in range(draws):
         private = _at(e, *policy, draw).privatize(queries)
-        put("raw", _unit(features.of_clear(private), middle) @ served.T)
-        put("mean", _unit(features(private), middle) @ served.T)
-        put("clear", _unit(features.of_clear(queries), middle) @ served.T)
+        put("raw", normalize(features.of_clear(private) - middle) @ served.T)
+        put("mean", normalize(features(private) - middle) @ served.T)
+        put("clear", normalize(features.of_clear(queries) - middle) @ served.T)
         put("none", np.tile(np.random.default_rng(draw).random(len(documents)), (len(asked), 1)))
     return {key: np.asarray(value, dtype=float).tolist() for key, value in found.items()}
 
@@ -241,26 +233,26 @@ def search(run: Run) -> Table:
     )  # fmt: skip
     won, level, found = [], LEVELS[0], {}
     for point in _points(run, words):
-        make = partial(_search, run.data, words, point.policy, draws)
-        found = _arrays(run.step(make, "search", point.bits, point.k, words))
-        gain = found["mean, home"] - found["raw, home"]
+        found = _arrays(run.ask(_search, words, point.policy, draws))
+        gain = mean_of(found["mean, home"] - found["raw, home"])
         cells = [f"{found[f'{kind}, {name}'].mean():.2f}"
                  for name in ("fetched", "home", "server") for kind in ("raw", "mean")]  # fmt: skip
-        table.add(f"{point.bits:g}", point, *cells[:4], _interval(gain), *cells[4:])
+        table.add(f"{point.bits:g}", point, *cells[:4], _points_of(gain), *cells[4:])
         if point.bits == level:
-            won.append(_ends(gain)[0] > 0)
+            won.append(gain.low > 0)
     for title, kind in (("clear query", "clear"), ("no query", "none")):
         cells = [f"{found[f'{kind}, {name}'].mean():.2f}" for name in ("fetched", "home", "server")]
         table.add("–", title, cells[0], "–", cells[1], "–", "–", cells[2], "–")
     documents, _ = _collection(run.data)
+    most = min(FETCHED, len(documents) // 4)
     table.notes += [
         f"{len(documents):,} news (Reuters C50, test) without their first sentences; "
         f"{len(found['best']):,} of those sentences are the queries, and each wants its own "
-        f"document. A server fetches the {min(FETCHED, len(documents) // 4)} documents whose mean "
+        f"document. A server fetches the {most} documents whose mean "
         "vectors are nearest (cosine) to the query's: the mean of its released words' vectors, or "
         "of what is to be expected of the written ones. At home they are ranked by TF-IDF and the "
         f"true sentence; of all documents that has an MRR of {found['best'].mean():.2f}. "
-        f"*No query*: a random {min(FETCHED, len(documents) // 4)}. *Fetched*: the wanted one is "
+        f"*No query*: a random {most}. *Fetched*: the wanted one is "
         "among them.",
         f"Threshold, written down before: at {level:g} bits the gain at home is above 0, with its "
         f"interval, for every mechanism. Reached by {sum(won)} of {len(won)}.",
@@ -287,12 +279,10 @@ def bayes(run: Run) -> Table:
     )  # fmt: skip
     won = []
     for name, title in TASKS.items():
-        public = run.step(partial(_public, run.data, name, words), "public", name, words)
-        alone = _both(_arrays(public), "most", "named")
+        alone = _both(_arrays(run.ask(_public, name, words)), "most", "named")
         means: dict[str, list[float]] = {}
         for point in _points(run, words):
-            make = partial(_learn, run.data, name, words, point.policy, draws)
-            found = _arrays(run.step(make, "learn", name, point.bits, point.k, words))
+            found = _arrays(run.ask(_learn, name, words, point.policy, draws))
             table.add(title, f"{point.bits:g}", point, *_pair(found, "bayes", "law"),
                       _both(found, "mean, private", "mean, clear"), alone)  # fmt: skip
             if point.bits == LEVELS[0]:

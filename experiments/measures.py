@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from experiments.tables import SEED
 from fastdx import Cover, Embedding, Mechanism, Tem, calibration, tokenize
-from fastdx.channel import Channel
+from fastdx.channel import Channel, law
+from fastdx.lab.evaluation import Interval
 
 RESAMPLED = 2000
 BINS = 10
@@ -22,10 +23,8 @@ Numbers = NDArray[np.float64]
 # Words.
 
 
-def by_rank(count: int) -> Numbers:
-    """How often words are written: 1/(rank + 2.7)."""
-    shares: Numbers = 1 / (np.arange(count) + 3.7)
-    return shares / shares.sum()
+by_rank = partial(law.by_rank, None)
+"""How often words are written: 1/(rank + 2.7)."""
 
 
 def spread(e: Any, count: int) -> list[str]:
@@ -103,6 +102,17 @@ def counted(mechanism: Mechanism, words: Sequence[str], draws: int) -> dict[str,
     }  # fmt: skip
 
 
+def about(counts: dict[str, float], key: str, digits: int = 0) -> str:
+    """The mean N_w or S_w of `counted`, key "n" or "s", and half of its 95% interval."""
+    mean, half = counts[f"mean_{key}"], 1.96 * counts[f"error_{key}"]
+    return f"{mean:.{digits}f} ± {half:.{digits}f}"
+
+
+def worst(counts: dict[str, float]) -> str:
+    """The worst N_w of `counted`, and its 95% interval."""
+    return f"{counts['max_n']:.0f} [{counts['low_n']:.0f}, {counts['high_n']:.0f}]"
+
+
 def right(found: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
     """Which answers are right."""
     return np.asarray(found) == np.asarray(labels)
@@ -123,11 +133,15 @@ def resampled(sums: Numbers, sizes: ArrayLike) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def share(named: Numbers, content: Numbers, sign: str = "") -> str:
+def mean_of(values: Numbers) -> Interval:
+    """A mean, with its 95% interval by the bootstrap."""
+    return Interval(float(values.mean()), *resampled(values, np.ones(len(values))))
+
+
+def share(named: Numbers, content: Numbers) -> str:
     """A share of words, with its 95% interval by the bootstrap over texts."""
     low, high = resampled(named, content)
-    shown = (f"{x:{sign}.3f}" for x in (named.sum() / content.sum(), low, high))
-    return "{} ({} to {})".format(*shown)
+    return f"{named.sum() / content.sum():.3f} ({low:.3f} to {high:.3f})"
 
 
 def by_texts(found: Numbers, of: Numbers) -> tuple[float, float]:

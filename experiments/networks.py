@@ -55,12 +55,8 @@ class Reader:
 
     def ids(self, texts: Sequence[str]) -> Ids:
         """int32, shape (texts, length); filled up in front, so that a network reads words last."""
-        rows = np.zeros((len(texts), self.length), dtype=np.int32)
-        for row, text in zip(rows, texts, strict=True):
-            found = [self._places.get(word, 0) for word in self.words(text)]
-            if found:
-                row[-len(found) :] = found
-        return rows
+        found = ([self._places.get(word, 0) for word in self.words(text)] for text in texts)
+        return np.array([[0] * (self.length - len(ids)) + ids for ids in found], dtype=np.int32)
 
     def vectors(self) -> NDArray[np.float32]:
         """Of 0 and of the words, scaled to a standard deviation of 1."""

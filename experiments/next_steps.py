@@ -27,7 +27,7 @@ from fastdx.lab.evaluation import of_share
 LONGEST = 12
 
 
-def ordered(epsilon: float | None, source: Source, words: int, most: int) -> Any:
+def ordered(source: Source, epsilon: float | None, words: int, most: int) -> Any:
     """Words and pairs of neighbours, and those that come back from bags."""
     e, rows, first = builtin(words), [], ""
     requests = kind_of(source, "snips", e)
@@ -56,8 +56,7 @@ def order_table(run: Run) -> Table:
         "bag", "words, one by one", "by the model [95%]", "neighbours [95%]", "the first one",
     ])  # fmt: skip
     for epsilon in (None, 2.6, 4.0, 6.0):
-        count, alone, pairs, near, named, texts, first = run.step(
-            partial(ordered, epsilon, run.data, words, most), epsilon, words, most)  # fmt: skip
+        count, alone, pairs, near, named, texts, first = run.ask(ordered, epsilon, words, most)
         bag = f"private, ε = {epsilon:g}" if epsilon else "as written"
         table.add(bag, f"{alone / count:.3f}", of_share(named, count), of_share(near, pairs), first)
     table.notes.append(
@@ -103,9 +102,11 @@ def measured(
         kept = [[e.words[i] for i in row] for row in ids if len(row) > 2][:size]
         return kept, np.concatenate([encode(t) for t in kept]), np.array(list(chain(*kept)))
 
-    _, rows, names = encoded(source.snips("train").some(2 * public).texts, public)
-    _, others, other_names = encoded(source.imdb("train").some(2 * public).texts, public)
-    texts, clear, truth = encoded(source.snips("validate").some(2 * private).texts, private)
+    _, rows, names = encoded(source.texts("snips", "train").some(2 * public).texts, public)
+    _, others, other_names = encoded(source.texts("imdb", "train").some(2 * public).texts, public)
+    texts, clear, truth = encoded(
+        source.texts("snips", "validate").some(2 * private).texts, private
+    )
     moved = []  # what one other word changes, in its own row and in the others
     for text in texts:
         at = int(rng.integers(len(text)))

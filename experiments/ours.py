@@ -4,9 +4,8 @@ an equal certified ε, never at an equal nominal one."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,8 +47,7 @@ TOLERANCE = 0.02
 """How exactly the ε is looked for."""
 
 
-@dataclass(frozen=True)
-class _Spaces:
+class _Spaces(NamedTuple):
     """The same words, most frequent first, in two spaces; those with vectors in both."""
 
     plain: Embedding
@@ -134,8 +132,7 @@ class _Texts:
         return [" ".join(row) for row in np.split(self.names[ids], self.ends)]
 
 
-@dataclass(frozen=True)
-class _Sizes:
+class _Sizes(NamedTuple):
     words: int
     trials: int
     learned: int
@@ -150,7 +147,7 @@ def _reviews(source: Source, s: _Sizes) -> list[tuple[_Texts, _Texts]]:
     """Of every trial the reviews to learn from and to test on; no two trials share any."""
     e, parts = _spaces(source, s.words).plain, []
     for name, size in (("train", s.learned), ("test", s.tested)):
-        every = source.imdb(name)
+        every = source.texts("imdb", name)
         order = np.random.default_rng(SEED).permutation(len(every.texts)).tolist()
         parts.append([_Texts(e, every.at(order[size * i : size * (i + 1)]))
                       for i in range(s.trials)])  # fmt: skip
@@ -160,14 +157,14 @@ def _reviews(source: Source, s: _Sizes) -> list[tuple[_Texts, _Texts]]:
 @cache
 def _authors(source: Source, s: _Sizes) -> dict[str, tuple[_Texts, _Texts]]:
     e = _spaces(source, s.words).plain
-    return {name: (_Texts(e, load("train")), _Texts(e, load("test").some(s.asked)))
-            for name, load in (("Reuters", source.news),
-                               ("PAN11", partial(source.mails, "small")))}  # fmt: skip
+    return {shown: (_Texts(e, source.texts(name, "train")),
+                    _Texts(e, source.texts(name, "test").some(s.asked)))
+            for shown, name in (("Reuters", "news"), ("PAN11", "small"))}  # fmt: skip
 
 
 @cache
 def _language(source: Source, words: int) -> NgramPrior:
-    return NgramPrior.train(_spaces(source, words).plain, source.imdb("val").texts)
+    return NgramPrior.train(_spaces(source, words).plain, source.texts("imdb", "val").texts)
 
 
 def _measured(m: Mechanism | None, source: Source, s: _Sizes) -> dict[str, Any]:
@@ -194,10 +191,10 @@ def _measured(m: Mechanism | None, source: Source, s: _Sizes) -> dict[str, Any]:
         found["bits"] = [float(bits), bits.low, bits.high]
         found["certified"] = certified(m)
         if tuple(m.space.words) == tuple(e.words):
-            texts = [t[:600] for t in source.imdb("test").some(s.attacked).texts]
+            texts = [t[:600] for t in source.texts("imdb", "test").some(s.attacked).texts]
             language = _language(source, s.words)
             if m.space is not e:
-                language = NgramPrior.train(m.space, source.imdb("val").texts)
+                language = NgramPrior.train(m.space, source.texts("imdb", "val").texts)
             found["sentences"] = sentence_attack(m, texts, language, bits=False).attack.mean
     return found
 
@@ -232,28 +229,30 @@ def _table(
          *(f"{a}: author found [95%]" for a in AUTHORS)],
     )  # fmt: skip
     rows: dict[str, dict[str, Any]] = {}
-    out = []
-    plain = run.step(partial(_measured, None, run.data, s), "plain", *vars(s).values())
+    out, little = [], []
+    plain = run.step(partial(_measured, None, run.data, s), "plain", *s)
     for name in names:
         own = run.step(partial(at, spaces, name), "its ε", title, asked, name, s.words)
         if own is None:
             out.append(name)
             continue
         m = _mechanism(spaces, name, own)
-        rows[name] = {"own": own, "law": m.has_law,
-                      **run.step(partial(_measured, m, run.data, s), "measured", name, own,
-                                 *vars(s).values())}  # fmt: skip
-    little = [name for name, f in rows.items() if f["bits"][0] < least]
+        rows[name] = {
+            "own": own,
+            "law": m.has_law,
+            **run.step(partial(_measured, m, run.data, s), "measured", name, own, *s),
+        }
     for name, f in {"plain text": plain, **rows}.items():
-        if name in little:
-            continue
-        sure = name in rows
-        unit = " hyperbolic" if name == HYPERBOLIC else ""
-        cost = f"{'' if f.get('law') else '≤ '}{f['certified']:.3g}{unit}" if sure else "–"
-        table.add(name, f"{f['own']:.3g}" if sure else "–",
-                  cost.replace("inf", "∞"), _told(f) if sure else "–",
-                  f"{f['named']:.1%}" if sure else "–",
-                  f"{f['sentences']:.1%}" if sure else "–",
+        cells = ["–"] * 5
+        if name in rows:
+            if f["bits"][0] < least:
+                little.append(name)
+                continue
+            unit = " hyperbolic" if name == HYPERBOLIC else ""
+            cost = f"{'' if f['law'] else '≤ '}{f['certified']:.3g}{unit}".replace("inf", "∞")
+            cells = [f"{f['own']:.3g}", cost, _told(f), f"{f['named']:.1%}",
+                     f"{f['sentences']:.1%}"]  # fmt: skip
+        table.add(name, *cells,
                   *(str(over_trials(f[key], within=(0.0, 1.0))) for key in TASKS),
                   *(str(of_share(*f[a])) for a in AUTHORS))  # fmt: skip
     table.notes += _verdict(rows)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
 
 from experiments.data import Source, builtin
 from experiments.measures import Numbers, by_rank, ids_of
@@ -57,8 +58,6 @@ def follows(counts: ArrayLike, law: ArrayLike) -> float:
 
     χ² of the frequent outcomes, an exact test of how many rare ones there are; Bonferroni's.
     """
-    from scipy import stats
-
     counts, law = np.asarray(counts, float), np.asarray(law, float)
     expected = law / law.sum() * counts.sum()
     if counts[expected == 0].any():  # what is impossible was drawn
@@ -74,8 +73,6 @@ def follows(counts: ArrayLike, law: ArrayLike) -> float:
 
 def alike(one: ArrayLike, other: ArrayLike) -> float:
     """The p-value of χ²: how often each outcome was drawn in two samples of one law."""
-    from scipy import stats
-
     table = np.array([one, other], float)
     shares = table.sum(axis=1) / table.sum()
     rare = table.sum(axis=0) * shares.min() < LEAST
@@ -232,7 +229,7 @@ def _used(rule: Rule | None, source: Source, count: int, sizes: tuple[int, int, 
     learned, tested, attacked = sizes
 
     def ids(part: str, size: int) -> tuple[list[Ids], list[str]]:
-        some = source.imdb(part).some(size)
+        some = source.texts("imdb", part).some(size)
         return [i.astype(np.intp) for i in ids_of((t.lower() for t in some.texts), e)], some.labels
 
     def released(texts: list[Ids]) -> list[Ids]:
@@ -304,7 +301,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 def _speed(peer: Peer, source: Source, count: int, tokens: int) -> dict[str, float | None]:
     e = builtin(count)
-    texts = [t.lower() for t in source.imdb("test").some(50).texts]
+    texts = [t.lower() for t in source.texts("imdb", "test").some(50).texts]
     ids = np.concatenate(ids_of(texts, e))[:tokens]
     words = [e.words[i] for i in ids]
     own = peer.ours

@@ -16,11 +16,13 @@ from typing import Any
 from unittest.mock import MagicMock, patch
 
 import numpy as np
+from scipy import stats
 
 from experiments.data import builtin
 from experiments.peers_made import key_vectors, vectors_of
 from experiments.tables import SEED
 from fastdx import Embedding
+from fastdx.lab.evaluation import of_share
 
 DRAWS = 2000
 UNKNOWN = "xqzt"
@@ -43,11 +45,8 @@ def _drawn(m: Any, word: str, draws: int = DRAWS) -> Counter[str]:
 
 def _least(one: int, other: int, draws: int) -> float:
     """A lower bound on the log-ratio of two probabilities, from how often each was seen."""
-    from scipy.stats import beta
-
-    alpha = (1 - CONFIDENCE) / 2
-    low = beta.ppf(alpha, one, draws - one + 1) if one else 0.0
-    high = beta.ppf(1 - alpha, other + 1, draws - other)
+    low = of_share(one, draws, confidence=CONFIDENCE).low
+    high = of_share(other, draws, confidence=CONFIDENCE).high
     return float(np.log(low / high)) if low else -np.inf
 
 
@@ -179,7 +178,6 @@ def bottom() -> str:
 
 
 def stretched() -> str:
-    from scipy import stats
     from src.EmbeddingPerturbationMechanism.mahalanobis import Mahalanobis
 
     v = np.random.default_rng(SEED).standard_normal((100, 5)) * [3, 1, 1, 1, 1]

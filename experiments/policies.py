@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 
 from experiments import frontier
 from experiments.data import Labelled, Source, builtin, first, split
@@ -92,8 +95,8 @@ def unit(source: Source, name: str, words: int) -> float:
 
 def _reviews(source: Source, part: str) -> Labelled:
     """Without HTML: a base with "br" in it would make a word of it that hardly ever changes."""
-    found = source.imdb(part)
-    return Labelled([*map(plain, found.texts)], found.labels)
+    found = source.texts("imdb", part)
+    return found._replace(texts=[*map(plain, found.texts)])
 
 
 @cache
@@ -129,17 +132,9 @@ def _models(source: Source, space: str, task: str, size: Size) -> list[NgramPrio
     return [NgramPrior.train(e, public, order) for order in ORDERS]
 
 
-def _lower(texts: list[str]) -> list[str]:
-    return [text.lower() for text in texts]
-
-
-def _author_judge(texts: list[str], authors: list[str]) -> Any:
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.svm import LinearSVC
-
+def _author_judge(known: Labelled) -> Any:
     words = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\S+")
-    return make_pipeline(words, LinearSVC()).fit(texts, authors)
+    return make_pipeline(words, LinearSVC()).fit(*known)
 
 
 @cache
@@ -150,16 +145,14 @@ def _news(source: Source, size: Size) -> tuple[Labelled, Labelled]:
 
 @cache
 def _clear_judge(source: Source, size: Size) -> Any:
-    known = _news(source, size)[0]
-    return _author_judge(_lower(known.texts), known.labels)
+    return _author_judge(_news(source, size)[0].lower())
 
 
 def clear(source: Source, space: str, task: str, size: Size) -> list[float]:
     """The accuracy on plain texts of what learned from plain texts; that of the commonest label."""
     t = task_of(source, task, size)
-    judge = classifier(Labelled(_lower(t.learned.texts), t.learned.labels),
-                       space_of(source, space, size.words))  # fmt: skip
-    return [float(judge.score(_lower(t.tested.texts), t.tested.labels)), t.tested.commonest()]
+    judge = classifier(t.learned.lower(), space_of(source, space, size.words))
+    return [float(judge.score(*t.tested.lower())), t.tested.commonest()]
 
 
 class Cell:
@@ -254,16 +247,15 @@ class Cell:
     def use(self, task: str) -> list[float]:
         """The accuracy on plain and on private texts of what learned from private ones."""
         t = task_of(self.source, task, self.size)
-        private = self.mechanism.privatize
-        judge = classifier(Labelled(private(t.learned.texts), t.learned.labels), self.space)
-        return [float(judge.score(texts, t.tested.labels))
-                for texts in (_lower(t.tested.texts), private(t.tested.texts))]  # fmt: skip
+        judge = classifier(t.learned.private(self.mechanism), self.space)
+        asked = t.tested.lower(), t.tested.private(self.mechanism)
+        return [float(judge.score(*texts)) for texts in asked]
 
     def authors(self) -> list[list[int]]:
         """Which private texts' authors are found, learned from private and from clear texts."""
         known, asked = _news(self.source, self.size)
-        texts = self.mechanism.privatize(asked.texts)
-        judges = (_author_judge(self.mechanism.privatize(known.texts), known.labels),
+        texts = asked.private(self.mechanism).texts
+        judges = (_author_judge(known.private(self.mechanism)),
                   _clear_judge(self.source, self.size))  # fmt: skip
         return [right(judge.predict(texts), asked.labels).astype(int).tolist() for judge in judges]
 

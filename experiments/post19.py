@@ -70,7 +70,7 @@ class _Attackers:
 
 def table_1(run: Run, authors: int) -> Table:
     e = run.data.minilm(50, run.of(40_000, 4000))
-    known, unknown = run.data.news("train"), run.data.news("test")
+    known, unknown = run.data.texts("news", "train"), run.data.texts("news", "test")
     names = list(dict.fromkeys(known.labels))[: run.of(authors, 5)]
     kept = [[i for i, label in enumerate(part.labels) if label in names]
             for part in (known, unknown)]  # fmt: skip

@@ -5,15 +5,16 @@ Perplexity is that of trigrams of other texts of the same kind, which no base ha
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import normalize
 
 from experiments.data import Labelled, builtin
 from experiments.keeps import classifier
-from experiments.measures import Numbers, share
+from experiments.measures import share
 from experiments.releases import EPSILONS, KINDS, Kind, kind_of, released
 from experiments.tables import Experiment, Run, Table
 from fastdx import Embedding
@@ -31,14 +32,8 @@ USE = ("private → plain", "private → private", "perplexity", "similarity les
 def similarity(vectors: MeanVectors, texts: list[str], others: list[str]) -> float:
     """The mean cosine of texts' mean vectors, less that of texts and others' releases."""
 
-    def rows(of: list[str]) -> Numbers:
-        made = np.asarray(vectors(of), dtype=np.float64)
-        unit: Numbers = made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), 1e-12)
-        return unit
-
-    one, other = rows(texts), rows(others)
-    return float((one * other).sum(axis=1).mean() - (one * np.roll(other, 1, axis=0)).sum(axis=1)
-                 .mean())  # fmt: skip
+    one, other = (normalize(vectors(of).astype(np.float64)) for of in (texts, others))
+    return float((one * (other - np.roll(other, 1, axis=0))).sum(axis=1).mean())
 
 
 def kept_use(kind: Kind, texts: list[str], space: Embedding) -> tuple[float, float]:
@@ -66,7 +61,7 @@ class Measures:
         total: dict[str, Any] = {}
         for chunk in range(self.chunks):
             asked = name, base, epsilon, chunk, self.words
-            done = self.run.step(partial(released, self.run.data, asked), *asked, code="releases")
+            done = self.run.ask(released, asked, code="releases")
             for key, value in done.items():
                 total[key] = total[key] + value if chunk else value
         return total

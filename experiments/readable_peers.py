@@ -12,7 +12,7 @@ import ctypes
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -175,8 +175,7 @@ def paraphrases(run: Run) -> Table:
         texts = m.kind(name).private.texts[: CHUNK * run.of(PARAPHRASED, 1)]
         title = f"{len(texts)} {KINDS[name]}"
         for temperature in run.of(TEMPERATURES, TEMPERATURES[:1]):
-            done = [run.step(partial(paraphrased, run.data, name, temperature, chunk, m.words),
-                             name, temperature, chunk, m.words)
+            done = [run.ask(paraphrased, name, temperature, chunk, m.words)
                     for chunk in range(run.of(PARAPHRASED, 1))]  # fmt: skip
             outputs = [text for step in done for text in step["texts"]]
             tokens = np.mean([n for step in done for n in step["tokens"]])

@@ -80,13 +80,13 @@ def kind_of(source: Source, name: str, space: Embedding) -> Kind:
     """Texts to release, in an order drawn by chance, and public ones. Reviews have no labels."""
     known = set(space.words)
     if name == "film":
-        texts = source.imdb("test").texts
+        texts = source.texts("imdb", "test").texts
         if source.made_up:  # they have no sentences
             texts = [f"{' '.join(text.split()[:10])}." for text in texts]
         found = [words_of(space, s) for s in sentences(texts, space)]
-        public = [plain(text) for text in source.imdb("train").texts]
+        public = [plain(text) for text in source.texts("imdb", "train").texts]
         return Kind(Labelled(found, [""] * len(found)), Labelled(public, []))
-    every = source.snips("train")
+    every = source.texts("snips", "train")
     fit = [
         i
         for i, text in enumerate(every.texts)
@@ -95,8 +95,7 @@ def kind_of(source: Source, name: str, space: Embedding) -> Kind:
     chosen = np.random.default_rng(SEED).permutation(fit)[: min(1000, len(fit) // 2)].tolist()
     taken = {every.texts[i].lower() for i in chosen}
     others = [i for i, text in enumerate(every.texts) if text.lower() not in taken]
-    lower = Labelled([text.lower() for text in every.texts], every.labels)
-    return Kind(lower.at(chosen), lower.at(others))
+    return Kind(every.lower().at(chosen), every.lower().at(others))
 
 
 class Timed:

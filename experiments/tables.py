@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Table:
     """Whether a page has the picture in the place of the rows."""
 
     def add(self, *cells: object) -> None:
-        self.rows.append([c if isinstance(c, str) else f"{c}" for c in cells])
+        self.rows.append([*map(str, cells)])
 
     def point(self, name: str, x: float, y: Interval | float) -> None:
         """Continue a line, or begin it."""
@@ -128,6 +129,10 @@ class Run:
         done = kept(self.folder, timed, code or self.paper, *parts, self.quick, self.data.made_up)
         self.seconds += done["seconds"]
         return done["found"]
+
+    def ask(self, make: Callable[..., Any], *asked: Any, code: str = "") -> Any:
+        """Do a step that reads the data, and what is asked."""
+        return self.step(partial(make, self.data, *asked), make.__name__, *asked, code=code)
 
     def provenance(self) -> str:
         """Seeds, versions and time of what was run."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -28,15 +28,10 @@ EPSILONS = (2.0, 3.0, 5.0, 8.0)
 KEYS = ("words, plain test", "words, private test", "vectors, plain test", "AUC")
 
 
-@cache
-def _reviews(source: Source) -> Labelled:
-    return source.imdb("train")
-
-
 def _parts(reviews: Labelled, trial: int, size: int) -> list[Labelled]:
     """TR1 and TE1 of the target, TR2 and TE2 of the shadow model; the same for all mechanisms."""
     order = np.random.default_rng([SEED, trial]).permutation(len(reviews.texts))
-    return [reviews.at(order[size * i : size * (i + 1)].tolist()) for i in range(4)]
+    return [reviews.at(order[size * i : size * (i + 1)].tolist()).lower() for i in range(4)]
 
 
 def _trials(
@@ -44,26 +39,19 @@ def _trials(
 ) -> dict[str, list[float]]:
     """Accuracies and the attacker's AUC, one a trial; without a mechanism of plain text."""
     found: dict[str, list[float]] = {key: [] for key in KEYS}
-    reviews = _reviews(source)
+    reviews = source.texts("imdb", "train")
     for trial in range(trials):
         known, tested, shadow_known, shadow_tested = _parts(reviews, trial, size)
-
-        def private(part: Labelled) -> list[str]:
-            lower = [t.lower() for t in part.texts]
-            return lower if mechanism is None else mechanism.privatize(lower)
-
-        learned, plain = private(known), [t.lower() for t in tested.texts]
-        target = text_classifier(learned, known.labels, strength=HEART)
-        shadow = text_classifier(private(shadow_known), shadow_known.labels, strength=HEART)
-        vectors = vector_classifier(learned, known.labels, e)
-        found["words, plain test"].append(float(target.score(plain, tested.labels)))
-        found["words, private test"].append(float(target.score(private(tested), tested.labels)))
-        found["vectors, plain test"].append(float(vectors.score(plain, tested.labels)))
-        lower = [Labelled([t.lower() for t in part.texts], part.labels)
-                 for part in (known, tested, shadow_known, shadow_tested)]  # fmt: skip
+        learned = known.private(mechanism)
+        target = text_classifier(*learned, strength=HEART)
+        shadow = text_classifier(*shadow_known.private(mechanism), strength=HEART)
+        vectors = vector_classifier(*learned, e)
+        found["words, plain test"].append(float(target.score(*tested)))
+        found["words, private test"].append(float(target.score(*tested.private(mechanism))))
+        found["vectors, plain test"].append(float(vectors.score(*tested)))
         found["AUC"].append(membership_inference(
-            target, lower[0], lower[1], shadow=shadow, shadow_members=lower[2],
-            shadow_others=lower[3], seed=trial,
+            target, known, tested, shadow=shadow, shadow_members=shadow_known,
+            shadow_others=shadow_tested, seed=trial,
         ))  # fmt: skip
     return found
 

@@ -19,7 +19,6 @@ from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Mechanism, MultivariateLaplace, calibration
 from fastdx.bags import STOP_WORDS
 from fastdx.lab.evaluation import (
-    Interval,
     MeanVectors,
     NextWord,
     UserAudit,
@@ -54,10 +53,8 @@ def figure_2(run: Run) -> Table:
             for sign, (points, _) in zip("≤≥", PUBLISHED.values(), strict=True)
         ]
         table.add(f"{epsilon:g}", f"all {f['words']:,}" if all_words else f"{f['words']:,}",
-                  f"{f['mean_n']:.0f} ± {1.96 * f['error_n']:.0f}", f"{f['p99_n']:.0f}",
-                  f"{f['max_n']:.0f} [{f['low_n']:.0f}, {f['high_n']:.0f}]",
-                  f"{f['mean_s']:.0f} ± {1.96 * f['error_s']:.0f}", f"{f['min_s']:.0f}",
-                  *claims)  # fmt: skip
+                  measures.about(f, "n"), f"{f['p99_n']:.0f}", measures.worst(f),
+                  measures.about(f, "s"), f"{f['min_s']:.0f}", *claims)  # fmt: skip
 
     for epsilon in epsilons:
         m = MultivariateLaplace(e, epsilon, seed=SEED)
@@ -114,9 +111,8 @@ def figures_3_4(run: Run) -> Table:
             m = MultivariateLaplace(e, x, seed=SEED)
             f = run.step(partial(measures.counted, m, words, DRAWS), "means", name, x, count)
             table.point(name, x, f["mean_n"])
-            cells[x].append(f"{f['mean_n']:.0f} ± {1.96 * f['error_n']:.0f}, {f['mean_s']:.0f} ± "
-                            f"{1.96 * f['error_s']:.0f}, {f['max_n']:.0f} [{f['low_n']:.0f}, "
-                            f"{f['high_n']:.0f}]")  # fmt: skip
+            told = measures.about(f, "n"), measures.about(f, "s"), measures.worst(f)
+            cells[x].append(", ".join(told))
         m = MultivariateLaplace(e, 5.0, seed=SEED)
         kept = run.step(partial(_largest, m, words), "calibrated", name, count)
         promised.append(f"{kept:.2f} ({name})")
@@ -179,8 +175,8 @@ def table_1(run: Run) -> Table:
                                for x in epsilons)],
         ylabel=f"mean over the words, of {DRAWS:,} draws",
     )  # fmt: skip
-    texts = {"IMDB": run.data.imdb("train").some(run.of(5000, 400)).texts,
-             "Reuters": run.data.news("train").some(run.of(2500, 400)).texts}  # fmt: skip
+    texts = {"IMDB": run.data.texts("imdb", "train").some(run.of(5000, 400)).texts,
+             "Reuters": run.data.texts("news", "train").some(run.of(2500, 400)).texts}  # fmt: skip
     rows: list[tuple[str, str]] = []
     for name, part in texts.items():
         topics = run.step(partial(_topics, part, e, run.of(3, 1)), "topics", name)
@@ -218,11 +214,10 @@ def _reviews(source: Source, reader: networks.Reader, trial: int, sizes: tuple[i
     """Reviews to learn from and to test on, the same for every ε."""
     parts = []
     for name, size in zip(("train", "test"), sizes, strict=True):
-        every = source.imdb(name)
+        every = source.texts("imdb", name)
         drawn = np.random.default_rng([SEED, trial]).permutation(len(every.texts))[:size]
         part = every.at(drawn.tolist())
-        parts.append(Labelled([" ".join(reader.words(t.lower())) for t in part.texts],
-                              part.labels))  # fmt: skip
+        parts.append(part._replace(texts=[" ".join(reader.words(t.lower())) for t in part.texts]))
     return parts
 
 
@@ -245,13 +240,13 @@ def _learned(
     found: dict[str, list[list[float]]] = {key: [] for key in KINDS}
     for trial in range(trials):
         known, tested = _reviews(source, reader, trial, sizes)
-        texts = known.texts if m is None else m.privatize(known.texts)
-        asked = [tested.texts, *(other.privatize(tested.texts) for other in tested_by)]
-        judges: dict[str, Any] = {"vectors": vector_classifier(texts, known.labels, e)}
+        learned = known.private(m)
+        asked = [tested, *map(tested.private, tested_by)]
+        judges: dict[str, Any] = {"vectors": vector_classifier(*learned, e)}
         if networks.INSTALLED:
-            judges["lstm"] = networks.BiLstm(reader, epochs=epochs).fit(texts, known.labels, trial)
+            judges["lstm"] = networks.BiLstm(reader, epochs=epochs).fit(*learned, trial)
         for key, judge in judges.items():
-            found[key].append([float(judge.score(part, tested.labels)) for part in asked])
+            found[key].append([float(judge.score(*part)) for part in asked])
     return found
 
 
@@ -276,30 +271,25 @@ def figure_5(run: Run) -> Table:
         ylabel="accuracy",
     )  # fmt: skip
 
-    def over(values: list[list[float]], place: int) -> Interval | None:
+    def cell(values: list[list[float]], place: int, line: str, m: Mechanism | None) -> str:
         if not values:
-            return None
-        reused = sizes[1] / sizes[0]
-        return over_trials([v[place] for v in values], reused=reused, within=(0.0, 1.0))
+            return "–"
+        interval = over_trials([v[place] for v in values], reused=sizes[1] / sizes[0],
+                               within=(0.0, 1.0))  # fmt: skip
+        if m is not None:
+            table.point(line, m.epsilon, interval)
+        return str(interval)
 
-    rows: list[tuple[str, str, list[Interval | None]]] = [
-        ("none", "1", [over(plain[key], 0) for key in KINDS for _ in range(2)])
-    ]
+    table.add("none", "1", *(cell(plain[key], 0, "", None) for key in KINDS for _ in range(2)), "–")
     for i, m in enumerate(noises):
         found = run.step(partial(learned, m, []),
                          "reviews", m.epsilon, trials, *sizes, has)  # fmt: skip
         same = run.step(partial(measures.unchanged, m), "N_w", m.epsilon)
         cells = []
         for key, name in KINDS.items():
-            for what, interval in (("learns private", over(found[key], 0)),
-                                   ("reads private", over(plain[key], i + 1))):  # fmt: skip
-                cells.append(interval)
-                if interval is not None:
-                    table.point(f"{name}, {what}", m.epsilon, interval)
-        rows.append((f"{m.epsilon:g}", f"{same:.3f}", cells))
-    for shown, share, cells in rows:
-        claim = "–" if shown == "none" else FIGURE_5
-        table.add(shown, share, *("–" if c is None else str(c) for c in cells), claim)
+            cells += [cell(found[key], 0, f"{name}, learns private", m),
+                      cell(plain[key], i + 1, f"{name}, reads private", m)]  # fmt: skip
+        table.add(f"{m.epsilon:g}", f"{same:.3f}", *cells, FIGURE_5)
     table.notes += [
         f"{trials} trials, each with {sizes[0]:,} reviews to learn from and {sizes[1]:,} to test "
         f"on, the first {length} words of each; the same for every ε. Chance is 0.5. Intervals: "
@@ -346,7 +336,7 @@ def _answered(m: Mechanism | None, e: Embedding, texts: list[str]) -> dict[str, 
 
 def figure_5_answers(run: Run) -> Table:
     e = space(run.data, PAPERS)
-    texts = run.data.news("test").some(run.of(500, 100)).texts
+    texts = run.data.texts("news", "test").some(run.of(500, 100)).texts
     table = Table(
         f"WSDM'20 figure 5, finding answers: private questions to plain answers, {PAPERS}",
         ["ε", "mean N_w", *(f"{key} [95%]" for key in RANKED)],
@@ -355,11 +345,7 @@ def figure_5_answers(run: Run) -> Table:
     for epsilon in (None, *run.of([5.0, 10.0, 15.0, 20.0, 30.0], [5.0, 30.0])):
         m = None if epsilon is None else MultivariateLaplace(e, epsilon, seed=SEED)
         found = run.step(partial(_answered, m, e, texts), "answers", epsilon or "plain", len(texts))
-        cells = []
-        for key in RANKED:
-            values = np.array(found[key])
-            cells.append(Interval(float(values.mean()),
-                                  *measures.resampled(values, np.ones(len(values)))))  # fmt: skip
+        cells = [measures.mean_of(np.array(found[key])) for key in RANKED]
         same = 1.0 if m is None else run.step(partial(measures.unchanged, m), "N_w 300", epsilon)
         table.add("none" if epsilon is None else f"{epsilon:g}", f"{same:.3f}", *map(str, cells))
         if epsilon is not None:
@@ -428,7 +414,7 @@ def tables_3_4(run: Run, lstm: bool = False, name: str = STANDARD) -> Table:
     wide = name == PAPERS
     e, trials = space(run.data, name), run.of(3 if lstm or wide else 5, 2 if lstm else 3)
     users: dict[str, list[str]] = {}
-    for part in (run.data.news("train"), run.data.mails("large", "train")):
+    for part in (run.data.texts("news", "train"), run.data.texts("large", "train")):
         for text, author in zip(*part, strict=True):
             users.setdefault(author, []).append(text[:2000])
     # The same amount of text from everybody who has enough.

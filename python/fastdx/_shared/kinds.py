@@ -97,7 +97,7 @@ def listed(given: Iterable[Any], kind: Kind) -> list[Any]:
     """Draw replacements for the items of a list, and of lists in it, in one call."""
     items: list[Any] = []
     try:
-        shape = _shape(given, kind.name, kind, items)
+        shape = shape_of(given, kind.name, kind, items)
     except RecursionError:
         shape = None
     if shape is None:
@@ -105,7 +105,7 @@ def listed(given: Iterable[Any], kind: Kind) -> list[Any]:
     return _refilled(shape, iter(kind.drawn(items)))
 
 
-def _shape(given: Iterable[Any], name: str, kind: Kind, items: list[Any]) -> list[Any]:
+def shape_of(given: Iterable[Any], name: str, kind: Kind, items: list[Any]) -> list[Any]:
     """Collect the values of a list; return it with True for a value, and missing ones in tuples."""
     found: list[Any] = []
     for i, item in enumerate(given):
@@ -115,7 +115,7 @@ def _shape(given: Iterable[Any], name: str, kind: Kind, items: list[Any]) -> lis
             items.append(item)
             found.append(True)
         elif _is_list(item):
-            found.append(_shape(item, f"{name}[{i}]", kind, items))
+            found.append(shape_of(item, f"{name}[{i}]", kind, items))
         else:
             raise _refuse(f"{name}[{i}]", kind.one, item)
     return found

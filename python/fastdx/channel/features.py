@@ -16,19 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, NgramPrior
 from fastdx._shared.checks import check_type
-from fastdx.channel.law import Channel, numbers_of
+from fastdx.channel.law import Channel, by_rank
 from fastdx.exceptions import ParameterError
 
 _Numbers = NDArray[np.float64]
 _Ids = NDArray[np.integer[Any]]
-
-
-def prior_of(channel: Channel, prior: Any) -> NgramPrior:
-    """Return a prior as a model of language."""
-    if isinstance(prior, NgramPrior):
-        return prior
-    frequencies: Any = None if prior is None else numbers_of(prior)
-    return NgramPrior.of_frequencies(channel.mechanism.space, frequencies)
 
 
 def counted(channel: Channel, texts: Iterable[str | None]) -> Any:
@@ -50,19 +42,11 @@ def _known(channel: Channel, texts: Iterable[str | None]) -> list[_Ids]:
     ]
 
 
-def _means(table: _Numbers, rows: Sequence[_Ids]) -> _Numbers:
+def means_of(table: _Numbers, rows: Sequence[_Ids]) -> _Numbers:
     """Return the mean of some rows for each text; zeros for one without words."""
-    means = np.zeros((len(rows), table.shape[1]))
-    for at, ids in enumerate(rows):
-        if len(ids):
-            means[at] = table[ids].mean(axis=0)
-    return means
-
-
-def _over(numbers: _Numbers, total: _Numbers) -> _Numbers:
-    """Divide; what never happens becomes 0."""
-    happens = np.broadcast_to(total > 0, numbers.shape)
-    return np.divide(numbers, total, out=np.zeros_like(numbers), where=happens)
+    nothing = np.zeros(table.shape[1])
+    means = [table[ids].mean(axis=0) if len(ids) else nothing for ids in rows]
+    return np.array(means).reshape(len(rows), table.shape[1])
 
 
 class TextFeatures:
@@ -90,7 +74,9 @@ class TextFeatures:
             raise ParameterError(
                 "channel must be of an Embedding: words of a graph have no vectors"
             )
-        self._channel, self._prior = channel, prior_of(channel, prior)
+        if not isinstance(prior, NgramPrior):
+            prior = NgramPrior.of_frequencies(space, by_rank(prior, len(space)))
+        self._channel, self._prior = channel, prior
         self._vectors: _Numbers = space.vectors.astype(np.float64)
         self._table: _Numbers | None = None
         if self._prior.order == 1 and not channel.mechanism.consistent:
@@ -101,10 +87,9 @@ class TextFeatures:
 
         For V words: what V outputs tell, V words that show themselves, and an unknown word.
         """
-        evidence, sums, pi, vectors = self._channel._sums(self._prior)
-        hidden, middle = self._hidden(evidence), pi @ vectors
-        means = _over(sums, evidence[:, None]) * (1 - hidden)[:, None] + np.outer(hidden, middle)
-        return np.vstack([means, vectors, middle])
+        evidence, means, pi, vectors = self._channel._received(self._prior)
+        hidden, middle = self._hidden(evidence)[:, None], pi @ vectors
+        return np.vstack([means * (1 - hidden) + hidden * middle, vectors, middle])
 
     def _hidden(self, evidence: _Numbers) -> _Numbers:
         """Return how likely each output stands for a word that the space does not have."""
@@ -112,7 +97,8 @@ class TextFeatures:
         if not unknown or self._channel.mechanism.oov != "random":
             return np.zeros(len(evidence))
         drawn = unknown * self._channel._core.unknown_law()
-        return _over(drawn, drawn + (1 - unknown) * evidence)
+        every = drawn + (1 - unknown) * evidence
+        return np.divide(drawn, every, out=np.zeros_like(every), where=every > 0)
 
     def __call__(self, texts: Iterable[str | None]) -> _Numbers:
         """Return the means of released texts: float64, shape (texts, n).
@@ -141,7 +127,7 @@ class TextFeatures:
                     raise ParameterError(f"texts must be releases of this mechanism, got at {at} "
                                          "one of unknown words")  # fmt: skip
             rows = known
-        return _means(self._table, rows)
+        return means_of(self._table, rows)
 
     def of_clear(self, texts: Iterable[str | None]) -> _Numbers:
         """Return the same features of texts that were not privatised, of known words only.
@@ -149,7 +135,7 @@ class TextFeatures:
         For a model that learned from releases and is used on texts of one's own. True vectors vary
         more than posterior means, so measure it: raw vectors or naive Bayes may do better.
         """
-        return _means(self._vectors, _known(self._channel, texts))
+        return means_of(self._vectors, _known(self._channel, texts))
 
     def _decoded(self, text: str) -> _Numbers:
         try:
@@ -165,10 +151,3 @@ class TextFeatures:
             return np.zeros(self._vectors.shape[1])
         mean: _Numbers = posterior.means.mean(axis=0)
         return mean
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle the mechanism in place of the law, which is computed again where it is needed."""
-        return {**self.__dict__, "_channel": self._channel.mechanism}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _channel=Channel.of(state["_channel"]))

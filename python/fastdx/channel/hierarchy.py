@@ -14,6 +14,8 @@ _Numbers = NDArray[np.float64]
 
 SPACES = 4
 """Spaces whose words are kept."""
+COMMONEST = 2.0**-4
+"""A category of which more words than this share are written says nothing."""
 
 
 @cache
@@ -46,11 +48,6 @@ class Hierarchy:
     A word counts for the categories of its first sense as a noun, as much as WordNet's tagged texts
     have it in that sense: "play" hardly, "restaurant" always. So verbs and adjectives do not make
     categories of things.
-
-    Parameters
-    ----------
-    words : sequence of str
-        The words of a space, in order of frequency.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -75,22 +72,20 @@ class Hierarchy:
         return np.bincount(self._categories, weights, len(self.names)).astype(np.float64)
 
     def most_specific(
-        self, probabilities: _Numbers, prior: _Numbers, at_least: float, least_bits: float = 4.0
+        self, probabilities: _Numbers, prior: _Numbers, at_least: float
     ) -> tuple[str, float] | None:
         """Return the name and the probability of the category of most information at a place.
 
         Its probability is `at_least` this; its information is -log2 of how often one of its words
-        is written, by the prior (Resnik 1995), and at least `least_bits`: "entity" says nothing.
+        is written, by the prior (Resnik 1995), and at least 4 bits: "entity" says nothing.
         """
-        masses = self.masses(probabilities)
-        with np.errstate(divide="ignore"):
-            bits = -np.log2(self.masses(prior))
-        able = (masses >= at_least) & (bits >= least_bits)
-        if not able.any():
+        masses, written = self.masses(probabilities), self.masses(prior)
+        able = np.flatnonzero((masses >= at_least) & (written <= COMMONEST))
+        if not len(able):
             return None
-        # A category and the only one below it have the same words: the lower one has fewer above.
-        best = max(np.flatnonzero(able), key=lambda c: (bits[c], len(above(self.names[c]))))
-        return self._numbered(int(best), probabilities), float(masses[best])
+        # A category and the only one below it have the same words: the lower one has more above.
+        best = min(able.tolist(), key=lambda c: (written[c], -len(above(self.names[c]))))
+        return self._numbered(best, probabilities), float(masses[best])
 
     def _numbered(self, category: int, probabilities: _Numbers) -> str:
         """Return its name, in the plural where its words are mostly plurals."""

@@ -37,20 +37,14 @@ Prior: TypeAlias = ArrayLike | str | NgramPrior | None
 """How often each word is written: numbers, 'rank', or a model that knows it."""
 
 
-def numbers_of(prior: Prior) -> ArrayLike | None:
-    """Return the numbers of a prior; None for 'rank'."""
-    if isinstance(prior, str):
-        if prior != "rank":
-            raise ParameterError(f"prior must be numbers, a model or 'rank', got {prior!r}")
-        return None
-    return prior.frequencies if isinstance(prior, NgramPrior) else prior
-
-
 def by_rank(prior: Prior, count: int) -> _Numbers:
     """Return a prior as numbers that sum to 1; without one 1/(rank + 2.7)."""
-    numbers = numbers_of(prior)
-    ranks: _Numbers = 1 / (np.arange(count) + 3.7)
-    given = ranks if numbers is None else np.asarray(numbers, dtype=np.float64)
+    if isinstance(prior, str) and prior != "rank":
+        raise ParameterError(f"prior must be numbers, a model or 'rank', got {prior!r}")
+    numbers = prior.frequencies if isinstance(prior, NgramPrior) else prior
+    if numbers is None or isinstance(numbers, str):
+        numbers = 1 / (np.arange(count) + 3.7)
+    given = np.asarray(numbers, dtype=np.float64)
     if given.shape != (count,) or not (given >= 0).all() or not 0 < given.sum() < np.inf:
         raise ParameterError(f"prior must be {count} numbers, at least 0 and of a positive sum")
     normal: _Numbers = given / given.sum()
@@ -204,7 +198,8 @@ class Channel:
         Bits
             A float with ``.low``, ``.high`` and ``.sampled``.
         """
-        return Bits(*self._core.bits(numbers_of(prior), sample))
+        public = by_rank(prior, len(self._mechanism.space))
+        return Bits(*self._core.bits(public, sample))
 
     @cached_property
     def capacity(self) -> Bits:
@@ -242,18 +237,13 @@ class Channel:
         """
         return deniable(self._core, len(self._mechanism.space), factor)
 
-    def _id(self, output: str | SupportsIndex) -> int:
-        if isinstance(output, str):
-            return int(self._mechanism.space.ids([output])[0])
-        place = output.__index__()
-        count = len(self._mechanism.space)
-        if not 0 <= place < count:
-            raise ParameterError(f"output must be a word or an id below {count}, got {place}")
-        return place
-
     def likelihood(self, output: str | SupportsIndex) -> _Numbers:
         """Return Pr[output | word] of every word, float64, shape (V,); `output` may be an id."""
-        column: _Numbers = self._core.columns([self._id(output)], release=False)[0]
+        space = self._mechanism.space
+        place = space.ids([output])[0] if isinstance(output, str) else output.__index__()
+        if not 0 <= place < len(space):
+            raise ParameterError(f"output must be a word or an id below {len(space)}, got {place}")
+        column: _Numbers = self._core.columns([place], release=False)[0]
         return column
 
     def posterior(self, output: str | SupportsIndex, prior: Prior = None) -> _Numbers:
@@ -266,14 +256,11 @@ class Channel:
         prior : optional
             As for `bits`.
         """
-        joint = self._weights(prior) * self.likelihood(output)
+        joint = by_rank(prior, len(self._mechanism.space)) * self.likelihood(output)
         if not (sum := joint.sum()) > 0:
             raise ParameterError("output must be one that some word of the prior has")
         posterior: _Numbers = joint / sum
         return posterior
-
-    def _weights(self, prior: Prior) -> _Numbers:
-        return by_rank(prior, len(self._mechanism.space))
 
     def posterior_means(self, prior: Prior = None) -> _Numbers:
         """Return the mean of the written word's vector given each output, by itself.
@@ -283,12 +270,7 @@ class Channel:
         own vector when you learn from private text. An output that no word of the prior has gets
         the mean of all words. `prior` is as for `bits`.
         """
-        likely, sums, weights, vectors = self._sums(prior)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            means: _Numbers = np.where(
-                likely[:, None] > 0, sums / likely[:, None], weights @ vectors
-            )
-        return means
+        return self._received(prior)[1]
 
     def distortion(self, prior: Prior = None) -> float:
         """Return the best receiver's mean squared error of a word's vector.
@@ -297,27 +279,27 @@ class Channel:
         variance of the vectors. With `bits` it is the mechanism's place beside
         `fastdx.lab.limit`, which no mechanism comes below. `prior` is as for `bits`.
         """
-        likely, sums, weights, vectors = self._sums(prior)
+        likely, means, weights, vectors = self._received(prior)
         # About the mean: the difference of two large numbers would lose digits.
         mean = weights @ vectors
-        kept = likely > 0
-        shifted = sums[kept] - likely[kept, None] * mean
-        variance = float(weights @ ((vectors - mean) ** 2).sum(axis=1))
-        explained = float(((shifted**2).sum(axis=1) / likely[kept]).sum())
-        return max(variance - explained, 0.0)
+        variance = weights @ ((vectors - mean) ** 2).sum(axis=1)
+        explained = likely @ ((means - mean) ** 2).sum(axis=1)
+        return max(float(variance - explained), 0.0)
 
-    def _sums(self, prior: Prior) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers]:
-        """Return p(y), Σ_w π_w·Pr[y|w]·v_w of every output y, π and the vectors v."""
+    def _received(self, prior: Prior) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers]:
+        """Return p(y) and the posterior mean of every output y, π and the vectors."""
         space = self._mechanism.space
         if not isinstance(space, Embedding):
             raise ParameterError("mechanism must be of an Embedding: words of a graph have no "
                                  "vectors")  # fmt: skip
-        weights, vectors = self._weights(prior), space.vectors.astype(np.float64)
+        weights, vectors = by_rank(prior, len(space)), space.vectors.astype(np.float64)
         likely, sums = np.zeros(len(weights)), np.zeros(vectors.shape)
         for part, law in laws(self._core, len(weights)):
             likely += weights[part] @ law
             sums += law.T @ (weights[part, None] * vectors[part])
-        return likely, sums, weights, vectors
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = np.where(likely[:, None] > 0, sums / likely[:, None], weights @ vectors)
+        return likely, means, weights, vectors
 
     def decode(
         self,

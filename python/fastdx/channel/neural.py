@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from importlib.util import find_spec
+from itertools import takewhile
+from operator import eq
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
@@ -45,10 +47,10 @@ class Engine(Protocol):
     """A model of tokens, such as `NeuralPrior.llama` makes, or one of your own."""
 
     def tokens(self, text: str, *, start: bool = False) -> list[int]:
-        """Return a text's tokens, behind the one that begins a document if `start`."""
+        """Return a text's tokens, behind the one that begins a document if `start`.
 
-    def spelled(self, words: Iterable[str]) -> list[list[int]]:
-        """Return the tokens of each word where it stands behind another word."""
+        Words of a sentence are asked for with a space before them.
+        """
 
     def after(self, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Return the logits of the next token: always the same numbers behind the same tokens."""
@@ -103,7 +105,7 @@ class NeuralPrior:
         self._prompt = engine.tokens(prompt, start=True)
         if not self._prompt:
             raise ParameterError("prompt must not be empty: no token begins a document")
-        *spelled, self._unknown = engine.spelled([*space.words, UNKNOWN])
+        *spelled, self._unknown = (engine.tokens(f" {word}") for word in [*space.words, UNKNOWN])
         self._spelled = dict(zip(space.words, spelled, strict=True))
         first = [tokens[0] for tokens in spelled]
         self._begin, group = np.unique(first, return_inverse=True)
@@ -176,12 +178,6 @@ class NeuralPrior:
                 f"share={self._share:g})")  # fmt: skip
 
 
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """The length of what two lists begin with."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((i for i, (x, y) in pairs if x != y), min(len(one), len(other)))
-
-
 class LlamaEngine:
     """A GGUF file in llama.cpp, with sentences side by side in its cache, for threads that draw.
 
@@ -193,15 +189,7 @@ class LlamaEngine:
         self, path: str | os.PathLike[str], slots: int = SLOTS, threads: int = 1,
         *, shared: bool = False,
     ) -> None:  # fmt: skip
-        """Load the file; with `shared`, sequences may share the cells of what they have in common.
-
-        Raises
-        ------
-        ImportError
-            llama-cpp-python is not installed.
-        FileError
-            llama.cpp cannot read the file.
-        """
+        """Load the file; with `shared`, sequences share the cells of what they have in common."""
         self._hold(slots)
         self._api = llama_cpp = _llama()
         self._made = os.fspath(path), slots, threads
@@ -229,41 +217,34 @@ class LlamaEngine:
         )
         return list(found[:count])
 
-    def spelled(self, words: Iterable[str]) -> list[list[int]]:
-        """Return the tokens of words behind a space."""
-        return [self.tokens(f" {word}") for word in words]
-
     def _hold(self, slots: int) -> None:
         self._lock = Lock()
-        self._held: dict[int, Sequence[int]] = {slot: () for slot in range(slots)}
+        self._held: dict[int, list[int]] = {slot: [] for slot in range(slots)}
         """The tokens of each slot; the one that was used last is the last one."""
 
     def after(self, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Return the logits of the next token."""
-        last = len(tokens) - 1
+        tokens, last = list(tokens), len(tokens) - 1
         with self._lock:
-            shared = {slot: _common(held, tokens) for slot, held in self._held.items()}
+            shared = {slot: sum(takewhile(bool, map(eq, held, tokens)))
+                      for slot, held in self._held.items()}  # fmt: skip
             # One that this sentence goes on from, or else the one that was used longest ago.
             fits = [slot for slot, n in shared.items() if n in (len(self._held[slot]), len(tokens))]
             slot = max(fits, key=lambda slot: shared[slot]) if fits else next(iter(shared))
             # Until all is read, which may fail, the slot holds nothing.
             del self._held[slot]
-            self._held[slot] = ()
+            self._held[slot] = []
             start = min(shared[slot], last)
             self._cut(slot, start)
-            for place in range(start, last):
-                self._read(slot, tokens[place], place, want=False)
-            found = self._read(slot, tokens[last], last, want=True)
-            self._held[slot] = tuple(tokens)
-        return found
+            for place in range(start, len(tokens)):
+                found = self.run([(tokens[place], place, slot, place == last)])
+            self._held[slot] = tokens
+        return found.reshape(-1)
 
     def run(self, tokens: Sequence[tuple[int, int, int, bool]]) -> NDArray[np.float32]:
         """Append tokens: (token, place, sequence, whether to say what follows) of each.
 
-        Returns
-        -------
-        (m, tokens)
-            The logits behind each token that asks for them.
+        Returns the logits behind each token that asks for them, a row for each.
         """
         batch, found = self._batch, [np.empty((0, self.count), dtype=np.float32)]
         for start in range(0, len(tokens), BATCH):
@@ -284,10 +265,6 @@ class LlamaEngine:
     def _cut(self, slot: int, count: int) -> None:
         """Forget all but the first tokens of a slot."""
         self._api.llama_memory_seq_rm(self._memory, slot, count, -1)
-
-    def _read(self, slot: int, token: int, place: int, *, want: bool) -> NDArray[np.float32]:
-        """Append a token; return the logits behind it if they are wanted."""
-        return self.run([(token, place, slot, want)]).reshape(-1)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._made

@@ -141,24 +141,15 @@ class Posterior:
         """The probability of each word that the space does not have it, shape (n,)."""
         self.written: NDArray[np.bool_] = written
         """Whether the release shows the word as it was written, shape (n,)."""
+        self.exact = core.exact
+        """Whether all numbers are exact sums over the law: they are, but for consistent texts."""
+        self.log_evidence = core.log_evidence
+        """The natural logarithm of the probability of the release; NaN where it is not exact."""
+        self.expected_right = core.expected_right
+        """The expected share of the replaced words that are `best`; NaN where there are none."""
 
     def __len__(self) -> int:
         return len(self._core)
-
-    @property
-    def exact(self) -> bool:
-        """Whether all numbers are exact sums over the law: they are, but for consistent texts."""
-        return self._core.exact
-
-    @property
-    def log_evidence(self) -> float:
-        """The natural logarithm of the probability of the release; NaN where it is not exact."""
-        return self._core.log_evidence
-
-    @property
-    def expected_right(self) -> float:
-        """The expected share of the replaced words that are `best`; NaN where there are none."""
-        return self._core.expected_right
 
     def _place(self, i: SupportsIndex) -> int:
         place = i.__index__()
@@ -289,6 +280,6 @@ class Posterior:
         return DecodedGuarantee(self._mechanism.guarantee, model, self.expected_right_content)
 
     def __repr__(self) -> str:
-        how = "" if self._core.exact else ", approximate"
+        how = "" if self.exact else ", approximate"
         return (f"Posterior({len(self)} words, {self.expected_right:.1%} expected to be named"
                 f"{how})")  # fmt: skip

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, SupportsIndex, TypeAlias
+from typing import Any, NamedTuple, SupportsIndex
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fastdx._core import student_tail
 from fastdx._shared.checks import check_type, inside, share
 from fastdx._shared.intervals import quantile
-from fastdx._shared.kinds import is_missing
+from fastdx._shared.kinds import Kind, shape_of
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.law import Prior, by_rank
 from fastdx.counts.linear import Rule, rule_for
@@ -24,8 +24,6 @@ from fastdx.counts.update import Update
 from fastdx.exceptions import InputTypeError, ParameterError
 
 _Numbers = NDArray[np.float64]
-_Mean: TypeAlias = tuple[float, float, int]
-"""A mean, its standard error, and the number of documents."""
 
 MEMORY_BYTES = 2 << 30
 """Bytes of the law that `Estimator.distribution` keeps."""
@@ -170,10 +168,11 @@ class Estimator:
         """
         flat, sizes = _texts_and_sizes(texts)
         ids, lengths = self._channel._core.observed(flat, False)
+        before = np.cumsum([0, *lengths])
         # A word that shows itself is as good as its output; V stands for an unknown one.
         count = np.uint32(len(self._prior))
         self._ids.append(np.where(ids < count, ids, ids - count))
-        self._lengths.append(_words_of(lengths, sizes))
+        self._lengths.append(np.diff(before[np.cumsum([0, *sizes])]).astype(np.uint32))
         return self
 
     def __add__(self, other: Estimator) -> Estimator:
@@ -218,7 +217,7 @@ class Estimator:
                                   cost=cost)  # fmt: skip
         return rules[key]
 
-    def _mean(self, rule: Rule) -> _Mean:
+    def _mean(self, rule: Rule) -> tuple[float, float, int]:
         """Return a rule's mean score, its standard error by documents, and how many these are."""
         ids, starts = self._collected()
         # A word that shows to be unknown counts nothing, with certainty.
@@ -331,13 +330,22 @@ class Estimator:
         share("apart", apart)
         inside("rate", rate)
         inside("confidence", confidence)
-        found = []
+        rows = []
         for word in dict.fromkeys(words):
             wanted = indicator(self._channel, word)
             rule = self._rule(wanted, min(self.words, other.words), 2**0.5 * apart)
-            means = [group._mean(rule) for group in (self, other)]
-            found.append((word, means, 2 * apart * rule.bias))
-        return _differences(found, rate, confidence)
+            (first, e, n), (second, f, m) = self._mean(rule), other._mean(rule)
+            value, error, degrees = first - second, math.hypot(e, f), min(n, m) - 1
+            bias = 2 * apart * rule.bias
+            beyond = max(abs(value) - bias, 0.0)
+            p = float(beyond == 0)
+            if error > 0:
+                p = min(2 * student_tail(beyond / error, degrees), 1.0)
+            half = bias + quantile(confidence, degrees) * error
+            rows.append((word, value, value - half, value + half, bias, p))
+        marked = discovered(np.array([row[-1] for row in rows]), rate)
+        made = [Difference(*row, bool(mark)) for row, mark in zip(rows, marked, strict=True)]
+        return sorted(made, key=lambda d: (d.p_value, -abs(d.value), d.word))
 
     def outputs(self) -> _Numbers:
         """Return how often each output was seen, which misleads: float64, shape (V,)."""
@@ -380,47 +388,12 @@ def _texts_and_sizes(given: Any) -> tuple[list[str], list[int]]:
         raise InputTypeError("texts must be a str, a list or a column of a frame, not "
                              f"{type(given).__name__}")  # fmt: skip
     texts: list[str] = []
-    sizes = []
-    for at, one in enumerate(given):
-        if is_missing(one):
-            continue
-        parts = [one] if isinstance(one, str) else one
-        if isinstance(parts, (bytes, dict)) or not isinstance(parts, Iterable):
-            raise InputTypeError(f"texts[{at}] must be a str or a list of them, not "
-                                 f"{type(one).__name__}")  # fmt: skip
-        before = len(texts)
-        for place, part in enumerate(parts):
-            if isinstance(part, str):
-                texts.append(part)
-            elif not is_missing(part):
-                raise InputTypeError(f"texts[{at}][{place}] must be a str, not "
-                                     f"{type(part).__name__}")  # fmt: skip
-        sizes.append(len(texts) - before)
-    return texts, sizes
+    shape = shape_of(given, "texts", Kind("texts", "a str", (str,), list, list), texts)
 
+    def size(part: Any) -> int:
+        return sum(map(size, part)) if isinstance(part, list) else int(part is True)
 
-def _words_of(lengths: NDArray[np.uint32], sizes: list[int]) -> NDArray[np.uint32]:
-    """Return the words of documents that so many texts make."""
-    ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    bounds = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-    words: NDArray[np.uint32] = np.diff(ends[bounds]).astype(np.uint32)
-    return words
-
-
-def _differences(
-    found: Sequence[tuple[str, Sequence[_Mean], float]], rate: float, confidence: float
-) -> list[Difference]:
-    """Turn means of two groups into differences, smallest p-values first."""
-    rows = []
-    for word, ((first, e, n), (second, f, m)), bias in found:
-        value, error, degrees = first - second, math.hypot(e, f), min(n, m) - 1
-        beyond = max(abs(value) - bias, 0.0)
-        p = min(2 * student_tail(beyond / error, degrees), 1.0) if error > 0 else float(beyond == 0)
-        half = bias + quantile(confidence, degrees) * error
-        rows.append((word, value, value - half, value + half, bias, p))
-    marked = discovered(np.array([row[-1] for row in rows]), rate)
-    made = [Difference(*row, bool(mark)) for row, mark in zip(rows, marked, strict=True)]
-    return sorted(made, key=lambda d: (d.p_value, -abs(d.value), d.word))
+    return texts, [size(part) for part in shape if not isinstance(part, tuple)]
 
 
 def discovered(p_values: NDArray[np.float64], rate: float) -> NDArray[np.bool_]:

@@ -63,19 +63,8 @@ def rule_for(
     Ridge regressions of the wanted counts on the columns of the law: large residuals get more
     weight from round to round (Lawson 1961), which turns the least squares towards the least
     maximum; penalties on the variance go over a grid. The best of all scores seen are taken.
-    Nothing depends on the released texts.
-
-    Parameters
-    ----------
-    channel : Channel
-        The law.
-    wanted : numpy.ndarray of float64, shape (V,)
-        The count of each word.
-    prior, unknown : numpy.ndarray of float64, shape (V,), and float
-        Public frequencies of words, and of unknown ones, which say how much a score varies. The
-        bound does not depend on them.
-    cost : callable
-        A function of a rule to minimise, such as its `half_width` for so many words.
+    Nothing depends on the released texts, and the bound not on the public frequencies of words and
+    of unknown ones, which say how much a score varies.
     """
     core, target, written = channel._core, wanted, prior
     # Unknown words have the last row, where outputs hide them.

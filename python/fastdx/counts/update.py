@@ -38,18 +38,10 @@ class Update:
         unknown: float,
         memory: int,
     ) -> None:
-        """Take the outputs that were seen, and the frequencies at the start.
+        """Take the ids of the outputs that are counted, and the frequencies at the start.
 
-        Parameters
-        ----------
-        core : ChannelCore
-            The law.
-        outputs : numpy.ndarray of int, shape (m,)
-            The outputs that are counted.
-        start, unknown : numpy.ndarray of float64, shape (V,), and float
-            Frequencies of words, where one at 0 stays; and of unknown ones, 0 if outputs hide none.
-        memory : int
-            Bytes of the law that are kept between rounds; the rest is computed in each.
+        A word at 0 stays there; `unknown` is 0 if outputs hide no unknown words. So many bytes of
+        the law are kept between rounds; the rest is computed in each.
         """
         self._core, self._outputs, self._words = core, outputs, len(start)
         self._start = np.append(start * (1 - unknown), [unknown] * (unknown > 0))

@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fastdx._core import Guarantee
 from fastdx._shared.laws import laws
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.features import counted, prior_of
+from fastdx.channel.features import counted
+from fastdx.channel.law import by_rank
 from fastdx.counts.update import Update
 from fastdx.engines._recipe import Recipe, no_text, privatize_values
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -163,7 +164,7 @@ class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
         self.classes_, of = np.unique(labels, return_inverse=True)
         sums = np.array([counts[of == c].sum(axis=0).A1 for c in range(len(self.classes_))])
         outputs = np.flatnonzero(sums.any(axis=0))
-        prior = prior_of(self.channel, self.prior).frequencies
+        prior = by_rank(self.prior, len(self.channel.mechanism.space))
         update = Update(self.channel._core, outputs, prior, unknown=0.0, memory=sys.maxsize)
         self.shares_ = update.after(ROUNDS, sums[:, outputs], smooth=len(prior))
         self.released_ = np.zeros_like(self.shares_)

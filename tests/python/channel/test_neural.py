@@ -38,10 +38,7 @@ class Letters:
     """An engine whose tokens are letters."""
 
     def tokens(self, text: str, *, start: bool = False) -> list[int]:
-        return [LETTERS.index(x) for x in text]
-
-    def spelled(self, words: Any) -> list[list[int]]:
-        return [self.tokens(word) for word in words]
+        return [LETTERS.index(x) for x in text.strip()]
 
     def after(self, tokens: Any) -> Numbers:
         return logits_behind(tokens)
@@ -102,13 +99,14 @@ class Cells(neural.LlamaEngine):
         assert len(self.cells[slot]) >= count
         del self.cells[slot][count:]
 
-    def _read(self, slot: int, token: int, place: int, *, want: bool) -> Numbers:
+    def run(self, tokens: Any) -> Numbers:
+        ((token, place, slot, want),) = tokens
         assert len(self.cells[slot]) == place
         if token == LETTERS.index("X"):
             raise fastdx.TooLargeError("full")
         self.cells[slot].append(token)
         self.read += 1
-        return logits_behind(self.cells[slot]) if want else np.zeros(0)
+        return logits_behind(self.cells[slot])[None][: int(want)]
 
 
 def test_slots_hold_what_was_read() -> None:

@@ -49,21 +49,12 @@ def labelled(count: int, kinds: int, seed: int) -> data.Labelled:
 class Planted(data.Sample):
     """Texts of the small vocabulary, in the place of all that the experiments read."""
 
-    def imdb(self, part: str) -> data.Labelled:
-        return labelled(600, 2, len(part))
-
-    def sentences(self, name: str) -> tuple[data.Labelled, data.Labelled | None]:
-        every = labelled(300, 4, len(name))
-        return every, labelled(100, 4, len(name) + 5) if name == "trec" else None
-
-    def snips(self, part: str) -> data.Labelled:
-        return labelled(200, 4, len(part) + 30)
-
-    def news(self, part: str) -> data.Labelled:
-        return labelled(160, 8, len(part) + 10)
-
-    def mails(self, size: str, part: str) -> data.Labelled:
-        return labelled(160, 8, len(part) + 20)
+    def texts(self, name: str, part: str) -> data.Labelled:
+        if name in ("mr", "trec"):
+            return labelled(300 if part == "train" else 100, 4, len(name) + 5 * (part == "test"))
+        form = {"imdb": (600, 2, 0), "snips": (200, 4, 30), "news": (160, 8, 10)}
+        count, kinds, seed = form.get(name, (160, 8, 20))
+        return labelled(count, kinds, len(part) + seed)
 
     def glove(self) -> Embedding:
         return E

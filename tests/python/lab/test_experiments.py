@@ -119,13 +119,15 @@ def test_missing_data_are_named(tmp_path: Path) -> None:
 def test_samples_have_the_form_of_the_data(shared: Path) -> None:
     real, made = data.Shared(shared), data.Sample()
     for name in ("mr", "sst5", "trec"):
-        (first, second), (other, other_second) = real.sentences(name), made.sentences(name)
+        (first, second), (other, other_second) = (data.sentences(x, name) for x in (real, made))
         assert (second is None) == (other_second is None)
         assert len(set(first.labels)) == len(set(other.labels))
-    assert {*real.imdb("val").labels} == {*made.imdb("val").labels} == {"neg", "pos"}
-    assert len(set(real.mails("small", "train").labels)) == 26
-    assert len(set(real.news("train").labels)) == 50
-    assert len(set(real.snips("validate").labels)) == 7
+    assert (
+        {*real.texts("imdb", "val").labels} == {*made.texts("imdb", "val").labels} == {"neg", "pos"}
+    )
+    assert len(set(real.texts("small", "train").labels)) == 26
+    assert len(set(real.texts("news", "train").labels)) == 50
+    assert len(set(real.texts("snips", "validate").labels)) == 7
 
 
 keras = pytest.mark.skipif(not networks.INSTALLED, reason=networks.MISSING)
