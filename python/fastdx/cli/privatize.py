@@ -287,11 +287,11 @@ class _Run(NamedTuple):
                             bill.add(batch)
                         self.total.counts.update(batch.draw(self.mechanism, kept))
                     except UnknownWordError as e:
-                        word = e.word or ""
+                        word, place = e.word or "", batch.place(e.text or 0, e.start or 0)
+                        message = f"{place}: a word of {len(word)} characters is not in the "
                         raise CommandError(
-                            f"{batch.place_of(e)}: a word of {len(word)} characters is not in the "
-                            "vocabulary (--oov error)", repr(word),
-                        ) from None  # fmt: skip
+                            f"{message}vocabulary (--oov error)", repr(word)
+                        ) from None
                     form.write(batch, out)
                     self.progress(self.total.counts["words"])
                 done = True

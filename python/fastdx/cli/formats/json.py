@@ -7,7 +7,8 @@ and the form of numbers. `fastdx._core` parses; this module opens the files.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, ClassVar
+from functools import cached_property
+from typing import BinaryIO, ClassVar
 
 from fastdx._core import JsonBlock, JsonError, JsonFields, Replacements, privatize_json
 from fastdx.cli.formats.base import BATCH_CHARACTERS, MOST_NAMES, Batch, Choice, Format
@@ -19,26 +20,20 @@ from fastdx.mechanisms import Mechanism
 class _Records(Batch):
     """A block of JSON text, with the strings to be replaced."""
 
-    new: Any  # what `replaced` takes
-
     def __init__(self, name: str, block: JsonBlock, choice: Choice) -> None:
-        self._name = name
-        self.block = block
-        self._choice = choice
+        self._name, self.block, self._choice = name, block, choice
+        if choice.account is not None:
+            self.payers = block.payers()
 
-    @property
-    def texts(self) -> Sequence[str]:
+    @cached_property
+    def texts(self) -> Sequence[str]:  # type: ignore[override]  # mypy takes it for read-only
         return self.block.texts()
-
-    @property
-    def payers(self) -> Sequence[str] | None:
-        return None if self._choice.account is None else self.block.payers()
 
     def draw(self, mechanism: Mechanism, kept: Replacements | None = None) -> Mapping[str, int]:
         self.new, counts = privatize_json(mechanism, self.block)
         return counts
 
-    def place(self, text: int) -> str:
+    def place(self, text: int, start: int | None = None) -> str:
         line, column = self.block.place(text) or (0, 0)
         return f"{self._name}, line {line}, column {self._choice.columns[column]!r}"
 

@@ -7,26 +7,19 @@ from typing import BinaryIO
 
 from fastdx.cli.formats.base import BATCH_CHARACTERS, Batch, Format
 from fastdx.cli.formats.opening import Opener, between_words, cut, line_end
-from fastdx.exceptions import UnknownWordError
 
 
 class _Part(Batch):
     """A part of a file; all parts together are one text."""
 
     def __init__(self, name: str, text: str, line: int) -> None:
-        self._name = name
-        self._text = text
-        self._line = line
+        self._name, self._line = name, line
+        self.texts = [text]
 
-    @property
-    def texts(self) -> list[str]:
-        return [self._text]
-
-    def place(self, text: int) -> str:
-        return f"{self._name}, from line {self._line}"
-
-    def place_of(self, error: UnknownWordError) -> str:
-        before = self._text.encode()[: error.start or 0]
+    def place(self, text: int, start: int | None = None) -> str:
+        if start is None:
+            return f"{self._name}, from line {self._line}"
+        before = self.texts[0].encode()[:start]
         return f"{self._name}, line {self._line + before.count(10)}"
 
 
