@@ -50,17 +50,11 @@ def add(commands: Commands) -> None:
     p.add_argument("--min-outputs", type=int, metavar="N",
                    help="every measured word has at least N distinct outputs in the draws of "
                    "--draws, counted or (with a law) expected")  # fmt: skip
-    p.add_argument("--max-reidentified", type=float, metavar="P", help="an attacker who knows the "
-                   "mechanism names a word with probability at most P")  # fmt: skip
-    p.add_argument("--max-posterior", type=float, metavar="P", help="no output makes that attacker "
-                   "more certain of a word than P")  # fmt: skip
     p.add_argument("--max-bits", type=float, metavar="B", help="a release tells at most B bits per "
                    "word, under the prior by rank")  # fmt: skip
     p.add_argument("--max-named", type=float, metavar="P", help="the strongest attacker names at "
                    "most the share P of the content words of --texts in their sentences; the "
                    "upper end of the interval counts")  # fmt: skip
-    p.add_argument("--min-deniable", type=int, metavar="K", help="every output is within a factor "
-                   "2 of its largest probability for at least K words")  # fmt: skip
     p.add_argument("--texts", metavar="FILE", help="for --max-named: texts like yours, one per "
                    "line; the attacker learns the language from every second one and attacks the "
                    "others")  # fmt: skip
@@ -103,8 +97,7 @@ def _calibrate(args: argparse.Namespace) -> None:
         choice = report.write(
             args.output, mechanism, max_unchanged=args.max_unchanged, min_outputs=args.min_outputs,
             words=words, examples=args.example, sentence=args.sentence, draws=args.draws,
-            max_reidentified=args.max_reidentified, max_posterior=args.max_posterior,
             prior="rank" if args.by_rank else None, max_bits=args.max_bits, progress=progress,
-            max_named=args.max_named, min_deniable=args.min_deniable, **attacked,
+            max_named=args.max_named, **attacked,
         )  # fmt: skip
     print(choice)

@@ -68,9 +68,6 @@ def add(commands: Commands) -> None:
                        "repeated (default %(default)s)")  # fmt: skip
     group.add_argument("--no-network", action="store_true", help="leave out the attack by a neural "
                        "network, which takes most of the time")  # fmt: skip
-    group.add_argument("--split-seed", type=int, default=0, metavar="SEED", help="the seed of "
-                       "splits and samples (default %(default)s); --seed is that of the "
-                       "mechanism")  # fmt: skip
     group = p.add_argument_group("output")
     group.add_argument("-o", "--output", required=True, metavar="FILE", help="the HTML page; a "
                        "JSON file is written beside it")  # fmt: skip
@@ -163,14 +160,6 @@ def _parsed(at: str, text: str) -> Any:
         raise CommandError(f"{at}: not JSON{where}") from None
 
 
-def _drawn(rows: list[dict[str, str]], sample: int, seed: int) -> list[dict[str, str]]:
-    """Return a random sample of the records, in their order."""
-    if not 0 < sample < len(rows):
-        return rows
-    order = np.random.default_rng(seed).permutation(len(rows))
-    return [rows[i] for i in sorted(order[:sample].tolist())]
-
-
 def _judged(args: argparse.Namespace) -> Mechanism | dict[str, Mechanism]:
     if args.policy and Path(args.policy).exists() and policies.has_names(args.policy):
         refuse_beside_policy(args)
@@ -184,7 +173,9 @@ def _evaluate(args: argparse.Namespace) -> None:
     if args.output.lower().endswith(".json"):
         raise CommandError("--output must name the page: the JSON file is written beside it")
     rows, left_out = _read(args)
-    rows = _drawn(rows, args.sample, args.split_seed)
+    if 0 < args.sample < len(rows):  # a random sample, in its order
+        order = np.random.default_rng(0).permutation(len(rows))
+        rows = [rows[i] for i in sorted(order[: args.sample].tolist())]
     try:
         from fastdx.lab.evaluation import evaluate
     except ImportError:
@@ -199,7 +190,7 @@ def _evaluate(args: argparse.Namespace) -> None:
         found = evaluate(
             judged, [row[args.text_column] for row in rows], labels=column(args.label_column),
             authors=column(args.author_column), trials=args.trials, attacked=args.attacked,
-            seed=args.split_seed, network=not args.no_network, progress=progress,
+            network=not args.no_network, progress=progress,
             command=shlex.join(["fastdx", *sys.argv[1:]]),
         )  # fmt: skip
     if left_out:

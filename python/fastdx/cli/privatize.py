@@ -101,9 +101,6 @@ def _output_options(p: argparse.ArgumentParser) -> None:
     group.add_argument("-q", "--quiet", action="store_true",
                        help="show no progress and no closing line, only warnings")  # fmt: skip
     group.add_argument("--guarantee", action="store_true", help="print the guarantee too")
-    group.add_argument("--no-channel-card", action="store_true", help="write no FILE.channel.json "
-                       "beside outputs; receivers need this card to count or decode them, and it "
-                       "holds no secrets")  # fmt: skip
     group.add_argument("--allow-unchanged", action="store_true", help="release the texts even if "
                        "more than half of the common words come back unchanged")  # fmt: skip
     show_text(group)
@@ -309,7 +306,7 @@ class _Run(NamedTuple):
 
     def _card(self, job: Job) -> str | None:
         """Return the channel card of an output file, or note why it has none."""
-        if self.args.no_channel_card or job.output is None or streams(job.output):
+        if job.output is None or streams(job.output):
             return None
         self.total.no_card = no_card(self.mechanism)
         return None if self.total.no_card else card_of(self.mechanism)
