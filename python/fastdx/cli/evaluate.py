@@ -105,18 +105,15 @@ def _row(at: str, record: Any, columns: list[str]) -> dict[str, str]:
         raise CommandError(f"{at}: not a JSON object")
     row = {}
     for column in columns:
-        value = record.get(column)
         if column not in record:
             message = f"{at}: none of its {len(record)} fields is called {column!r}"
             raise CommandError(message, ", ".join(map(repr, record)))
-        if value is None or value == "":
-            continue
-        kind = type(value).__name__
-        if column == columns[0] and not isinstance(value, str):
-            raise CommandError(f"{at}: field {column!r} holds a {kind}, not text")
-        if not isinstance(value, (str, int, float, bool)):
-            raise CommandError(f"{at}: field {column!r} holds a {kind}, no label")
-        row[column] = str(value)
+        value, text = record[column], column == columns[0]
+        if not isinstance(value, str if text else (str, int, float)) and value is not None:
+            what = f"{type(value).__name__}, {'not text' if text else 'no label'}"
+            raise CommandError(f"{at}: field {column!r} holds a {what}")
+        if value is not None and value != "":
+            row[column] = str(value)
     return row
 
 

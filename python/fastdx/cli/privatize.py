@@ -155,8 +155,8 @@ def _privatize(args: argparse.Namespace) -> None:
     choice = Choice(tuple(args.column), args.account_column, not args.no_header,
                     _delimiter(args.delimiter), longest=args.max_record << 20)  # fmt: skip
     opener = Opener()
-    total = Totals()
-    wanted, total.others = jobs(args, choice, opener)
+    wanted, others = jobs(args, choice, opener)
+    total = Totals(others)
     ledger = None
     if args.ledger:
         from fastdx.budget import Ledger
