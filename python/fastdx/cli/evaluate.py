@@ -12,24 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from fastdx.cli import policies
+from fastdx.cli import options, policies
 from fastdx.cli.formats import FORMATS, Choice, Opener, format_of
 from fastdx.cli.formats.base import column_of
 from fastdx.cli.formats.opening import Lines
 from fastdx.cli.formats.parquet import opened
 from fastdx.cli.messages import CommandError, step
-from fastdx.cli.options import (
-    Commands,
-    MechanismOptions,
-    mechanism_options,
-    quiet_option,
-    refuse_beside_policy,
-    show_text,
-)
 from fastdx.mechanisms import Mechanism
 
 
-def add(commands: Commands) -> None:
+def add(commands: options.Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "evaluate",
@@ -46,7 +38,7 @@ def add(commands: Commands) -> None:
         short="text_column label_column author_column output policy epsilon",
     )
     p.add_argument("files", nargs="+", metavar="FILE", help="JSONL, JSON, CSV, TSV or Parquet")
-    mechanism_options(p)
+    options.add_mechanism(p)
     group = p.add_argument_group("input")
     group.add_argument("--format", choices=tuple(f for f in FORMATS if f != "text"),
                        help="by default recognised by the files' names, or else by their "
@@ -72,8 +64,8 @@ def add(commands: Commands) -> None:
     group.add_argument("-o", "--output", required=True, metavar="FILE", help="the HTML page; a "
                        "JSON file is written beside it")  # fmt: skip
     group.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    quiet_option(group)
-    show_text(group)
+    options.quiet(group)
+    options.show_text(group)
     p.set_defaults(run=_evaluate)
 
 
@@ -87,7 +79,7 @@ def _read(args: argparse.Namespace) -> tuple[list[dict[str, str]], int]:
     rows, left_out = [], 0
     for name in args.files:
         # The name or the content of each file decides, if no format is given.
-        kind = args.format or format_of(name, opener).name
+        kind = format_of(name, opener, args.format).name
         if kind == "text":
             raise CommandError(f"{name}: plain text has no columns (see --format)")
         for at, record in _records(name, kind, opener, columns):
@@ -159,9 +151,9 @@ def _parsed(at: str, text: str) -> Any:
 
 def _judged(args: argparse.Namespace) -> Mechanism | dict[str, Mechanism]:
     if args.policy and Path(args.policy).exists() and policies.has_names(args.policy):
-        refuse_beside_policy(args)
+        options.refuse_beside_policy(args)
         return policies.mechanisms(args.policy)
-    return MechanismOptions.of(args).make()
+    return options.MechanismOptions.of(args).make()
 
 
 def _evaluate(args: argparse.Namespace) -> None:

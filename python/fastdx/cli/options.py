@@ -164,7 +164,7 @@ LAW = ("gamma", "beta", "mixing", "tuning")
 COVER = ("cover", "balance", "exclude")
 
 
-def add_options(p: argparse._ActionsContainer, *names: str) -> None:
+def add(p: argparse._ActionsContainer, *names: str) -> None:
     """Add options of `OPTIONS`; the help names the mechanisms that take one, if not all do."""
     for name in names:
         more = OPTIONS[name]
@@ -179,12 +179,12 @@ def show_text(p: argparse._ActionsContainer) -> None:
                    help="show private content in messages")  # fmt: skip
 
 
-def quiet_option(p: argparse._ActionsContainer) -> None:
+def quiet(p: argparse._ActionsContainer) -> None:
     """Add ``--quiet``."""
     p.add_argument("-q", "--quiet", action="store_true", help="show no progress")
 
 
-def mechanism_options(p: argparse.ArgumentParser) -> None:
+def add_mechanism(p: argparse.ArgumentParser) -> None:
     """Add the options that choose a mechanism, its words, and what it does with text."""
     for title, options in GROUPS.items():
         group = p.add_argument_group(title)
@@ -195,7 +195,7 @@ def mechanism_options(p: argparse.ArgumentParser) -> None:
             group.add_argument("--mechanism", choices=tuple(MECHANISMS), metavar="NAME",
                                help="%(choices)s; by default the recommended policy, or tem on "
                                "other words than the built-in ones")  # fmt: skip
-        add_options(group, *options)
+        add(group, *options)
 
 
 def spec_of(args: argparse.Namespace) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from fastdx._shared.replace import open_output
 from fastdx._types import Unchanged
@@ -21,26 +20,27 @@ FEW_WORDS = 10
 """With fewer words than this, unknown ones say nothing about the language of the texts."""
 
 
-@dataclass
 class Totals:
     """Totals over all outputs."""
 
-    others: int
-    """The number of files of other formats in folders."""
-    skipped: int = 0
+    skipped = 0
     """The number of files that earlier runs finished."""
+    names_are_content = False
     no_card: str | None = None
     """The reason why outputs got no channel card, if they should have one."""
-    nearly: int = 0
+    nearly = 0
     """The number of different words of these texts that come back unchanged nearly always."""
-    counts: Counter[str] = field(default_factory=Counter)
-    left: dict[str, None] = field(default_factory=dict)
-    """Columns and fields that were released unchanged."""
-    names_are_content: bool = False
-    dropped: dict[str, None] = field(default_factory=dict)
-    """Keys of metadata that were dropped."""
-    files: list[dict[str, str]] = field(default_factory=list)
-    charged: Counter[str] = field(default_factory=Counter)
+
+    def __init__(self, others: int) -> None:
+        """Start with the number of files of other formats in folders."""
+        self.others = others
+        self.counts: Counter[str] = Counter()
+        self.left: dict[str, None] = {}
+        """Columns and fields that were released unchanged."""
+        self.dropped: dict[str, None] = {}
+        """Keys of metadata that were dropped."""
+        self.files: list[dict[str, str]] = []
+        self.charged: Counter[str] = Counter()
 
 
 def report(args: argparse.Namespace, policy: str, word: Mechanism, total: Totals) -> None:
