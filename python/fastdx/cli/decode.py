@@ -38,8 +38,7 @@ def add(commands: options.Commands) -> None:
     )
     p.add_argument("files", nargs="*", metavar="FILE", help="released texts: one text per file, or "
                    "records with --column; by default standard input")  # fmt: skip
-    p.add_argument("--card", metavar="FILE", help="the channel card, whose fingerprint of the "
-                   "words is checked; by default that in the first file, or beside it")  # fmt: skip
+    options.card(p)
     p.add_argument("--prior", metavar="FILE", help="a model that NgramPrior.save wrote; by default "
                    "bigrams of English if they are built in, else frequencies by rank")  # fmt: skip
     p.add_argument("--view", choices=("likely", "certain", "marginals"), default="likely",
@@ -57,7 +56,6 @@ def add(commands: options.Commands) -> None:
     group.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
     options.quiet(group)
     options.show_text(group)
-    options.add(p, "embedding")
     p.set_defaults(run=_decode)
 
 

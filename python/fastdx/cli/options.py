@@ -184,6 +184,13 @@ def quiet(p: argparse._ActionsContainer) -> None:
     p.add_argument("-q", "--quiet", action="store_true", help="show no progress")
 
 
+def card(p: argparse._ActionsContainer) -> None:
+    """Add the options of `channel_of`."""
+    p.add_argument("--card", metavar="FILE", help="the channel card, whose fingerprint of the "
+                   "words is checked; by default that in the first file, or beside it")  # fmt: skip
+    add(p, "embedding")
+
+
 def add_mechanism(p: argparse.ArgumentParser) -> None:
     """Add the options that choose a mechanism, its words, and what it does with text."""
     for title, options in GROUPS.items():
