@@ -74,6 +74,7 @@ class Recipe:
                 index = words["file"]
                 with suppress(CorruptFileError):  # it has another format
                     space = open_space(index, True, True)
+                    made = from_spec(spec, space)
         elif epsilon is None and index is None and mechanism == "tem":
             made = Tem.recommended(**parameters)
         else:
