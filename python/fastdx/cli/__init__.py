@@ -15,7 +15,6 @@ import os
 import signal
 import sys
 import warnings
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -134,16 +133,13 @@ def _check_outputs(args: argparse.Namespace) -> None:
         for name in (value if isinstance(value, list) else [value])
         if isinstance(name, str) and Path(name).is_file()
     ]
-    for name in map(values.get, OUTPUTS):
-        if not isinstance(name, str):
-            continue
-        written = [Path(name)]
-        written[0].absolute().parent.stat()
-        if values["command"] == "evaluate":  # it writes a JSON file beside its page
-            written.append(written[0].with_suffix(".json"))
-        replaced = any(p.samefile(other) for p in written if p.is_file() for other in given)
-        if replaced:
-            raise CommandError(f"{name} is an input, too, and would be replaced: choose another")
+    written = [Path(name) for name in map(values.get, OUTPUTS) if isinstance(name, str)]
+    if values.get("command") == "evaluate":  # it writes a JSON file beside its page
+        written += [path.with_suffix(".json") for path in written]
+    for path in written:
+        path.absolute().parent.stat()
+        if path.is_file() and any(path.samefile(other) for other in given):
+            raise CommandError(f"{path} is an input, too, and would be replaced: choose another")
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -182,7 +178,7 @@ def _run(args: argparse.Namespace) -> int:
     except BrokenPipeError:  # the reader has closed the pipe, as `| head` does
         _drop_output()
         return 141
-    except (FastdxError, CommandError, OSError, EOFError, UnicodeError, zlib.error) as e:
+    except (FastdxError, CommandError, OSError, UnicodeError) as e:
         print(f"fastdx: {_message(e, show=getattr(args, 'show_text', False))}", file=sys.stderr)
         return 1
     return 0

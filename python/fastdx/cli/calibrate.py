@@ -9,17 +9,8 @@ from fastdx import from_spec
 from fastdx.calibration.choice import MOST_UNCHANGED
 from fastdx.calibration.measures import SAMPLE
 from fastdx.channel import NgramPrior
+from fastdx.cli import options
 from fastdx.cli.messages import CommandError, step
-from fastdx.cli.options import (
-    COVER,
-    LAW,
-    RECOMMENDED,
-    Commands,
-    add_options,
-    attacked_texts,
-    quiet_option,
-    spec_of,
-)
 from fastdx.lab import report
 from fastdx.mechanisms import MECHANISMS
 
@@ -27,7 +18,7 @@ ANY = 1e6
 """An ε that every noise mechanism accepts."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: options.Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "calibrate",
@@ -76,9 +67,9 @@ def add(commands: Commands) -> None:
     p.add_argument("--sentence", metavar="TEXT", help="show releases of this sentence at every ε; "
                    "it must be public, because the page shows it (default: an English "
                    "one)")  # fmt: skip
-    add_options(p, *LAW, *COVER, "embedding", "graph")
+    options.add(p, *options.LAW, *options.COVER, "embedding", "graph")
     p.add_argument("-o", "--output", required=True, metavar="FILE", help="the HTML page")
-    quiet_option(p)
+    options.quiet(p)
     p.set_defaults(run=_calibrate)
 
 
@@ -86,9 +77,9 @@ def _calibrate(args: argparse.Namespace) -> None:
     if (args.max_named is None) != (args.texts is None):
         raise CommandError("--max-named and --texts go together")
     # The search replaces this ε, but some noise mechanisms need one above a bound.
-    spec = {"mechanism": args.mechanism or "tem", **spec_of(args), "epsilon": ANY}
+    spec = {"mechanism": args.mechanism or "tem", **options.spec_of(args), "epsilon": ANY}
     if args.mechanism is None and "index" not in spec:
-        spec = RECOMMENDED | spec
+        spec = options.RECOMMENDED | spec
     with step("making the mechanism", quiet=args.quiet) as progress:
         mechanism = from_spec(spec)
         words = list(mechanism.space.words)
@@ -98,7 +89,7 @@ def _calibrate(args: argparse.Namespace) -> None:
             words = [words[i * len(words) // sample] for i in range(sample)]
         attacked: dict[str, Any] = {}
         if args.texts is not None:
-            known, texts = attacked_texts(args.texts)
+            known, texts = options.attacked_texts(args.texts)
             attacked = {"texts": texts, "model": NgramPrior.train(mechanism.space, known)}
         choice = report.write(
             args.output, mechanism, max_unchanged=args.max_unchanged, min_outputs=args.min_outputs,

@@ -8,14 +8,8 @@ from pathlib import Path
 
 from fastdx import Embedding
 from fastdx._shared.replace import open_output
+from fastdx.cli import options
 from fastdx.cli.messages import CommandError, step, tell
-from fastdx.cli.options import (
-    Commands,
-    add_options,
-    attacked_texts,
-    lines_of,
-    quiet_option,
-)
 from fastdx.lab.compared import page
 from fastdx.lab.comparison import description, family_names
 
@@ -31,7 +25,7 @@ STANDARD_NAMES = ["tem", "tem-cover", "tem-balanced", "laplace", "response"]
 """The mechanisms that are compared by default."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: options.Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "compare",
@@ -68,8 +62,8 @@ def add(commands: Commands) -> None:
     p.add_argument("--exclude", metavar="FILE", default="offensive",
                    help="words that are left out of the vocabulary, as for privatize")  # fmt: skip
     p.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
-    quiet_option(p)
-    add_options(p, "embedding")
+    options.quiet(p)
+    options.add(p, "embedding")
     p.set_defaults(run=_compare)
 
 
@@ -103,8 +97,8 @@ def _compare(args: argparse.Namespace) -> None:
             epsilon=args.epsilon, named=args.named, bits=args.bits, words=args.words,
             exclude={"none": None, "offensive": "offensive"}.get(args.exclude, Path(args.exclude)),
             judge=Embedding.load(args.judge) if args.judge else None,
-            texts=attacked_texts(args.texts) if args.texts else None,
-            sentences=lines_of(args.sentences) if args.sentences else SENTENCES,
+            texts=options.attacked_texts(args.texts) if args.texts else None,
+            sentences=options.lines_of(args.sentences) if args.sentences else SENTENCES,
             progress=progress, tell=partial(tell, quiet=args.quiet),
         )  # fmt: skip
         text = "".join(f"{line}\n" for line in lines)

@@ -7,14 +7,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from fastdx.cli import options
 from fastdx.cli.formats import FORMATS, Opener, read
 from fastdx.cli.messages import CommandError, step, tell
-from fastdx.cli.options import Commands, add_options, channel_of, lines_of, show_text
 from fastdx.counts import Estimator, Share
 from fastdx.exceptions import ParameterError
 
 
-def add(commands: Commands) -> None:
+def add(commands: options.Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "counts",
@@ -32,8 +32,7 @@ def add(commands: Commands) -> None:
     p.add_argument("--lexicon", action="append", required=True, metavar="FILE",
                    help="a file of words, one per line; repeatable")  # fmt: skip
     p.add_argument("--each", action="store_true", help="also estimate each word of the lexicons")
-    p.add_argument("--card", metavar="FILE", help="the channel card, whose fingerprint of the "
-                   "words is checked; by default that in the first file, or beside it")  # fmt: skip
+    options.card(p)
     p.add_argument("--column", metavar="NAME", help="a column or field of text; in JSON and "
                    "Parquet also nested fields: user.comment, items[].text")  # fmt: skip
     p.add_argument("--format", choices=tuple(FORMATS),
@@ -41,13 +40,12 @@ def add(commands: Commands) -> None:
     p.add_argument("--confidence", type=float, default=0.95, metavar="P",
                    help="the confidence of the intervals (default %(default)s)")  # fmt: skip
     p.add_argument("--report", choices=("json",), help="print one JSON object instead of a table")
-    add_options(p, "embedding")
-    show_text(p)
+    options.show_text(p)
     p.set_defaults(run=_counts)
 
 
 def _counts(args: argparse.Namespace) -> None:
-    channel = channel_of(args)
+    channel = options.channel_of(args)
     lexicons = {name: _lexicon(name, channel.mechanism.space) for name in args.lexicon}
     estimator = Estimator(channel)
     opener = Opener()
@@ -70,7 +68,7 @@ def _counts(args: argparse.Namespace) -> None:
 
 def _lexicon(name: str, space: Any) -> list[str]:
     """Return the words of a file that the vocabulary has, and say how many it has not."""
-    words = list(dict.fromkeys(lines_of(name)))
+    words = list(dict.fromkeys(options.lines_of(name)))
     known = [word for word in words if word in space]
     if not known:
         raise CommandError(f"{name}: no word of it is in the vocabulary")

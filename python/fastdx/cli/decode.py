@@ -13,22 +13,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastdx._shared.replace import open_output
+from fastdx.cli import options
 from fastdx.cli.formats import Opener, format_named, read
 from fastdx.cli.messages import CommandError, step, tell
-from fastdx.cli.options import (
-    Commands,
-    add_options,
-    channel_of,
-    quiet_option,
-    show_text,
-)
 from fastdx.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from fastdx.channel import Channel, NgramPrior, Posterior
 
 
-def add(commands: Commands) -> None:
+def add(commands: options.Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "decode",
@@ -44,8 +38,7 @@ def add(commands: Commands) -> None:
     )
     p.add_argument("files", nargs="*", metavar="FILE", help="released texts: one text per file, or "
                    "records with --column; by default standard input")  # fmt: skip
-    p.add_argument("--card", metavar="FILE", help="the channel card, whose fingerprint of the "
-                   "words is checked; by default that in the first file, or beside it")  # fmt: skip
+    options.card(p)
     p.add_argument("--prior", metavar="FILE", help="a model that NgramPrior.save wrote; by default "
                    "bigrams of English if they are built in, else frequencies by rank")  # fmt: skip
     p.add_argument("--view", choices=("likely", "certain", "marginals"), default="likely",
@@ -61,16 +54,15 @@ def add(commands: Commands) -> None:
     group.add_argument("--to", choices=("text", "jsonl"), default="text",
                        help="the format of the output (default %(default)s)")  # fmt: skip
     group.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
-    quiet_option(group)
-    show_text(group)
-    add_options(p, "embedding")
+    options.quiet(group)
+    options.show_text(group)
     p.set_defaults(run=_decode)
 
 
 def _decode(args: argparse.Namespace) -> None:
     if not 0 < args.at_least <= 1:
         raise CommandError(f"--at-least must be above 0 and at most 1, got {args.at_least}")
-    channel = channel_of(args)
+    channel = options.channel_of(args)
     prior = _prior(args, channel)
     parts, guarantee = [], ""
     total = right = 0.0

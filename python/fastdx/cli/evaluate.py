@@ -12,24 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from fastdx.cli import policies
+from fastdx.cli import options, policies
 from fastdx.cli.formats import FORMATS, Choice, Opener, format_of
 from fastdx.cli.formats.base import column_of
 from fastdx.cli.formats.opening import Lines
 from fastdx.cli.formats.parquet import opened
 from fastdx.cli.messages import CommandError, step
-from fastdx.cli.options import (
-    Commands,
-    MechanismOptions,
-    mechanism_options,
-    quiet_option,
-    refuse_beside_policy,
-    show_text,
-)
 from fastdx.mechanisms import Mechanism
 
 
-def add(commands: Commands) -> None:
+def add(commands: options.Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "evaluate",
@@ -46,7 +38,7 @@ def add(commands: Commands) -> None:
         short="text_column label_column author_column output policy epsilon",
     )
     p.add_argument("files", nargs="+", metavar="FILE", help="JSONL, JSON, CSV, TSV or Parquet")
-    mechanism_options(p)
+    options.add_mechanism(p)
     group = p.add_argument_group("input")
     group.add_argument("--format", choices=tuple(f for f in FORMATS if f != "text"),
                        help="by default recognised by the files' names, or else by their "
@@ -68,15 +60,12 @@ def add(commands: Commands) -> None:
                        "repeated (default %(default)s)")  # fmt: skip
     group.add_argument("--no-network", action="store_true", help="leave out the attack by a neural "
                        "network, which takes most of the time")  # fmt: skip
-    group.add_argument("--split-seed", type=int, default=0, metavar="SEED", help="the seed of "
-                       "splits and samples (default %(default)s); --seed is that of the "
-                       "mechanism")  # fmt: skip
     group = p.add_argument_group("output")
     group.add_argument("-o", "--output", required=True, metavar="FILE", help="the HTML page; a "
                        "JSON file is written beside it")  # fmt: skip
     group.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    quiet_option(group)
-    show_text(group)
+    options.quiet(group)
+    options.show_text(group)
     p.set_defaults(run=_evaluate)
 
 
@@ -90,7 +79,7 @@ def _read(args: argparse.Namespace) -> tuple[list[dict[str, str]], int]:
     rows, left_out = [], 0
     for name in args.files:
         # The name or the content of each file decides, if no format is given.
-        kind = args.format or format_of(name, opener).name
+        kind = format_of(name, opener, args.format).name
         if kind == "text":
             raise CommandError(f"{name}: plain text has no columns (see --format)")
         for at, record in _records(name, kind, opener, columns):
@@ -108,18 +97,15 @@ def _row(at: str, record: Any, columns: list[str]) -> dict[str, str]:
         raise CommandError(f"{at}: not a JSON object")
     row = {}
     for column in columns:
-        value = record.get(column)
         if column not in record:
             message = f"{at}: none of its {len(record)} fields is called {column!r}"
             raise CommandError(message, ", ".join(map(repr, record)))
-        if value is None or value == "":
-            continue
-        kind = type(value).__name__
-        if column == columns[0] and not isinstance(value, str):
-            raise CommandError(f"{at}: field {column!r} holds a {kind}, not text")
-        if not isinstance(value, (str, int, float, bool)):
-            raise CommandError(f"{at}: field {column!r} holds a {kind}, no label")
-        row[column] = str(value)
+        value, text = record[column], column == columns[0]
+        if not isinstance(value, str if text else (str, int, float)) and value is not None:
+            what = f"{type(value).__name__}, {'not text' if text else 'no label'}"
+            raise CommandError(f"{at}: field {column!r} holds a {what}")
+        if value is not None and value != "":
+            row[column] = str(value)
     return row
 
 
@@ -163,19 +149,11 @@ def _parsed(at: str, text: str) -> Any:
         raise CommandError(f"{at}: not JSON{where}") from None
 
 
-def _drawn(rows: list[dict[str, str]], sample: int, seed: int) -> list[dict[str, str]]:
-    """Return a random sample of the records, in their order."""
-    if not 0 < sample < len(rows):
-        return rows
-    order = np.random.default_rng(seed).permutation(len(rows))
-    return [rows[i] for i in sorted(order[:sample].tolist())]
-
-
 def _judged(args: argparse.Namespace) -> Mechanism | dict[str, Mechanism]:
     if args.policy and Path(args.policy).exists() and policies.has_names(args.policy):
-        refuse_beside_policy(args)
+        options.refuse_beside_policy(args)
         return policies.mechanisms(args.policy)
-    return MechanismOptions.of(args).make()
+    return options.MechanismOptions.of(args).make()
 
 
 def _evaluate(args: argparse.Namespace) -> None:
@@ -184,7 +162,9 @@ def _evaluate(args: argparse.Namespace) -> None:
     if args.output.lower().endswith(".json"):
         raise CommandError("--output must name the page: the JSON file is written beside it")
     rows, left_out = _read(args)
-    rows = _drawn(rows, args.sample, args.split_seed)
+    if 0 < args.sample < len(rows):  # a random sample, in its order
+        order = np.random.default_rng(0).permutation(len(rows))
+        rows = [rows[i] for i in sorted(order[: args.sample].tolist())]
     try:
         from fastdx.lab.evaluation import evaluate
     except ImportError:
@@ -199,7 +179,7 @@ def _evaluate(args: argparse.Namespace) -> None:
         found = evaluate(
             judged, [row[args.text_column] for row in rows], labels=column(args.label_column),
             authors=column(args.author_column), trials=args.trials, attacked=args.attacked,
-            seed=args.split_seed, network=not args.no_network, progress=progress,
+            network=not args.no_network, progress=progress,
             command=shlex.join(["fastdx", *sys.argv[1:]]),
         )  # fmt: skip
     if left_out:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from fastdx import Embedding, Tem, from_spec
 from fastdx._core import check_index
+from fastdx.cli import options
 from fastdx.cli.messages import CommandError, step
-from fastdx.cli.options import COVER, Commands, add_options, quiet_option, spec_of
 
 
-def add(commands: Commands) -> None:
+def add(commands: options.Commands) -> None:
     """Add the commands."""
     p = commands.add_parser(
         "convert",
@@ -65,8 +65,8 @@ def add(commands: Commands) -> None:
     p.add_argument("--k", type=int, help="neighbours per word (default √V, between 256 and 1024)")
     p.add_argument("--memory", type=int, help="the most bytes for the lists (default 8 GiB)")
     p.add_argument("-o", "--output", required=True, metavar="FILE")
-    quiet_option(p)
-    add_options(p, *COVER, "embedding")
+    options.quiet(p)
+    options.add(p, *options.COVER, "embedding")
     p.set_defaults(run=_index_build, exclude="none")
     p = kinds.add_parser(
         "check",
@@ -112,7 +112,7 @@ def _lists(tem: Tem) -> str:
 def _index_build(args: argparse.Namespace) -> None:
     # Lists and cover are the same at every ε.
     with step("making the cover", quiet=args.quiet):
-        tem = from_spec({"epsilon": 1.0, **spec_of(args)})
+        tem = from_spec({"epsilon": 1.0, **options.spec_of(args)})
     assert isinstance(tem, Tem)
     words = len(tem.space)
     with step(f"building the lists of {words:,} words", words, quiet=args.quiet) as progress:

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from fastdx._shared.card import SUFFIX
 from fastdx._shared.replace import PACKED, open_output
-from fastdx.cli.formats import FORMATS, Choice, Format, Opener, format_named, format_of
+from fastdx.cli.formats import Choice, Format, Opener, format_named, format_of
 from fastdx.cli.formats.opening import bare
 from fastdx.cli.messages import CommandError
 
@@ -44,8 +44,7 @@ def jobs(args: argparse.Namespace, choice: Choice, opener: Opener) -> tuple[list
                 found[str(path)] = path.relative_to(name)
             else:
                 others += 1
-    kinds = {name: FORMATS[args.format] if args.format else format_of(name, opener)
-             for name in found}  # fmt: skip
+    kinds = {name: format_of(name, opener, args.format) for name in found}
     for name, kind in kinds.items():
         _check_kind(choice, kind, name)
     if not kinds:

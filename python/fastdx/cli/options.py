@@ -74,34 +74,6 @@ class Parser(argparse.ArgumentParser):
             self.add_argument("--help-all", action=_HelpAll, help="show all options, and exit")
 
 
-MECHANISMS_OF = dict(spec_keys())
-"""The mechanisms that take a key of a Spec; none for all."""
-
-
-class Option:
-    """An option that sets a key of a Spec."""
-
-    def __init__(
-        self, name: str, about: str, *, key: str = "", of: Callable[[Any], Any] | None = None,
-        **more: Any,
-    ) -> None:  # fmt: skip
-        """Describe an option by its name without dashes and its help.
-
-        The key is by default the option's name. `of` makes its value from that of the option;
-        argparse gets `more`. The help names the mechanisms that take the key, if not all do.
-        """
-        self.name, self.key, self.of, self._more = name, key or name, of, more
-        self.dest = name.replace("-", "_")
-        self.default = more.pop("default", None)
-        kinds = [kind for kind in MECHANISMS_OF.get(self.key, ()) if kind in MECHANISMS]
-        some = 0 < len(kinds) < len(MECHANISMS)
-        self._help = f"{', '.join(kinds)}: {about}" if some else about
-
-    def add(self, p: argparse._ActionsContainer) -> None:
-        """Add the option to a parser."""
-        p.add_argument(f"--{self.name}", help=self._help, default=self.default, **self._more)
-
-
 def lines_of(path: str) -> list[str]:
     """Return the lines of a file, without white space around them and without empty ones."""
     lines = Path(path).read_text("utf-8").split("\n")
@@ -125,65 +97,80 @@ def _figure(given: str) -> Any:
         raise CommandError("--numbers and --dates must be ε, or a table as JSON") from None
 
 
-GROUPS: dict[str, tuple[Option, ...]] = {
-    "policy": (
-        Option("epsilon", "ε per unit of distance (default on the built-in words: "
-               f"{RECOMMENDED_EPSILON:g}, as recommended)", type=float),
-        Option("certified", "--epsilon is the certified ε, which needs less noise; takes a while",
-                  action="store_true"),
-        Option("gamma", "distance beyond which all words are alike", type=float),
-        Option("beta", "sets gamma by Theorem 3 (default 0.001)", type=float),
-        Option("mixing", "share of the covariance in the noise, 0 to below 1 (default 0.2)",
-               type=float),
-        Option("tuning", "0 always the nearest word, 1 always the second nearest (default 0.75)",
-               type=float),
-        Option("cover", "each word has K outputs at distance 0, so no output is likelier than 1/K",
-               type=int, metavar="K"),
-        Option("balance", "with --cover: the weight of similar frequency in the choice of outputs; "
-               "needs a vocabulary in order of frequency (try 0.1)", type=float, metavar="A"),
-        Option("language", "the public base measure: uniform (default), rank (of words in order of "
-               "frequency), frequency (in English), english (bigrams, behind what was released "
-               "before), or a file: of lines of a word and a count, or of an n-gram model",
-               of=_language, metavar="NAME|FILE"),
-        Option("exclude", "words, one per line, that are never released; 'offensive' is the "
-               "built-in list, 'none' excludes none (default %(default)s)", default="offensive",
-               metavar="FILE"),
-    ),
-    "words": (
-        Option("embedding", "default: 20,000 English words × 50", key="index",
-               of=lambda file: {"file": file}, metavar="PATH"),
-        Option("graph", "tem: take shortest paths in a graph as the metric; a file of lines word "
-               "TAB word", key="index", metavar="EDGES",
-               of=lambda file: {"file": file, "format": "edges"}),
-    ),
-    "text": (
-        Option("oov", "how to treat unknown words (default %(default)s; keep releases them "
-               "UNPROTECTED)", choices=("random", "error", "drop", "mask", "keep"),
-               default="random"),
-        Option("skip", "words, one per line, that are released UNPROTECTED", of=lines_of,
-               metavar="FILE"),
-        Option("consistent", "replace all occurrences of a word in a text (a field, or a file of "
-               "plain text) by the same word; shows which words are equal", action="store_true"),
-        Option("numbers", "replace numbers by numbers near them, with this ε per 1 of ln x; their "
-               "written form stays; or a table as JSON: epsilon, scale, unit, low, high, smallest, "
-               "decimal", of=_figure, metavar="EPS|JSON"),
-        Option("dates", "replace dates by dates near them, with this ε per day; or a table as "
-               "JSON: epsilon, order (dmy or mdy, for 03/05/2026), low, high, unit", of=_figure,
-               metavar="EPS|JSON"),
-        Option("seed", "for tests only: makes the output reproducible, so unprotected", type=int),
-    ),
+GROUPS: dict[str, dict[str, dict[str, Any]]] = {
+    "policy": {
+        "epsilon": {"type": float, "help": "ε per unit of distance (default on the built-in words: "
+                    f"{RECOMMENDED_EPSILON:g}, as recommended)"},
+        "certified": {"action": "store_true", "help": "--epsilon is the certified ε, which needs "
+                      "less noise; takes a while"},
+        "gamma": {"type": float, "help": "distance beyond which all words are alike"},
+        "beta": {"type": float, "help": "sets gamma by Theorem 3 (default 0.001)"},
+        "mixing": {"type": float,
+                   "help": "share of the covariance in the noise, 0 to below 1 (default 0.2)"},
+        "tuning": {"type": float, "help": "0 always the nearest word, 1 always the second nearest "
+                   "(default 0.75)"},
+        "cover": {"type": int, "metavar": "K", "help": "each word has K outputs at distance 0, so "
+                  "no output is likelier than 1/K"},
+        "balance": {"type": float, "metavar": "A", "help": "with --cover: the weight of similar "
+                    "frequency in the choice of outputs; needs a vocabulary in order of frequency "
+                    "(try 0.1)"},
+        "language": {"metavar": "NAME|FILE", "help": "the public base measure: uniform (default), "
+                     "rank (of words in order of frequency), frequency (in English), english "
+                     "(bigrams, behind what was released before), or a file: of lines of a word "
+                     "and a count, or of an n-gram model"},
+        "exclude": {"default": "offensive", "metavar": "FILE", "help": "words, one per line, that "
+                    "are never released; 'offensive' is the built-in list, 'none' excludes none "
+                    "(default %(default)s)"},
+    },
+    "words": {
+        "embedding": {"metavar": "PATH", "help": "default: 20,000 English words × 50"},
+        "graph": {"metavar": "EDGES", "help": "tem: take shortest paths in a graph as the metric; "
+                  "a file of lines word TAB word"},
+    },
+    "text": {
+        "oov": {"choices": ("random", "error", "drop", "mask", "keep"), "default": "random",
+                "help": "how to treat unknown words (default %(default)s; keep releases them "
+                "UNPROTECTED)"},
+        "skip": {"metavar": "FILE", "help": "words, one per line, that are released UNPROTECTED"},
+        "consistent": {"action": "store_true", "help": "replace all occurrences of a word in a "
+                       "text (a field, or a file of plain text) by the same word; shows which "
+                       "words are equal"},
+        "numbers": {"metavar": "EPS|JSON", "help": "replace numbers by numbers near them, with "
+                    "this ε per 1 of ln x; their written form stays; or a table as JSON: epsilon, "
+                    "scale, unit, low, high, smallest, decimal"},
+        "dates": {"metavar": "EPS|JSON", "help": "replace dates by dates near them, with this ε "
+                  "per day; or a table as JSON: epsilon, order (dmy or mdy, for 03/05/2026), low, "
+                  "high, unit"},
+        "seed": {"type": int,
+                 "help": "for tests only: makes the output reproducible, so unprotected"},
+    },
 }  # fmt: skip
-"""All options that set keys of a Spec, by the groups of the help."""
-OPTIONS = {option.name: option for group in GROUPS.values() for option in group}
+"""The options that set keys of a Spec, by the groups of the help, and what argparse gets of each.
+Those of the same name set a key, but for `INDEX`."""
+OPTIONS = {name: more for group in GROUPS.values() for name, more in group.items()}
+INDEX = ("embedding", "graph")
+"""The options that set the key ``index``."""
+VALUES: dict[str, Callable[[Any], Any]] = {
+    "language": _language,
+    "embedding": lambda file: {"file": file},
+    "graph": lambda file: {"file": file, "format": "edges"},
+    "skip": lines_of,
+    "numbers": _figure,
+    "dates": _figure,
+}
+"""What makes the value of a key from that of the option, where they differ."""
 LAW = ("gamma", "beta", "mixing", "tuning")
 """The numbers that mechanisms take besides ε."""
 COVER = ("cover", "balance", "exclude")
 
 
-def add_options(p: argparse._ActionsContainer, *names: str) -> None:
-    """Add options of `OPTIONS`."""
+def add(p: argparse._ActionsContainer, *names: str) -> None:
+    """Add options of `OPTIONS`; the help names the mechanisms that take one, if not all do."""
     for name in names:
-        OPTIONS[name].add(p)
+        more = OPTIONS[name]
+        kinds = [kind for kind in dict(spec_keys()).get(name, ()) if kind in MECHANISMS]
+        some = f"{', '.join(kinds)}: " if 0 < len(kinds) < len(MECHANISMS) else ""
+        p.add_argument(f"--{name}", **{"default": None, **more, "help": some + more["help"]})
 
 
 def show_text(p: argparse._ActionsContainer) -> None:
@@ -192,12 +179,19 @@ def show_text(p: argparse._ActionsContainer) -> None:
                    help="show private content in messages")  # fmt: skip
 
 
-def quiet_option(p: argparse._ActionsContainer) -> None:
+def quiet(p: argparse._ActionsContainer) -> None:
     """Add ``--quiet``."""
     p.add_argument("-q", "--quiet", action="store_true", help="show no progress")
 
 
-def mechanism_options(p: argparse.ArgumentParser) -> None:
+def card(p: argparse._ActionsContainer) -> None:
+    """Add the options of `channel_of`."""
+    p.add_argument("--card", metavar="FILE", help="the channel card, whose fingerprint of the "
+                   "words is checked; by default that in the first file, or beside it")  # fmt: skip
+    add(p, "embedding")
+
+
+def add_mechanism(p: argparse.ArgumentParser) -> None:
     """Add the options that choose a mechanism, its words, and what it does with text."""
     for title, options in GROUPS.items():
         group = p.add_argument_group(title)
@@ -208,16 +202,17 @@ def mechanism_options(p: argparse.ArgumentParser) -> None:
             group.add_argument("--mechanism", choices=tuple(MECHANISMS), metavar="NAME",
                                help="%(choices)s; by default the recommended policy, or tem on "
                                "other words than the built-in ones")  # fmt: skip
-        for option in options:
-            option.add(group)
+        add(group, *options)
 
 
 def spec_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the keys of a Spec that the options set; commands may have some options only."""
-    given = {o: v for o in OPTIONS.values() if (v := getattr(args, o.dest, None)) is not None}
-    if {OPTIONS["graph"], OPTIONS["embedding"]} <= given.keys():
+    given = {o: v for o in OPTIONS if (v := getattr(args, o, None)) is not None}
+    if given.keys() >= set(INDEX):
         raise CommandError("--graph and --embedding exclude each other")
-    return {o.key: value if o.of is None else o.of(value) for o, value in given.items()}
+    return {
+        "index" if o in INDEX else o: VALUES[o](v) if o in VALUES else v for o, v in given.items()
+    }
 
 
 class MechanismOptions(NamedTuple):
@@ -278,8 +273,7 @@ class MechanismOptions(NamedTuple):
 def refuse_beside_policy(args: argparse.Namespace) -> None:
     """Refuse options of the mechanism beside a policy, which describes all of it."""
     given = ["--mechanism"] if args.mechanism is not None else []
-    given += [f"--{o.name}" for o in OPTIONS.values()
-              if getattr(args, o.dest) != o.default]  # fmt: skip
+    given += [f"--{o}" for o, more in OPTIONS.items() if getattr(args, o) != more.get("default")]
     if given:
         raise CommandError(f"--policy describes the whole mechanism: leave out {', '.join(given)}")
 

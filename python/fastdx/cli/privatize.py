@@ -13,18 +13,11 @@ from fastdx import __version__
 from fastdx._core import Replacements
 from fastdx._shared.card import beside, card_of, no_card
 from fastdx._shared.replace import open_output
-from fastdx.cli import summary
+from fastdx.cli import options, summary
 from fastdx.cli.formats import FORMATS, Batch, Choice, Opener
 from fastdx.cli.formats.opening import LONGEST_BYTES
 from fastdx.cli.jobs import Finished, Job, jobs, streams
 from fastdx.cli.messages import CommandError, step
-from fastdx.cli.options import (
-    Commands,
-    MechanismOptions,
-    mechanism_options,
-    refuse_unchanged,
-    show_text,
-)
 from fastdx.cli.summary import Totals
 from fastdx.exceptions import UnknownWordError
 from fastdx.mechanisms import Mechanism
@@ -35,7 +28,7 @@ if TYPE_CHECKING:
 WORDLESS = "all of it would be released as it is (--allow-wordless)"
 
 
-def add(commands: Commands) -> None:
+def add(commands: options.Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "privatize",
@@ -57,7 +50,7 @@ def add(commands: Commands) -> None:
     )
     p.add_argument("files", nargs="*", default=[], metavar="FILE",
                    help="files, folders; '-' or none: stdin")  # fmt: skip
-    mechanism_options(p)
+    options.add_mechanism(p)
     _input_options(p)
     _output_options(p)
     _ledger_options(p)
@@ -76,15 +69,9 @@ def _input_options(p: argparse.ArgumentParser) -> None:
                        "and --column takes numbers from 1")  # fmt: skip
     group.add_argument("--delimiter", metavar="SIGN", help="CSV: the sign between fields (default "
                        "',')")  # fmt: skip
-    group.add_argument("--max-record", type=_megabytes, default=LONGEST_BYTES >> 20, metavar="MB",
+    group.add_argument("--max-record", type=int, default=LONGEST_BYTES >> 20, metavar="MB",
                        help="the largest line, row or record, in MB (default %(default)s); memory "
                        "grows with it")  # fmt: skip
-
-
-def _megabytes(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 1024:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to 1024, got {text!r}")
-    return int(text)
 
 
 def _output_options(p: argparse.ArgumentParser) -> None:
@@ -101,12 +88,9 @@ def _output_options(p: argparse.ArgumentParser) -> None:
     group.add_argument("-q", "--quiet", action="store_true",
                        help="show no progress and no closing line, only warnings")  # fmt: skip
     group.add_argument("--guarantee", action="store_true", help="print the guarantee too")
-    group.add_argument("--no-channel-card", action="store_true", help="write no FILE.channel.json "
-                       "beside outputs; receivers need this card to count or decode them, and it "
-                       "holds no secrets")  # fmt: skip
     group.add_argument("--allow-unchanged", action="store_true", help="release the texts even if "
                        "more than half of the common words come back unchanged")  # fmt: skip
-    show_text(group)
+    options.show_text(group)
 
 
 def _ledger_options(p: argparse.ArgumentParser) -> None:
@@ -129,6 +113,11 @@ def _check(args: argparse.Namespace) -> None:
         raise CommandError("--output and --output-dir exclude each other")
     if args.resume and not args.output_dir:
         raise CommandError("--resume goes with --output-dir")
+    if not 1 <= args.max_record <= 1024:
+        raise CommandError(f"--max-record must be from 1 to 1024, got {args.max_record}")
+    if args.delimiter is not None and (len(args.delimiter) != 1 or args.delimiter in '\r\n\t"'):
+        raise CommandError("--delimiter must be one sign that is no quote, no tab (--format tsv) "
+                           "and no line end")  # fmt: skip
     if args.account_column in args.column:
         raise CommandError("--account-column must not be one of the columns to privatise")
     if not args.ledger:
@@ -143,23 +132,14 @@ def _check(args: argparse.Namespace) -> None:
                            "ledger must be charged before that")  # fmt: skip
 
 
-def _delimiter(given: str | None) -> str | None:
-    if given is None:
-        return None
-    if len(given) != 1 or given in '\r\n\t"':
-        raise CommandError("--delimiter must be one sign that is no quote, no tab (--format tsv) "
-                           "and no line end")  # fmt: skip
-    return given
-
-
 def _privatize(args: argparse.Namespace) -> None:
     _check(args)
-    asked = MechanismOptions.of(args)
+    asked = options.MechanismOptions.of(args)
     choice = Choice(tuple(args.column), args.account_column, not args.no_header,
-                    _delimiter(args.delimiter), longest=args.max_record << 20)  # fmt: skip
+                    args.delimiter, longest=args.max_record << 20)  # fmt: skip
     opener = Opener()
-    total = Totals()
-    wanted, total.others = jobs(args, choice, opener)
+    wanted, others = jobs(args, choice, opener)
+    total = Totals(others)
     ledger = None
     if args.ledger:
         from fastdx.budget import Ledger
@@ -167,7 +147,7 @@ def _privatize(args: argparse.Namespace) -> None:
         ledger = Ledger(args.ledger, args.budget, allow_wordless=args.allow_wordless)
     # The pieces of plain text are one text, so one call must keep their replacements.
     mechanism = asked.make(pieces=not choice.columns)
-    refuse_unchanged(mechanism, allowed=args.allow_unchanged or asked.allow_unchanged)
+    options.refuse_unchanged(mechanism, allowed=args.allow_unchanged or asked.allow_unchanged)
     finished = None
     if args.output_dir:
         parameters = _released_by(args, choice, mechanism)
@@ -287,11 +267,11 @@ class _Run(NamedTuple):
                             bill.add(batch)
                         self.total.counts.update(batch.draw(self.mechanism, kept))
                     except UnknownWordError as e:
-                        word = e.word or ""
+                        word, place = e.word or "", batch.place(e.text or 0, e.start or 0)
+                        message = f"{place}: a word of {len(word)} characters is not in the "
                         raise CommandError(
-                            f"{batch.place_of(e)}: a word of {len(word)} characters is not in the "
-                            "vocabulary (--oov error)", repr(word),
-                        ) from None  # fmt: skip
+                            f"{message}vocabulary (--oov error)", repr(word)
+                        ) from None
                     form.write(batch, out)
                     self.progress(self.total.counts["words"])
                 done = True
@@ -309,7 +289,7 @@ class _Run(NamedTuple):
 
     def _card(self, job: Job) -> str | None:
         """Return the channel card of an output file, or note why it has none."""
-        if self.args.no_channel_card or job.output is None or streams(job.output):
+        if job.output is None or streams(job.output):
             return None
         self.total.no_card = no_card(self.mechanism)
         return None if self.total.no_card else card_of(self.mechanism)

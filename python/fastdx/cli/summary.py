@@ -8,7 +8,6 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from fastdx._shared.replace import open_output
 from fastdx._types import Unchanged
@@ -24,23 +23,23 @@ FEW_WORDS = 10
 class Totals:
     """Totals over all outputs."""
 
-    skipped: int = 0
+    skipped = 0
     """The number of files that earlier runs finished."""
-    others: int = 0
-    """The number of files of other formats in folders."""
-    names_are_content: bool = False
+    names_are_content = False
     no_card: str | None = None
     """The reason why outputs got no channel card, if they should have one."""
-    nearly: int = 0
+    nearly = 0
     """The number of different words of these texts that come back unchanged nearly always."""
 
-    def __init__(self) -> None:
+    def __init__(self, others: int) -> None:
+        """Start with the number of files of other formats in folders."""
+        self.others = others
         self.counts: Counter[str] = Counter()
         self.left: dict[str, None] = {}
         """Columns and fields that were released unchanged."""
         self.dropped: dict[str, None] = {}
         """Keys of metadata that were dropped."""
-        self.files: list[dict[str, Any]] = []
+        self.files: list[dict[str, str]] = []
         self.charged: Counter[str] = Counter()
 
 
@@ -73,27 +72,24 @@ def report(args: argparse.Namespace, policy: str, word: Mechanism, total: Totals
 
 def _line(word: Mechanism, total: Totals) -> str:
     counts = total.counts
-    line = f"{counts['words']:,} words; {counts['unchanged']:,} came back unchanged; "
-    line += f"{counts['unknown']:,} were not in the vocabulary ({OOV[word.oov]})"
-    if counts["skipped"]:
-        line += f"; {counts['skipped']:,} were skipped"
-    for kind in ("numbers", "dates"):
-        if counts.get(kind):
-            line += f"; {counts[kind]:,} were {kind}, drawn by their own law"
-    if not word._has_history:
-        line += f"; under this policy {word.unchanged.mean:.1%} of common words come back"
-    if total.charged:
-        charged = math.fsum(total.charged.values())
-        line += f"; {charged:g} charged to {len(total.charged):,} accounts"
-    if len(total.files) > 1 or total.skipped:
-        line += f"; {len(total.files):,} files written"
-    if total.skipped:
-        line += f", {total.skipped:,} finished before"
-    if total.others:
-        line += f"; {total.others:,} files of other formats left out"
-    if total.no_card:
-        line += f"; no channel card: {total.no_card}"
-    return line
+    common = "" if word._has_history else f"{word.unchanged.mean:.1%}"
+    charged = math.fsum(total.charged.values())
+    many = len(total.files) > 1 or total.skipped
+    parts = {
+        f"{counts['words']:,} words": True,
+        f"{counts['unchanged']:,} came back unchanged": True,
+        f"{counts['unknown']:,} were not in the vocabulary ({OOV[word.oov]})": True,
+        f"{counts['skipped']:,} were skipped": counts["skipped"],
+        f"{counts['numbers']:,} were numbers, drawn by their own law": counts["numbers"],
+        f"{counts['dates']:,} were dates, drawn by their own law": counts["dates"],
+        f"under this policy {common} of common words come back": common,
+        f"{charged:g} charged to {len(total.charged):,} accounts": total.charged,
+        f"{len(total.files):,} files written": many,
+        f"{total.skipped:,} finished before": total.skipped,
+        f"{total.others:,} files of other formats left out": total.others,
+        f"no channel card: {total.no_card}": total.no_card,
+    }
+    return "; ".join(part for part, said in parts.items() if said)
 
 
 def _warnings(word: Mechanism, total: Totals, *, show_text: bool) -> Iterator[str]:

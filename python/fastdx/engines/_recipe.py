@@ -7,13 +7,13 @@ checks that the index is the right file.
 
 from __future__ import annotations
 
-import hashlib
+import io
 import json
 import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
@@ -21,44 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from fastdx._core import Embedding, WordGraph, open_space
+from fastdx._core import open_space
 from fastdx._shared.checks import one_of
-from fastdx.exceptions import CorruptFileError, MissingFileError, ParameterError, UnknownWordError
+from fastdx.exceptions import CorruptFileError, ParameterError, UnknownWordError
 from fastdx.mechanisms import MECHANISMS, Mechanism, Tem, from_spec
 
 __all__ = ["PrivateColumns", "Recipe", "column_names", "no_text", "privatize_values"]
 
-FRONT = 4096
-"""The number of first bytes of a fastdx file, with its header and the checksums of all sections."""
-
-MAGIC = b"\x89FDX\r\n\x1a\n"
-"""The first bytes of a fastdx file."""
-
 CACHED = 16
 """The most mechanisms in a process's cache. A service with one policy per kind of entity needs
 several; a service that keeps changing ε must not keep them all."""
-
-
-def fingerprint(path: str) -> str:
-    """Return a hash of the size and all checksums of a fastdx file.
-
-    It finds mix-ups and old copies, but not forgery (see ``fastdx index check``).
-    """
-    try:
-        with Path(path).open("rb") as file:
-            front = file.read(FRONT)
-            size = os.fstat(file.fileno()).st_size
-    except FileNotFoundError:
-        raise MissingFileError(f"{path}: there is no such file") from None
-    return hashlib.sha256(front + size.to_bytes(8, "little")).hexdigest()[:32]
-
-
-def is_index(index: Mapping[str, Any]) -> bool:
-    """Return whether the words of a Spec are in a fastdx file, which processes can share."""
-    if not {"file"} <= set(index) <= {"file", "fingerprint"}:
-        return False
-    with Path(index["file"]).open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
 
 
 @dataclass(frozen=True)
@@ -66,13 +38,12 @@ class Recipe:
     """A small, hashable, picklable description from which a process makes a mechanism."""
 
     spec: str
-    """The Spec as JSON, without the path of the index."""
-    index: str | None = field(compare=False)
-    """The path of the file of words, metric, lists and cover; None for the built-in words."""
-    fingerprint: str | None
-    """The file's `fingerprint` when the recipe was made."""
+    """The complete Spec as JSON, without paths."""
     held: bytes
-    """The pickled covers of which the Spec has only fingerprints."""
+    """The pickled words, and the parts of which the Spec has only fingerprints. Words in a fastdx
+    file are pickled as its path and fingerprint."""
+    index: str | None
+    """The path of this file, if there is one."""
     maker: int = field(default_factory=os.getpid, compare=False)
     """The process that made the recipe; all others are workers of an engine."""
 
@@ -93,36 +64,34 @@ class Recipe:
         """
         made: Mechanism
         one_of("mechanism", mechanism, MECHANISMS)
+        space = None if index is None else open_space(index, True, True)
         if spec is not None:
             if epsilon is not None or index is not None or parameters or mechanism != "tem":
                 raise ParameterError("spec must be given alone: it describes all of the mechanism")
             made = from_spec(spec)
+            words = made.spec["index"]
+            if words.keys() == {"file", "fingerprint"}:
+                index = words["file"]
+                with suppress(CorruptFileError):  # it has another format
+                    space = open_space(index, True, True)
+                    made = from_spec(spec, space)
         elif epsilon is None and index is None and mechanism == "tem":
             made = Tem.recommended(**parameters)
         else:
             kind: Any = MECHANISMS[mechanism]
-            if index is None:
-                space: Embedding | WordGraph = Embedding.default(kind.default_space)
-            else:
-                space = _space(os.fspath(index), fingerprint(os.fspath(index)))
             made = kind(space, epsilon, **parameters)
         if made.consistent == "call":
             raise ParameterError(
                 "consistent must not be 'call' here: the engine decides which texts one call gets"
             )
-        words: dict[str, Any] = made.spec["index"]
-        if index is None and is_index(words):
-            index = words["file"]
-        path = None if index is None else str(Path(index).absolute())
-        # For a file in another format the Spec keeps the parameters of reading it.
-        foreign = path is None and "file" in words
-        complete = made.spec if foreign else json.loads(made._complete_spec(False))
-        if "law" in complete:
+        complete = made._complete_spec(False)
+        described = json.loads(complete)
+        if "law" in described:
             raise ParameterError("mechanism must be one without a law of its own here, got 'law'")
-        held = {name: part for name, part in {**made._held(), "language": made._language()}.items()
-                if name != "space" and isinstance(complete.get(name), dict)}  # fmt: skip
-        mark = None if path is None else fingerprint(path)
-        return cls(json.dumps(complete), path, mark, pickle.dumps(held))
+        held = {**made._held(), "language": made._language()}
+        held = {name: part for name, part in held.items() if isinstance(described.get(name), dict)}
+        path = None if space is None or index is None else str(Path(index).absolute())
+        return cls(complete, pickle.dumps({**held, "space": space or made.space}), path)
 
     def mechanism(self, path: str | None = None) -> Mechanism:
         """Return this process's mechanism, which the first call makes.
@@ -133,26 +102,27 @@ class Recipe:
         """
         if self.maker != os.getpid():
             os.environ.setdefault("FASTDX_NUM_THREADS", "1")
-        return _mechanism(self if path is None else replace(self, index=path))
+        return _mechanism(self, path)
 
 
 @lru_cache(maxsize=CACHED)
-def _mechanism(recipe: Recipe) -> Mechanism:
-    space = None
-    if recipe.index is not None and recipe.fingerprint is not None:
-        space = _space(recipe.index, recipe.fingerprint)
-    return from_spec(json.loads(recipe.spec), space, **pickle.loads(recipe.held))
+def _mechanism(recipe: Recipe, path: str | None) -> Mechanism:
+    held = _Moved(io.BytesIO(recipe.held), path).load()
+    return from_spec(json.loads(recipe.spec), **held)
 
 
-@lru_cache(maxsize=CACHED)
-def _space(path: str, named: str) -> Embedding | WordGraph:
-    """Map a file with the fingerprint that it was named with, once per process."""
-    if (found := fingerprint(path)) != named:
-        raise CorruptFileError(
-            f"{path} is not the file that was named at the start: its fingerprint is {found}, not "
-            f"{named}"
-        )
-    return open_space(path, True, False)
+class _Moved(pickle.Unpickler):
+    """Unpickles words from a file that lies at another path here, if a path is given."""
+
+    def __init__(self, data: io.BytesIO, path: str | None) -> None:
+        super().__init__(data)
+        self._path = path
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = super().find_class(module, name)
+        if found is open_space and self._path is not None:
+            return lambda _, *known: open_space(self._path, *known)
+        return found
 
 
 @contextmanager

@@ -18,9 +18,6 @@ from fastdx.exceptions import FastdxError, ParameterError
 
 __all__ = ["FastdxOperator"]
 
-OWN = ("entity_type",)
-"""Parameters that Presidio itself adds to those of an operator."""
-
 
 class FastdxOperator(Operator):  # type: ignore[misc]
     """The operator 'fastdx', which replaces the words of entities; each kind can have its policy.
@@ -32,8 +29,7 @@ class FastdxOperator(Operator):  # type: ignore[misc]
     def operate(self, text: str, params: dict[str, Any] | None = None) -> str:
         """Replace the words of an entity."""
         with no_text():
-            private: str = _recipe(params).mechanism().privatize(text)
-        return private
+            return str(_recipe(params).mechanism().privatize(text))
 
     def validate(self, params: dict[str, Any] | None = None) -> None:
         """Check the parameters before any text is touched; raises as `Recipe.of`."""
@@ -54,5 +50,6 @@ class FastdxOperator(Operator):  # type: ignore[misc]
 
 
 def _recipe(params: dict[str, Any] | None) -> Recipe:
-    given = {name: value for name, value in (params or {}).items() if name not in OWN}
+    # Presidio adds the kind of the entity to the parameters of an operator.
+    given = {name: value for name, value in (params or {}).items() if name != "entity_type"}
     return Recipe.of(**given)

@@ -80,11 +80,11 @@ def test_covers_and_attackers_on_the_page(tmp_path: Path, command: Command) -> N
     page = tmp_path / "page.html"
     args = ["calibrate", "--embedding", str(tmp_path / "e.fdx"), "--cover", "5",
             "--exclude", "none", "--max-unchanged", "1", "--min-outputs", "1",
-            "--max-posterior", "0.3", "--by-rank", "--sample", "30", "--example", "w7",
+            "--max-bits", "2", "--by-rank", "--sample", "30", "--example", "w7",
             "-o", str(page), "-q"]  # fmt: skip
     assert "is the largest at which every word" in command(*args).out
     text = page.read_text("utf-8")
-    assert "surer of a word than 0.3" in text and '"w7"' in text
+    assert "tells at most 2 bits a word" in text and '"w7"' in text
     assert "above 0.2" in text  # the floor, in the guarantee
     data = json.loads(text.split("const data = ")[1].split(";\n")[0])
     attacked = [step for step in data["steps"] if step["named"]]

@@ -184,7 +184,7 @@ def test_a_larger_record_can_be_allowed(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("size", ["0", "1025", "1.5", "-1", "much"])
 def test_wrong_sizes_of_records(size: str) -> None:
     told = run("privatize", "--max-record", size, stdin="tea").stderr
-    assert "whole number from 1 to 1024" in told
+    assert "--max-record" in told
 
 
 def test_many_empty_texts_take_no_more_than_they_must() -> None:

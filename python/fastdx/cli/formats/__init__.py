@@ -1,4 +1,4 @@
-"""Readers and writers of text, CSV, TSV, JSON and Parquet, one module per format.
+"""Readers and writers of text (here), CSV, TSV, JSON and Parquet, each in its module.
 
 They read files in batches of bounded size, so the memory does not depend on the size of a file.
 """
@@ -8,17 +8,52 @@ from __future__ import annotations
 from collections.abc import Iterator
 from json import loads
 from pathlib import Path
+from typing import BinaryIO
 
+from fastdx.cli.formats.base import BATCH_CHARACTERS
 from fastdx.cli.formats.base import Batch as Batch
 from fastdx.cli.formats.base import Choice as Choice
 from fastdx.cli.formats.base import Format as Format
 from fastdx.cli.formats.delimited import Delimited, TabSeparated
 from fastdx.cli.formats.json import Json, JsonLines
 from fastdx.cli.formats.opening import Opener as Opener
-from fastdx.cli.formats.opening import bare
+from fastdx.cli.formats.opening import bare, between_words, cut, line_end
 from fastdx.cli.formats.parquet import Parquet
-from fastdx.cli.formats.text import Text
 from fastdx.cli.messages import CommandError
+
+
+class _Part(Batch):
+    """A part of a file; all parts together are one text."""
+
+    def __init__(self, name: str, text: str, line: int) -> None:
+        self._name, self._line = name, line
+        self.texts = [text]
+
+    def place(self, text: int, start: int | None = None) -> str:
+        if start is None:
+            return f"{self._name}, from line {self._line}"
+        before = self.texts[0].encode()[:start]
+        return f"{self._name}, line {self._line + before.count(10)}"
+
+
+class Text(Format):
+    """Plain text; everything between the words is kept byte for byte."""
+
+    name = "text"
+    suffixes = (".txt", ".text")
+    by_column = False
+
+    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
+        """Read a file as one text; cuts split no word, number or date."""
+        end_of = line_end if self.choice.by_line else between_words
+        with opener.open(name) as source:
+            for lines in cut(source, name, BATCH_CHARACTERS, end_of, self.choice.longest):
+                yield _Part(name, lines.text(name), lines.line)
+
+    def write(self, batch: Batch, out: BinaryIO) -> None:
+        """Write a part."""
+        out.write(batch.new[0].encode())
+
 
 FORMATS: dict[str, type[Format]] = {
     cls.name: cls for cls in (Text, Delimited, TabSeparated, JsonLines, Json, Parquet)
@@ -31,13 +66,13 @@ def format_named(name: str) -> type[Format] | None:
     return next((cls for cls in FORMATS.values() if suffix in cls.suffixes), None)
 
 
-def format_of(name: str, opener: Opener) -> type[Format]:
-    """Return the format of a file, by its name or else by the start of its content.
+def format_of(name: str, opener: Opener, given: str | None = None) -> type[Format]:
+    """Return the format of a file, as given, by its name or else by the start of its content.
 
     A ``.json`` file may hold one document or lines of JSON; both are read as JSON. A file whose
     name has no known ending, and that does not look like Parquet or JSON, is plain text.
     """
-    named = format_named(name)
+    named = FORMATS[given] if given else format_named(name)
     if named is not None:
         return named
     start = opener.start_of(name)
@@ -60,7 +95,7 @@ def format_of(name: str, opener: Opener) -> type[Format]:
 
 def read(name: str, format: str | None, column: str | None, opener: Opener) -> Iterator[Batch]:
     """Read a file batch by batch, for commands that only read."""
-    kind = FORMATS[format] if format else format_of(name, opener)
+    kind = format_of(name, opener, format)
     if kind.by_column != (column is not None):
         needs = "needs" if kind.by_column else "takes no"
         raise CommandError(f"{name}: {kind.name} {needs} --column NAME")

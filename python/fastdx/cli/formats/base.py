@@ -9,7 +9,6 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple
 from fastdx._core import Replacements
 from fastdx.cli.formats.opening import LONGEST_BYTES, Opener
 from fastdx.cli.messages import CommandError
-from fastdx.exceptions import UnknownWordError
 from fastdx.mechanisms import Mechanism
 
 BATCH_CHARACTERS = 3 << 19
@@ -35,29 +34,19 @@ class Choice(NamedTuple):
     """The most bytes of a line, a record, or plain text without white space."""
 
 
-class Batch(ABC):
+class Batch:
     """Some records of a file."""
 
-    new: Sequence[str]
+    texts: Sequence[str]
+    """The texts to privatise."""
+    payers: Sequence[str] | None = None
+    """The account of each text, if the choice names a column of accounts."""
+    new: Any
     """The privatised texts."""
 
-    @property
-    @abstractmethod
-    def texts(self) -> Sequence[str]:
-        """The texts to privatise."""
-
-    @property
-    def payers(self) -> Sequence[str] | None:
-        """The account of each text, if the choice names a column of accounts."""
-        return None
-
-    @abstractmethod
-    def place(self, text: int) -> str:
-        """Return the place of a text: file, line, column."""
-
-    def place_of(self, error: UnknownWordError) -> str:
-        """Return the place of an unknown word."""
-        return self.place(error.text or 0)
+    def place(self, text: int, start: int | None = None) -> str:
+        """Return the place of a text, or of a byte in it: file, line, column."""
+        raise NotImplementedError
 
     def draw(self, mechanism: Mechanism, kept: Replacements | None = None) -> Mapping[str, int]:
         """Privatise the texts; return the counts of their words."""

@@ -17,32 +17,16 @@ class _Rows(Batch):
     """Rows of a file, each with its line."""
 
     def __init__(self, form: Delimited, rows: Sequence[tuple[int, list[str]]]) -> None:
-        self._form = form
-        self.rows = rows
+        self._form, self.rows = form, [row for _, row in rows]
         self._full = [(line, row) for line, row in rows if row]
+        self.texts = [row[at] for _, row in self._full for at in form.places]
+        if (account := form.account) is not None:
+            self.payers = [row[account] for _, row in self._full for _ in form.places]
 
-    @property
-    def texts(self) -> Sequence[str]:
-        return [row[at] for _, row in self._full for at in self._form.places]
-
-    @property
-    def payers(self) -> Sequence[str] | None:
-        at = self._form.account
-        return None if at is None else [row[at] for _, row in self._full for _ in self._form.places]
-
-    def place(self, text: int) -> str:
+    def place(self, text: int, start: int | None = None) -> str:
         row, column = divmod(text, len(self._form.places))
         name = self._form.choice.columns[column]
         return f"{self._form.file}, line {self._full[row][0]}, column {name!r}"
-
-    def replaced(self) -> Iterator[list[str]]:
-        """Yield the rows, with the new texts in their places."""
-        new = iter(self.new)
-        for _, row in self.rows:
-            if row:
-                for at in self._form.places:
-                    row[at] = next(new)
-            yield row
 
 
 class Delimited(Format):
@@ -150,11 +134,15 @@ class Delimited(Format):
         """Write rows, with the new texts in their places."""
         text = io.StringIO(newline="")
         writer = csv.writer(text, **self._form)
+        new = iter(batch.new)
+        for row in filter(None, batch.rows):
+            for at in self.places:
+                row[at] = next(new)
         try:
             if self._header is not None:
                 writer.writerow(self._header)
                 self._header = None
-            writer.writerows(batch.replaced())
+            writer.writerows(batch.rows)
         except csv.Error as e:
             # A field contains the delimiter, and the format has no quotes.
             raise CommandError(f"{self.file}: {e}") from None

@@ -6,7 +6,7 @@ and the form of numbers. `fastdx._core` parses; this module opens the files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import BinaryIO, ClassVar
 
 from fastdx._core import JsonBlock, JsonError, JsonFields
@@ -19,19 +19,12 @@ class _Records(Batch):
     """A block of JSON text, with the strings to be replaced."""
 
     def __init__(self, name: str, block: JsonBlock, choice: Choice) -> None:
-        self._name = name
-        self.block = block
-        self._choice = choice
+        self._name, self.block, self._choice = name, block, choice
+        self.texts = block.texts()
+        if choice.account is not None:
+            self.payers = block.payers()
 
-    @property
-    def texts(self) -> Sequence[str]:
-        return self.block.texts()
-
-    @property
-    def payers(self) -> Sequence[str] | None:
-        return None if self._choice.account is None else self.block.payers()
-
-    def place(self, text: int) -> str:
+    def place(self, text: int, start: int | None = None) -> str:
         line, column = self.block.place(text) or (0, 0)
         return f"{self._name}, line {line}, column {self._choice.columns[column]!r}"
 

@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, BinaryIO
 
 from fastdx._core import Replacements, field_steps
@@ -51,64 +52,52 @@ class _Column:
         # Lists are entered without being asked for, so the brackets say nothing.
         self.path = [part for part in path if part]
 
-    def check(self, name: str, schema: Any) -> _Column:
-        """Refuse a column that is no text."""
-        from fastdx._shared.columns import drawn_field  # with numpy
 
-        try:
-            drawn_field(schema.field(self.at), self.path)
-        except InputTypeError as e:
-            raise CommandError(f"{name}: column {self.asked!r}: {e}") from None
-        return self
-
-    def texts(self, value: Any, path: Sequence[str] | None = None) -> Iterator[str]:
-        """Yield the texts in a Python value that comes from Arrow, in their order."""
-        path = self.path if path is None else path
-        if isinstance(value, list):
-            for item in value:
-                yield from self.texts(item, path)
-        elif isinstance(value, dict) and path:
-            yield from self.texts(value[path[0]], path[1:])
-        elif isinstance(value, str):
-            yield value
+def _texts(value: Any, path: Sequence[str]) -> Iterator[str]:
+    """Yield the texts in a Python value that comes from Arrow, in their order."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _texts(item, path)
+    elif isinstance(value, dict) and path:
+        yield from _texts(value[path[0]], path[1:])
+    elif isinstance(value, str):
+        yield value
 
 
 class _Rows(Batch):
     """Rows of a file."""
 
     def __init__(self, form: Parquet, batch: Any, row: int) -> None:
-        self._form = form
-        self._batch = batch
-        self._row = row
+        self._form, self._batch, self._row = form, batch, row
         self.arrays = list(batch.columns)
+        if form.account is not None:
+            self.payers = self._paid_by(form.account)
 
-    def _found(self) -> Iterator[tuple[_Column, int, str]]:
-        """Yield each text with its column and row, in the order in which they are drawn."""
-        for column in self._form.columns:
-            for row, value in enumerate(self._batch.column(column.at)):
-                for text in column.texts(value.as_py()):
-                    yield column, row, text
+    @cached_property
+    def _found(self) -> list[tuple[_Column, int, str]]:
+        """Each text with its column and row, in the order in which they are drawn."""
+        return [
+            (column, row, text)
+            for column in self._form.columns
+            for row, value in enumerate(self._batch.column(column.at).to_pylist())
+            for text in _texts(value, column.path)
+        ]
 
-    @property
-    def texts(self) -> Sequence[str]:
-        return [text for _, _, text in self._found()]
+    @cached_property
+    def texts(self) -> Sequence[str]:  # type: ignore[override]  # mypy takes it for read-only
+        return [text for _, _, text in self._found]
 
-    @property
-    def payers(self) -> Sequence[str] | None:
-        account = self._form.account
-        if account is None:
-            return None
+    def _paid_by(self, account: _Column) -> list[str]:
+        """Return the account of each text."""
         names = self._batch.column(account.at).to_pylist()
-        for row, name in enumerate(names):
+        for row, name in enumerate(names, self._row):
             if not isinstance(name, (str, int)) or isinstance(name, bool) or name == "":
-                raise CommandError(
-                    f"{self._form.file}, row {self._row + row}: no account: column "
-                    f"{account.asked!r} is missing or holds no name"
-                )
-        return [str(names[row]) for _, row, _ in self._found()]
+                raise CommandError(f"{self._form.file}, row {row}: no account: column "
+                                   f"{account.asked!r} is missing or holds no name")  # fmt: skip
+        return [str(names[row]) for _, row, _ in self._found]
 
-    def place(self, text: int) -> str:
-        column, row, _ = list(self._found())[text]
+    def place(self, text: int, start: int | None = None) -> str:
+        column, row, _ = self._found[text]
         return f"{self._form.file}, row {self._row + row}, column {column.asked!r}"
 
     def draw(self, mechanism: Mechanism, kept: Replacements | None = None) -> Mapping[str, int]:
@@ -122,7 +111,7 @@ class _Rows(Batch):
                     warnings.simplefilter("ignore", FastdxWarning)
                     array, found = privatize_arrow(mechanism, self.arrays[column.at], column.path)
             except UnknownWordError as e:
-                columns = [of for of, _, _ in self._found()]
+                columns = [of for of, _, _ in self._found]
                 e.text = columns.index(column) + (e.text or 0)
                 raise
             except InputTypeError as e:
@@ -157,7 +146,8 @@ class Parquet(Format):
 
     def read(self, name: str, opener: Opener) -> Iterator[Batch]:
         """Read the row groups of a file."""
-        from fastdx._shared.columns import own_schema  # with numpy, which other formats do not need
+        # With numpy, which other formats do not need.
+        from fastdx._shared.columns import drawn_field, own_schema
 
         if name == "-":
             raise CommandError("Parquet cannot be read from standard input: name a file")
@@ -165,14 +155,17 @@ class Parquet(Format):
         with opened(name) as file:
             self._schema, dropped = own_schema(file.schema_arrow)
             self.dropped |= dict.fromkeys(dropped)
-            columns = [_Column(name, self._schema, c) for c in self.choice.columns]
-            self.columns = [column.check(name, self._schema) for column in columns]
+            self.columns = [_Column(name, self._schema, c) for c in self.choice.columns]
+            for column in self.columns:
+                try:
+                    drawn_field(self._schema.field(column.at), column.path)
+                except InputTypeError as e:
+                    raise CommandError(f"{name}: column {column.asked!r}: {e}") from None
             if self.choice.account is not None:
                 self.account = _Column(name, self._schema, self.choice.account)
             asked = {column.replace("[]", "") for column in self.choice.columns}
             leaves = [leaf for field in self._schema for leaf in _leaves(field.type, field.name)]
-            left = [leaf for leaf in leaves if leaf.replace("[]", "") not in asked]
-            self.left |= dict.fromkeys(left)
+            self.left |= {leaf: None for leaf in leaves if leaf.replace("[]", "") not in asked}
             row = 1
             for batch in file.iter_batches(batch_size=BATCH_ROWS):
                 yield _Rows(self, batch, row)
