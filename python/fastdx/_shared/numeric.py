@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._shared.kinds import Kind, column, listed
+from fastdx._shared.kinds import Kind, column
 from fastdx.exceptions import InputTypeError
 
 Floats: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -72,34 +72,33 @@ def numbers(draw: Floats) -> Kind:
     def array(given: NDArray[Any]) -> NDArray[Any]:
         return _of_dtype(draw(np.ascontiguousarray(given, dtype=np.float64)), given.dtype)
 
-    arrow = partial(_arrow_floats, draw=draw)
+    def present(given: Any) -> Any:
+        import pyarrow
+
+        kind = given.type
+        if not pyarrow.types.is_decimal(kind):
+            return pyarrow.array(array(given.to_numpy(zero_copy_only=False)), kind)
+        unit = Decimal(1).scaleb(-kind.scale)
+        most = EXACT.multiply(10**kind.precision - 1, unit)
+        new = (y.quantize(unit, context=EXACT) for y in drawn(given.to_pylist()))
+        return pyarrow.array([min(max(y, -most), most) for y in new], kind)
+
+    arrow = partial(_arrow, "numbers", ("integer", "floating", "decimal"), present)
     return Kind("numbers", "a number", (Real, Decimal), drawn, arrow, "iuf", array)
 
 
-def _arrow_floats(column: Any, draw: Floats) -> Any:
-    import pyarrow as arrow
+def _arrow(name: str, types: Iterable[str], present: Callable[[Any], Any], given: Any) -> Any:
+    """Draw for the values of an Array or a ChunkedArray that are no nulls, in its type."""
+    import pyarrow
 
-    if isinstance(column, arrow.ChunkedArray):
-        return arrow.chunked_array([_arrow_floats(column.combine_chunks(), draw)])
-    kind, types = column.type, arrow.types
-    if types.is_null(kind):
-        return column
-    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
-        raise InputTypeError(f"numbers must be a column of numbers, not {kind}")
-    wide = column.cast(arrow.float64(), safe=False)
-    mask = wide.is_null().to_numpy(zero_copy_only=False)
-    drawn = np.zeros(len(mask))
-    drawn[~mask] = draw(wide.drop_null().to_numpy())
-    if types.is_integer(kind):
-        drawn = _of_dtype(drawn, np.dtype(kind.to_pandas_dtype()))
-        return arrow.array(drawn, type=kind, mask=mask)
-    if types.is_decimal(kind):
-        unit = Decimal(1).scaleb(-kind.scale)
-        most = Decimal(10**kind.precision - 1).scaleb(-kind.scale)
-        each = [None if m else min(max(Decimal(repr(float(y))).quantize(unit), -most), most)
-                for y, m in zip(drawn, mask, strict=True)]  # fmt: skip
-        return arrow.array(each, type=kind)
-    return arrow.array(drawn, mask=mask).cast(kind)
+    if isinstance(given, pyarrow.ChunkedArray):
+        return pyarrow.chunked_array([_arrow(name, types, present, given.combine_chunks())])
+    if pyarrow.types.is_null(given.type):
+        return given
+    if not any(getattr(pyarrow.types, f"is_{kind}")(given.type) for kind in types):
+        raise InputTypeError(f"{name} must be a column of {name}, not {given.type}")
+    there = given.is_valid().to_numpy(zero_copy_only=False)
+    return present(given.drop_null()).take(pyarrow.array(np.cumsum(there) - 1, mask=~there))
 
 
 def floats_of(given: Any) -> NDArray[np.float64]:
@@ -138,20 +137,14 @@ def _day(date: Any) -> int:
     return int(date.toordinal()) - EPOCH
 
 
-def _held(days: NDArray[np.int64], unit: str) -> NDArray[np.int64]:
-    """Return days clamped to what timestamps of a unit hold: those of nanoseconds end in 2262."""
-    if unit not in HELD:
-        return days
-    last = np.array(2**63 - 1).astype(f"datetime64[{unit}]")
-    most = int(last.astype("datetime64[D]").astype(np.int64))
-    # A time zone may move a day.
-    return np.clip(days, 2 - most, most - 2)
-
-
 def _of_unit(days: NDArray[np.int64], dtype: Any) -> NDArray[np.datetime64]:
-    """Return days as datetime64 of a dtype."""
-    held = _held(days, np.datetime_data(dtype)[0])
-    new: NDArray[np.datetime64] = held.astype("datetime64[D]").astype(dtype)
+    """Return days as datetime64 of a dtype, clamped to what it holds: nanoseconds end in 2262."""
+    if (unit := np.datetime_data(dtype)[0]) in HELD:
+        last = np.array(2**63 - 1).astype(f"datetime64[{unit}]")
+        most = int(last.astype("datetime64[D]").astype(np.int64))
+        # A time zone may move a day.
+        days = np.clip(days, 2 - most, most - 2)
+    new: NDArray[np.datetime64] = days.astype("datetime64[D]").astype(dtype)
     return new
 
 
@@ -178,26 +171,14 @@ def dates(draw: Days) -> Kind:
         new[np.isnat(days)] = "NaT"
         return new
 
-    arrow = partial(_arrow_days, draw=draw)
+    def present(given: Any) -> Any:
+        import pyarrow
+        from pyarrow import compute
+
+        if (zone := getattr(given.type, "tz", None)) is None:
+            return pyarrow.array(array(given.to_numpy(zero_copy_only=False)), given.type)
+        local = array(compute.local_timestamp(given).to_numpy(zero_copy_only=False))
+        return compute.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest")
+
+    arrow = partial(_arrow, "dates", ("date", "timestamp"), present)
     return Kind("dates", "a date", (dt.date, np.datetime64), drawn, arrow, "M", array)
-
-
-def _arrow_days(column: Any, draw: Days) -> Any:
-    import pyarrow as arrow
-
-    if isinstance(column, arrow.ChunkedArray):
-        return arrow.chunked_array([_arrow_days(column.combine_chunks(), draw)])
-    kind, types = column.type, arrow.types
-    if types.is_null(kind):
-        return column
-    if not (types.is_date(kind) or types.is_timestamp(kind)):
-        raise InputTypeError(f"dates must be a column of dates, not {kind}")
-    unit = kind.unit if types.is_timestamp(kind) else "D"
-    if types.is_timestamp(kind) and kind.tz is not None:
-        new = listed(column.to_pylist(), dates(lambda days: _held(draw(days), unit)))
-        return arrow.array(new, type=kind)
-    days = column.cast(arrow.date32(), safe=False).cast(arrow.int32())
-    mask = days.is_null().to_numpy(zero_copy_only=False)
-    values = days.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-    drawn = _held(draw(np.ascontiguousarray(values)), unit).astype(np.int32)
-    return arrow.array(drawn, type=arrow.int32(), mask=mask).cast(arrow.date32()).cast(kind)
