@@ -217,7 +217,7 @@ class BagOfWords:
         if not gone:
             return 0.0
         guarantee, space = self._mechanism.guarantee, self._mechanism.space
-        if not (math.isfinite(guarantee.slack) and self._mechanism.skip.isdisjoint(gone | come)):
+        if not (math.isfinite(guarantee.slack) and self._mechanism.skip.isdisjoint({*gone, *come})):
             return math.inf
         if guarantee.metric == space.metric:
             distance = _core.earth_movers_distance(words_a, words_b, space)
