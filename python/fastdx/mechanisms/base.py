@@ -151,16 +151,7 @@ class Mechanism(MechanismCore):
 
     @property
     def numbers(self) -> Number | None:
-        """The mechanism that draws numbers in texts; None if numbers are words.
-
-        Examples
-        --------
-        >>> from fastdx import Tem
-        >>> from fastdx.numbers import Number
-        >>> tem = Tem.recommended(numbers=Number(20.0))
-        >>> tem.numbers == Number(20.0), tem.dates
-        (True, None)
-        """
+        """The mechanism that draws numbers in texts; None if numbers are words."""
         from fastdx.numbers import Number, restored
 
         found: Number | None = restored(Number, self._figures[0])
