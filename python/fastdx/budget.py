@@ -38,16 +38,12 @@ class BudgetExceededError(FastdxError):
 
 
 class Entry(NamedTuple):
-    """One charge."""
+    """One charge of an account, with a note on the release, and its time in seconds since 1970."""
 
     account: str
-    """The user or document."""
     amount: float
-    """The amount charged."""
     note: str
-    """A note on the release."""
     time: float
-    """The time of the charge, in seconds since 1970."""
 
 
 _FIELDS = ", ".join(Entry._fields)
@@ -73,8 +69,8 @@ class Ledger:
         The SQLite file; created if it does not exist.
     budget : float, optional
         The most that an account may spend in total, ≥ 0. The file stores it. A smaller budget than
-        the file's replaces it for all processes that have the file open; a larger one is refused.
-        By default the file's budget.
+        the file's replaces it for all processes that have the file open; a larger one is a
+        `ParameterError`. By default the file's budget.
     timeout : float, optional
         Seconds to wait for other processes. After that a `FileError` is raised and nothing is
         charged.
@@ -83,11 +79,6 @@ class Ledger:
     allow_wordless : bool, optional
         Whether to release texts without words (punctuation marks, white space), unchanged and
         without a charge. By default they are refused, because such a text is released as a whole.
-
-    Raises
-    ------
-    ParameterError
-        The budget is larger than the file's, without ``raise_budget=True``.
 
     Examples
     --------
@@ -286,8 +277,7 @@ class Ledger:
         BudgetExceededError
             The text would exceed the budget; nothing is released.
         ParameterError
-            No finite number pays for the release (`Guarantee.price`), or the text has no word, so
-            it would be released as a whole (see `allow_wordless`).
+            No finite number pays for the release, or the text has no word (`allow_wordless`).
         """
         price, why, units = mechanism.guarantee._price(text)
         if text and not any(units) and not self.allow_wordless:

@@ -28,10 +28,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import NumberCore
-from fastdx._shared import numeric
-from fastdx._shared.checks import inside
-from fastdx._shared.kinds import column
-from fastdx._shared.numeric import floats_of, of_days, to_days
+from fastdx._shared import kinds
+from fastdx._shared.checks import check_type, inside
+from fastdx._shared.kinds import column, date_of, day_of, floats_of
 from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["Date", "Estimate", "Number"]
@@ -256,7 +255,7 @@ class Number(_Drawn[float]):
         >>> type(n.privatize(7)), n.privatize(Decimal("12.50")).as_tuple().exponent
         (<class 'int'>, -2)
         """
-        return column(numbers, numeric.numbers(self._core.privatize))
+        return column(numbers, kinds.numbers(self._core.privatize))
 
     def find(self, text: str, *, released: bool = False) -> list[float]:
         """Return the numbers that ``numbers=`` finds in a text, as they are written.
@@ -397,7 +396,8 @@ class Date(_Drawn[dt.date]):
 
     @staticmethod
     def _float(x: Any) -> float:
-        return float(to_days([x])[0])
+        check_type("date", x, dt.date)
+        return float(day_of(x))
 
     def _drawn(self, days: NDArray[np.int64]) -> NDArray[np.int64]:
         return self._core.privatize(days.astype(np.float64)).astype(np.int64)
@@ -407,7 +407,7 @@ class Date(_Drawn[dt.date]):
 
         The time of a datetime becomes midnight, and its time zone stays.
         """
-        return column(dates, numeric.dates(self._drawn))
+        return column(dates, kinds.dates(self._drawn))
 
     def find(self, text: str) -> list[dt.date]:
         """Return the dates that ``dates=`` finds in a text.
@@ -418,7 +418,7 @@ class Date(_Drawn[dt.date]):
         >>> Date(0.1, order="dmy").find("3 May 2026, 2026-05-04 or 05/05/2026; not 12/31/99")
         [datetime.date(2026, 5, 3), datetime.date(2026, 5, 4), datetime.date(2026, 5, 5)]
         """
-        return of_days(int(day) for day in self._core.find(text, False))
+        return [*map(date_of, self._core.find(text, False))]
 
 
 def _real(name: str, x: Any) -> float:

@@ -41,14 +41,11 @@ HOPELESS_FACTOR = 1e4
 
 
 class Pair(NamedTuple):
-    """Two words with a bound on their log-ratio."""
+    """Two words and their largest log-ratio in nats, arithmetic included; infinite if unproved."""
 
     first: str
-    """One word."""
     second: str
-    """The other word."""
     bound: float
-    """The largest log-ratio in nats, arithmetic included; infinite if nothing is proved."""
 
 
 def pairs(guarantee: Guarantee) -> list[Pair]:

@@ -145,6 +145,15 @@ class Mechanism(MechanismCore):
         return spec
 
     @property
+    def nominal(self) -> float:
+        """The ε in the law's formula: the paper's one, where `epsilon` is the one that is proved.
+
+        Of a certified `Tem` it is larger than `epsilon`; of `Mahalanobis` per unit of that norm; of
+        `HyperbolicLaplace` with base='ball' it is ε - n. Otherwise both are the same.
+        """
+        return float(self._details.get("nominal", self.epsilon))
+
+    @property
     def guarantee(self) -> Guarantee:
         """The proved guarantee, an object that prints as a sentence."""
         return Guarantee(self)

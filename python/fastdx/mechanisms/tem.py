@@ -173,11 +173,6 @@ class Tem(Mechanism):
         return _core.tem_probabilities_after(self, word, after)
 
     @property
-    def nominal(self) -> float:
-        """The ε in the law's formula; larger than `epsilon` if a certificate proves that one."""
-        return float(self._details["nominal"])
-
-    @property
     def gamma(self) -> float:
         """The distance beyond which all words are equally likely."""
         return float(self._details["gamma"])
@@ -256,12 +251,7 @@ class Tem(Mechanism):
 
     @classmethod
     def load(
-        cls,
-        path: str | PathLike[str],
-        epsilon: float,
-        *,
-        verify: bool = True,
-        **parameters: Any,
+        cls, path: str | PathLike[str], epsilon: float, *, verify: bool = True, **parameters: Any
     ) -> Self:
         """Make a Tem on a file from `save` or ``fastdx index build``, with its cover if it has one.
 
