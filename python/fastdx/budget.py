@@ -10,7 +10,7 @@ import stat
 import time
 import unicodedata
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -154,12 +154,7 @@ class Ledger:
             return self._budget(db) or 0.0
 
     def __repr__(self) -> str:
-        said = "cannot be read"
-        with suppress(FileError), self._connect() as db:
-            count = "SELECT COUNT(DISTINCT account), COUNT(*) FROM charges"
-            accounts, charges = db.execute(count).fetchone()
-            said = f"budget={self._budget(db) or 0.0:g}, {accounts} accounts, {charges} charges"
-        return f"Ledger({self.path!r}, {said})"
+        return f"Ledger({self.path!r})"
 
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
