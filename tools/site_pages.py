@@ -92,14 +92,16 @@ def api_page(name: str) -> str:
     if name == MECHANISMS:
         kinds = [m.__name__ for m in fastdx.mechanisms.MECHANISMS.values() if m is not fastdx.Tem]
         inner = [*kinds, "FiniteLaw", "from_spec", "MECHANISMS", "Common", "Unchanged",
-                 "PrivateSpans", "Select", "rare"]  # fmt: skip
+                 "PrivateSpans", "Select", "improbable", "rare"]  # fmt: skip
         # Most readers look for Tem, so it shows all members. The other classes show only their own.
         whole = [described(f"{name}.{n}", "inherited_members: true") for n in ("Tem", "Mechanism")]
         first = "---\nsearch:\n  boost: 2\n---\n\n"  # before the papers' tables in a search
         return first + "\n\n".join(
             [f"# {name}", *whole, *(described(f"{name}.{n}") for n in inner)]
         )
-    return f"# {name}\n\n::: {name}\n"
+    # Numbers and dates share most members.
+    whole = "    options:\n      inherited_members: true\n" if name == "fastdx.numbers" else ""
+    return f"# {name}\n\n::: {name}\n{whole}"
 
 
 def described(name: str, *options: str) -> str:

@@ -55,11 +55,10 @@ if TYPE_CHECKING:
         record,
     )
     from fastdx import client as client
-    from fastdx.bags import BagGuarantee, BagOfWords
+    from fastdx.bags import BagOfWords
     from fastdx.budget import BudgetExceededError
 
 __all__ = [
-    "BagGuarantee",
     "BagOfWords",
     "BudgetExceededError",
     "Certificate",
@@ -108,7 +107,6 @@ _LAZY = {
     for name in ("bags", "budget", "calibration", "channel", "client", "counts", "engines", "lab",
                  "numbers", "poincare", "record")
 } | {
-    "BagGuarantee": "fastdx.bags",
     "BagOfWords": "fastdx.bags",
     "BudgetExceededError": "fastdx.budget",
 }  # fmt: skip

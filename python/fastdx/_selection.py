@@ -11,7 +11,7 @@ from fastdx._core import Embedding, Guarantee, MechanismCore, NgramPrior
 from fastdx._shared.checks import at_least, inside
 from fastdx.exceptions import InputTypeError, ParameterError
 
-__all__ = ["Improbable", "PrivateSpans", "Select", "improbable", "rare"]
+__all__ = ["PrivateSpans", "Select", "improbable", "rare"]
 
 COMMON = 1000
 """The number of most frequent words of the built-in vocabulary that are not rare."""
@@ -39,48 +39,7 @@ class PrivateSpans(NamedTuple):
     selected: another text may have other spans. Its `price` is always infinite."""
 
 
-class Improbable(NamedTuple):
-    """The places of a text that a public model finds improbable; made by `improbable`."""
-
-    model: NgramPrior
-    """The model."""
-    share: float | None
-    """The share of a text's words that are selected."""
-    below: float | None
-    """The probability below which a word is selected."""
-
-    def probabilities(self, words: Sequence[str]) -> list[float]:
-        """Return the probability of each word behind the one before it; 0 for unknown words.
-
-        The first word, and a word behind an unknown one, has its frequency.
-        """
-        space = self.model.space
-        ids = [space.ids([w])[0] if w in space else None for w in map(str.lower, words)]
-        return [
-            0.0 if here is None
-            else float(self.model.frequencies[here]) if before is None
-            else float(self.model.behind([before], [here])[0, 0])
-            for before, here in zip([None, *ids], ids, strict=False)
-        ]  # fmt: skip
-
-    def places(self, words: Sequence[str]) -> list[int]:
-        """Return the positions of the selected words, ascending."""
-        found = self.probabilities(words)
-        if self.below is not None:
-            return [i for i, p in enumerate(found) if p < self.below]
-        # At least the share; of equal probabilities the first ones.
-        count = ceil((self.share or 0.0) * len(words) * (1 - 1e-12))
-        return sorted(sorted(range(len(words)), key=found.__getitem__)[:count])
-
-
-Select: TypeAlias = str | Collection[str] | Callable[[str], bool] | Improbable
-"""A selection of words to privatise: 'rare', the words themselves, a function of the word, or
-improbable places."""
-
-
-def improbable(
-    model: NgramPrior, *, share: float | None = None, below: float | None = None
-) -> Improbable:
+class improbable:
     """Select the words that hardly follow the word before them, and all unknown words.
 
     A query keeps its carrier phrase, and its slots are replaced (Feyisetan et al., ICDM 2019). The
@@ -110,12 +69,44 @@ def improbable(
     >>> [words[i] for i in improbable(NgramPrior.english(), share=0.3).places(words)]
     ['weather', 'reykjavik']
     """
-    if (share is None) == (below is None):
-        raise ParameterError("share or below must be given, and not both")
-    for name, value in (("share", share), ("below", below)):
-        if value is not None:
-            inside(name, value)
-    return Improbable(model, share, below)
+
+    def __init__(
+        self, model: NgramPrior, *, share: float | None = None, below: float | None = None
+    ) -> None:
+        if (share is None) == (below is None):
+            raise ParameterError("share or below must be given, and not both")
+        for name, value in (("share", share), ("below", below)):
+            if value is not None:
+                inside(name, value)
+        self._model, self._share, self._below = model, share, below
+
+    def probabilities(self, words: Sequence[str]) -> list[float]:
+        """Return the probability of each word behind the one before it; 0 for unknown words.
+
+        The first word, and a word behind an unknown one, has its frequency.
+        """
+        space = self._model.space
+        ids = [space.ids([w])[0] if w in space else None for w in map(str.lower, words)]
+        return [
+            0.0 if here is None
+            else float(self._model.frequencies[here]) if before is None
+            else float(self._model.behind([before], [here])[0, 0])
+            for before, here in zip([None, *ids], ids, strict=False)
+        ]  # fmt: skip
+
+    def places(self, words: Sequence[str]) -> list[int]:
+        """Return the positions of the selected words, ascending."""
+        found = self.probabilities(words)
+        if self._below is not None:
+            return [i for i, p in enumerate(found) if p < self._below]
+        # At least the share; of equal probabilities the first ones.
+        count = ceil((self._share or 0.0) * len(words) * (1 - 1e-12))
+        return sorted(sorted(range(len(words)), key=found.__getitem__)[:count])
+
+
+Select: TypeAlias = str | Collection[str] | Callable[[str], bool] | improbable
+"""A selection of words: 'rare' (`rare`), a collection of the words themselves, a function that
+returns True for them, or `improbable`, those that a public model does not expect."""
 
 
 def rare(common: int | Iterable[str] = COMMON) -> Callable[[str], bool]:
@@ -140,26 +131,19 @@ def rare(common: int | Iterable[str] = COMMON) -> Callable[[str], bool]:
 
 def places_of(words: Sequence[str], select: Select) -> list[int]:
     """Return the positions of the selected words."""
-    if isinstance(select, Improbable):
+    if isinstance(select, improbable):
         return select.places(words)
-    wanted = _selected(select)
-    return [i for i, word in enumerate(words) if wanted(word)]
-
-
-def _selected(select: str | Collection[str] | Callable[[str], bool]) -> Callable[[str], bool]:
-    """Return the selection as a function of a word."""
+    if isinstance(select, str) and select != "rare":
+        raise ParameterError(f"select must be 'rare', words or a function, got {select!r}")
+    if not isinstance(select, Collection) and not callable(select):
+        what = type(select).__name__
+        raise InputTypeError(f"select must be 'rare', words or a function, not {what}")
     if isinstance(select, str):
-        if select != "rare":
-            raise ParameterError(f"select must be 'rare', words or a function, got {select!r}")
-        return rare()
-    if callable(select):
-        return select
-    if not isinstance(select, Collection):
-        raise InputTypeError(
-            f"select must be 'rare', words or a function, not {type(select).__name__}"
-        )
-    words = frozenset(word.lower() for word in select)
-    return lambda word: word.lower() in words
+        select = rare()
+    elif not callable(select):
+        known = frozenset(word.lower() for word in select)
+        return [i for i, word in enumerate(words) if word.lower() in known]
+    return [i for i, word in enumerate(words) if select(word)]
 
 
 def spans_of(core: MechanismCore, text: str, select: Select) -> list[tuple[int, int]]:

@@ -12,19 +12,13 @@ __all__ = ["Bits", "LanguageModel", "Unchanged"]
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """A public model of language in Python, as the `language` of a `Tem`.
-
-    It is asked with what was released of a sentence.
-    """
+    """A public model of language in Python, as the `language` of a `Tem`, which describes it."""
 
     def log_next(self, prefix: tuple[str | None, ...], /) -> ArrayLike:
         """Return ln Pr[next word = w | prefix] of every word w of the space: shape (V,).
 
-        Parameters
-        ----------
-        prefix : tuple of str or None
-            The words so far, in the vocabulary's spelling; None for what is no word of it (a mask,
-            a number, an unknown word that was kept). Empty at the beginning.
+        A prefix has the vocabulary's spelling, and None for a mask, a number, or an unknown word
+        that was kept; it is empty at the beginning.
         """
         ...
 
@@ -33,9 +27,8 @@ class Bits(float):
     """A number of bits with its interval; it prints as both if it is an estimate."""
 
     low: float
-    """The lower end of the interval; the number itself if it is exact."""
     high: float
-    """The upper end of the interval; the number itself if it is exact."""
+    """The ends of the interval; the number itself if it is exact."""
     sampled: int
     """The number of words drawn for the estimate, or of draws of each word; 0 for an exact sum."""
 

@@ -6,15 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 
-from fastdx._core import (
-    Embedding,
-    Guarantee,
-    WordGraph,
-    earth_movers_distance,
-    optimal_transport,
-    tokenize,
-)
+from fastdx import _core
+from fastdx._core import Embedding, Guarantee, WordGraph
+from fastdx._shared.checks import check_type
 from fastdx._shared.rounded import up
 from fastdx._types import Bits
 from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
@@ -47,10 +43,10 @@ def bag_words(
 ) -> list[str]:
     """Return the words of a text without stop words, as a bag contains them.
 
-    With a `space` the text is split as a mechanism on that space splits it (see `tokenize`).
+    With a `space` the text is split as a mechanism on that space splits it (see `fastdx.tokenize`).
     """
     stop = stop_words if isinstance(stop_words, frozenset) else frozenset(stop_words or ())
-    return [word for word in tokenize(text, space) if word.lower() not in stop]
+    return [word for word in _core.tokenize(text, space) if word.lower() not in stop]
 
 
 @dataclass(frozen=True)
@@ -75,11 +71,7 @@ class BagGuarantee:
         return self.word.slack * (self.size or 1)
 
     def with_bits(self) -> BagGuarantee:
-        """Return a copy that prints the most bits that a bag tells.
-
-        As for `Guarantee.with_bits`, they are measured at the time of printing, under the prior
-        1/(rank + 2.7).
-        """
+        """Return a copy that prints the most bits that a bag tells: see `Guarantee.with_bits`."""
         return replace(self, shows_bits=True)
 
     def _bits(self) -> str:
@@ -89,23 +81,22 @@ class BagGuarantee:
         if bits is None:
             return f" Measured, not proved: how many bits a bag tells is not known: {why}."
         # A bag has no order of words, so it may tell less than the words one by one.
-        one, size = Bits(*bits), self.size
+        one = Bits(*bits)
         how = f", estimated from {one.sampled:,} words" if one.sampled else ""
-        whole = f"{size} words" if size else "N words"
-        most = f"{up(size * one.high, 4)} bits" if size else f"N times {up(one.high, 4)} bits"
+        most = up((self.size or 1) * one.high, 4)
+        most, whole = (f"{most} bits", self.size) if self.size else (f"N times {most} bits", "N")
         return (
-            f" Measured, not proved: a bag of {whole} tells at most {most} of them, where words "
-            f"are written by 1/(rank + 2.7){how}."
+            f" Measured, not proved: a bag of {whole} words tells at most {most} of them, where "
+            f"words are written by 1/(rank + 2.7){how}."
         )
 
     def __str__(self) -> str:
         word = self.word
         void = f"NOTHING IS PROTECTED: {word.void}. Otherwise: " if word.void else ""
-        size = f"{self.size} words" if self.size else "the same number N of words"
-        exponent = f"{up(self.epsilon)}·E(b,b')" if self.size else f"{up(self.epsilon)}·N·E(b,b')"
+        size, n = (f"{self.size}", "") if self.size else ("the same number N of", "N·")
         text = void + (
-            f"Between any two bags b, b' of {size} the likelihood ratio that an "
-            f"observer of the output can see is at most exp({exponent}), E the "
+            f"Between any two bags b, b' of {size} words the likelihood ratio that an observer of "
+            f"the output can see is at most exp({up(self.epsilon)}·{n}E(b,b')), E the "
             f"Earth Mover's distance of the {word.metric} metric (POST'19, Theorem 1: the best "
             "matching pairs the words, each pair adds its distance, and E is the mean). The "
             "output has as many words as the input: bags of different sizes are told apart, and "
@@ -132,9 +123,9 @@ class BagOfWords:
     Parameters
     ----------
     mechanism : Mechanism
-        Any word mechanism, for example Tem. ``oov='drop'`` is refused, because the size of the
-        output would depend on the words. ``numbers=`` and ``dates=`` are refused, because the Earth
-        Mover's distance is one of words. ``consistent=`` is refused too.
+        Any word mechanism, for example Tem. Refused are ``oov='drop'``, by which the size of the
+        output would depend on the words, ``numbers=`` and ``dates=``, because the Earth Mover's
+        distance is one of words, and ``consistent=``.
 
     Examples
     --------
@@ -148,20 +139,15 @@ class BagOfWords:
     """
 
     def __init__(self, mechanism: Mechanism) -> None:
-        if not isinstance(mechanism, Mechanism):
-            raise InputTypeError(
-                f"mechanism must be a word mechanism, not {type(mechanism).__name__}"
-            )
-        if mechanism.oov == "drop":
-            raise ParameterError("mechanism must keep the number of words, got one with oov='drop'")
-        if mechanism.consistent:
-            raise ParameterError(
-                "mechanism must draw every word of a bag, got one with consistent="
-            )
-        if mechanism.numbers is not None or mechanism.dates is not None:
-            raise ParameterError(
-                "mechanism must draw every word by one metric, got one with numbers= or dates="
-            )
+        check_type("mechanism", mechanism, Mechanism)
+        figures = mechanism.numbers is not None or mechanism.dates is not None
+        for wrong, what in (
+            (mechanism.oov == "drop", "keep the number of words, got one with oov='drop'"),
+            (mechanism.consistent, "draw every word of a bag, got one with consistent="),
+            (figures, "draw every word by one metric, got one with numbers= or dates="),
+        ):
+            if wrong:
+                raise ParameterError(f"mechanism must {what}")
         self._mechanism = mechanism
 
     @property
@@ -194,17 +180,11 @@ class BagOfWords:
         """
         if isinstance(texts, str | bytes) or isinstance(stop_words, str | bytes):
             raise InputTypeError("texts and stop_words must be lists of str, not str")
-        stop = frozenset(() if stop_words is None else stop_words)
-        tokenize = self._mechanism.tokenize
-        documents = [[w for w in tokenize(text) if w.lower() not in stop] for text in texts]
+        stop, space = frozenset(stop_words or ()), self._mechanism.space
+        documents = [bag_words(text, stop_words=stop, space=space) for text in texts]
         # One call for all words: large calls are drawn in parallel.
-        drawn = self._mechanism.privatize_tokens([w for words in documents for w in words])
-        bags, start = [], 0
-        for words in documents:
-            end = start + len(words)
-            bags.append(Counter(sorted(drawn[start:end])))
-            start = end
-        return bags
+        drawn = iter(self._mechanism.privatize_tokens([*chain.from_iterable(documents)]))
+        return [Counter(sorted(islice(drawn, len(words)))) for words in documents]
 
     def guarantee_for(self, bag: Mapping[str, int] | Iterable[str] | int) -> BagGuarantee:
         """Return the guarantee for bags as large as this one; `bag` may also be the size."""
@@ -232,24 +212,21 @@ class BagOfWords:
         words_a, words_b = bag_tokens(a), bag_tokens(b)
         if len(words_a) != len(words_b):
             return math.inf
-        if not words_a:
-            return 0.0
         gone = Counter(words_a) - Counter(words_b)
         come = Counter(words_b) - Counter(words_a)
         if not gone:
             return 0.0
-        proved = math.isfinite(self._mechanism.guarantee.slack)
-        if not proved or not self._mechanism.skip.isdisjoint({*gone, *come}):
-            return math.inf
         guarantee, space = self._mechanism.guarantee, self._mechanism.space
+        if not (math.isfinite(guarantee.slack) and self._mechanism.skip.isdisjoint({*gone, *come})):
+            return math.inf
         if guarantee.metric == space.metric:
-            distance = earth_movers_distance(words_a, words_b, space)
+            distance = _core.earth_movers_distance(words_a, words_b, space)
             # The last factor covers the rounding of the distances (n < 2**20 dimensions).
             return self._mechanism.epsilon * len(words_a) * distance * (1 + 2.0**-36)
         # The mechanism has a metric of its own (the discrete one): its bound for a pair of words is
         # the cost of the pair. These costs are a metric, so words in both bags need not move.
         cost = [[guarantee.bound([a], [b]) for b in come] for a in gone]
-        moved = optimal_transport(list(gone.values()), list(come.values()), cost)
+        moved = _core.optimal_transport(list(gone.values()), list(come.values()), cost)
         return moved.cost * (1 + 2.0**-36)
 
     def log_probability(
@@ -290,8 +267,7 @@ class BagOfWords:
             return -math.inf
         size = math.prod(count + 1 for count in outputs.values())
         if (steps := size * len(words) * len(outputs)) > STEPS:
-            raise TooLargeError(f"output has {size:,} sub-bags, so that the sum over them takes "
-                                f"{steps:,} steps, more than {STEPS:,}")  # fmt: skip
+            raise TooLargeError(f"output has {size:,} sub-bags: {steps:,} steps, over {STEPS:,}")
         # sums[s]: ln of the sum over all ways in which the words so far became the sub-bag s.
         sums = np.full(size, -np.inf)
         sums[0] = 0.0

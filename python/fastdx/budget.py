@@ -10,17 +10,12 @@ import stat
 import time
 import unicodedata
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from fastdx.exceptions import (
-    FastdxError,
-    FileError,
-    InputTypeError,
-    ParameterError,
-)
+from fastdx.exceptions import FastdxError, FileError, InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 
 __all__ = ["BudgetExceededError", "Entry", "Ledger"]
@@ -30,22 +25,28 @@ __all__ = ["BudgetExceededError", "Entry", "Ledger"]
 _PAUSE = (0.001, 0.01)
 _PAUSES = random.SystemRandom()
 
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS charges (id INTEGER PRIMARY KEY, account TEXT NOT NULL,"
+    " amount REAL NOT NULL CHECK (amount >= 0), note TEXT NOT NULL, time REAL NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS by_account ON charges (account)",
+    "CREATE TABLE IF NOT EXISTS terms (name TEXT PRIMARY KEY, value REAL NOT NULL)",
+)
+
 
 class BudgetExceededError(FastdxError):
     """A release would exceed the budget; nothing was released and nothing was charged."""
 
 
 class Entry(NamedTuple):
-    """One charge."""
+    """One charge of an account, with a note on the release, and its time in seconds since 1970."""
 
     account: str
-    """The user or document."""
     amount: float
-    """The amount charged."""
     note: str
-    """A note on the release."""
     time: float
-    """The time of the charge, in seconds since 1970."""
+
+
+_FIELDS = ", ".join(Entry._fields)
 
 
 class Ledger:
@@ -55,15 +56,12 @@ class Ledger:
     between, the account is charged and nothing is released. The ledger is safe under threads,
     processes and forks: every charge is one locked transaction. Only the file's owner can read it.
 
-    `privatize` charges ε·words: ε per unit of distance times the number of words (of
-    distinct words with ``consistent=True``). A number or a date that is drawn by its own law adds
-    that law's ε, per unit of its own metric.
-
-    The ledger refuses a release, before it is drawn, if no finite number pays for it
-    (`Guarantee.price`). This is so for a mechanism with a seed, for one that proves
-    nothing, and for one that releases words unchanged. It is also so for a text with unknown words
-    that are recognisable in the output (``oov='drop'``, ``'mask'``, ``'error'``, or a mechanism
-    that proves nothing about unknown words).
+    `privatize` charges the text's `Guarantee.price`: ε per unit of distance times the number of
+    words (of distinct words with ``consistent=True``), and for a number or a date that is drawn by
+    its own law that law's ε, per unit of its own metric. It refuses a release, before it is drawn,
+    if no finite number pays for it: of a mechanism with a seed, of one that proves nothing or
+    releases words unchanged, and of a text with unknown words that are recognisable in the output
+    (``oov='drop'``, ``'mask'``, ``'error'``, or a mechanism that proves nothing about them).
 
     Parameters
     ----------
@@ -71,8 +69,8 @@ class Ledger:
         The SQLite file; created if it does not exist.
     budget : float, optional
         The most that an account may spend in total, ≥ 0. The file stores it. A smaller budget than
-        the file's replaces it for all processes that have the file open; a larger one is refused.
-        By default the file's budget.
+        the file's replaces it for all processes that have the file open; a larger one is a
+        `ParameterError`. By default the file's budget.
     timeout : float, optional
         Seconds to wait for other processes. After that a `FileError` is raised and nothing is
         charged.
@@ -81,11 +79,6 @@ class Ledger:
     allow_wordless : bool, optional
         Whether to release texts without words (punctuation marks, white space), unchanged and
         without a charge. By default they are refused, because such a text is released as a whole.
-
-    Raises
-    ------
-    ParameterError
-        The budget is larger than the file's, without ``raise_budget=True``.
 
     Examples
     --------
@@ -117,22 +110,25 @@ class Ledger:
         self.allow_wordless = allow_wordless
         self._own_file()
         with self._connect() as db:
-            kept = self._budget(db) if self._made(db) else None
+            made = "SELECT COUNT(*) FROM sqlite_master WHERE name = 'terms'"
+            kept = self._budget(db) if db.execute(made).fetchone()[0] else None
             if kept is not None and budget in (None, kept):
                 return  # nothing to write, so no lock is needed
             self._patiently(db, "PRAGMA journal_mode=WAL")
-            with self._transaction(db):
-                self._make(db)
-                kept = self._budget(db)
-                budget = kept if budget is None else budget
-                if budget is None:
-                    raise ParameterError("budget must be given: the ledger has none")
-                if kept is not None and budget > kept and not raise_budget:
-                    raise ParameterError(
-                        f"budget must be at most the file's, {kept:g}, got {budget:g}: "
-                        "raise_budget=True raises it"
-                    )
-                db.execute("INSERT OR REPLACE INTO terms VALUES ('budget', ?)", (float(budget),))
+            self._patiently(db, "BEGIN IMMEDIATE")
+            for table in _TABLES:
+                db.execute(table)
+            kept = self._budget(db)
+            budget = kept if budget is None else budget
+            if budget is None:
+                raise ParameterError("budget must be given: the ledger has none")
+            if kept is not None and budget > kept and not raise_budget:
+                raise ParameterError(
+                    f"budget must be at most the file's, {kept:g}, got {budget:g}: "
+                    "raise_budget=True raises it"
+                )
+            db.execute("INSERT OR REPLACE INTO terms VALUES ('budget', ?)", (float(budget),))
+            db.execute("COMMIT")
 
     def _own_file(self) -> None:
         """Create the file for its owner alone; SQLite gives its other files the same mode."""
@@ -147,21 +143,6 @@ class Ledger:
             raise FileError(e.errno, e.strerror, self.path) from e
 
     @staticmethod
-    def _make(db: sqlite3.Connection) -> None:
-        db.execute(
-            "CREATE TABLE IF NOT EXISTS charges (id INTEGER PRIMARY KEY, account TEXT NOT NULL,"
-            " amount REAL NOT NULL CHECK (amount >= 0), note TEXT NOT NULL, time REAL NOT NULL)"
-        )
-        db.execute("CREATE INDEX IF NOT EXISTS by_account ON charges (account)")
-        db.execute("CREATE TABLE IF NOT EXISTS terms (name TEXT PRIMARY KEY, value REAL NOT NULL)")
-
-    @staticmethod
-    def _made(db: sqlite3.Connection) -> bool:
-        """Return whether the file has all its tables."""
-        found = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'terms'").fetchone()
-        return found is not None
-
-    @staticmethod
     def _budget(db: sqlite3.Connection) -> float | None:
         row = db.execute("SELECT value FROM terms WHERE name = 'budget'").fetchone()
         return None if row is None else float(row[0])
@@ -173,22 +154,15 @@ class Ledger:
             return self._budget(db) or 0.0
 
     def __repr__(self) -> str:
-        said = "cannot be read"
-        with suppress(FileError), self._connect() as db:
-            count = "SELECT COUNT(DISTINCT account), COUNT(*) FROM charges"
-            accounts, charges = db.execute(count).fetchone()
-            said = f"budget={self._budget(db) or 0.0:g}, {accounts} accounts, {charges} charges"
-        return f"Ledger({self.path!r}, {said})"
+        return f"Ledger({self.path!r})"
 
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
-        # One connection per call, so threads share none and a fork inherits none. A ledger that was
-        # removed is not made again, without its charges.
-        uri = f"{Path(self.path).as_uri()}?mode=rw"
+        # One connection per call, so threads share none and a fork inherits none; what it does not
+        # commit is rolled back. A ledger that was removed is not made again, without its charges.
+        uri, wait = f"{Path(self.path).as_uri()}?mode=rw", self.timeout
         try:
-            with closing(
-                sqlite3.connect(uri, timeout=self.timeout, isolation_level=None, uri=True)
-            ) as db:
+            with closing(sqlite3.connect(uri, wait, isolation_level=None, uri=True)) as db:
                 db.execute("PRAGMA synchronous=FULL")
                 yield db
         except sqlite3.Error as e:
@@ -214,18 +188,6 @@ class Ledger:
                     raise FileError(None, message, self.path) from e
             time.sleep(_PAUSES.uniform(*_PAUSE))
         db.execute(f"PRAGMA busy_timeout = {round(1000 * min(self.timeout, 1e6))}")
-
-    @contextmanager
-    def _transaction(self, db: sqlite3.Connection) -> Iterator[None]:
-        """Lock out other writers from reading sums until all changes, or none, are on disk."""
-        self._patiently(db, "BEGIN IMMEDIATE")
-        try:
-            yield
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
 
     def spent(self, account: str) -> float:
         """Return the total charged to an account."""
@@ -283,7 +245,9 @@ class Ledger:
             if not isinstance(text, str):
                 raise InputTypeError(f"note must be a str, not {type(text).__name__}")
         left: dict[str, float] = {}
-        with self._connect() as db, self._transaction(db):
+        with self._connect() as db:
+            # Other writers must not read sums until all charges, or none, are on disk.
+            self._patiently(db, "BEGIN IMMEDIATE")
             budget = self._budget(db) or 0.0
             for name, amount in amounts.items():
                 if not (isinstance(amount, int | float) and amount >= 0):
@@ -292,35 +256,28 @@ class Ledger:
                 total = math.fsum([spent, float(amount) if amount < 1e300 else math.inf])
                 # The rounding error of a sum is no excess.
                 if not total <= budget * (1 + 1e-12):
-                    raise BudgetExceededError(
-                        f"{account!r} has spent {spent:g} of {budget:g}: {amount:g} more "
-                        "would pass the budget"
-                    )
-                db.execute(
-                    "INSERT INTO charges (account, amount, note, time) VALUES (?, ?, ?, ?)",
-                    (account, float(amount), notes[name], time.time()),
-                )
+                    so_far = f"{account!r} has spent {spent:g} of {budget:g}"
+                    raise BudgetExceededError(f"{so_far}: {amount:g} more would pass the budget")
+                charge = (account, float(amount), notes[name], time.time())
+                db.execute(f"INSERT INTO charges ({_FIELDS}) VALUES (?, ?, ?, ?)", charge)
                 left[account] = max(budget - total, 0.0)
+            db.execute("COMMIT")
         return left
 
     def privatize(self, mechanism: Mechanism, text: str, *, account: str) -> str:
-        """Charge ε for every word of a text, then release it privatised.
-
-        A number or a date that ``numbers=`` or ``dates=`` draws costs the ε of its own law.
+        """Charge the price of a text, then release it privatised.
 
         Raises
         ------
         BudgetExceededError
             The text would exceed the budget; nothing is released.
         ParameterError
-            No finite number pays for the release (`Guarantee.price`), or the text has no word, so
-            it would be released as a whole (see `allow_wordless`).
+            No finite number pays for the release, or the text has no word (`allow_wordless`).
         """
         price, why, units = mechanism.guarantee._price(text)
         if text and not any(units) and not self.allow_wordless:
-            raise ParameterError(
-                "text has no word: all of it would be released as it is (allow_wordless=True)"
-            )
+            what = "all of it would be released as it is (allow_wordless=True)"
+            raise ParameterError(f"text has no word: {what}")
         if why is not None:
             raise ParameterError(f"mechanism has no price for this release: {why}")
         self.charge(account, price, mechanism.guarantee._note(*units))
@@ -329,16 +286,10 @@ class Ledger:
     def entries(self, account: str | None = None) -> list[Entry]:
         """Return all charges, oldest first, of one account or of all."""
         with self._connect() as db:
-            where, values = ("", ()) if account is None else ("WHERE account = ?", (_nfc(account),))
-            rows = db.execute(
-                f"SELECT account, amount, note, time FROM charges {where} ORDER BY id",
-                values,
-            )
+            one = () if account is None else (_account(account),)
+            where = "WHERE account = ?" if one else ""
+            rows = db.execute(f"SELECT {_FIELDS} FROM charges {where} ORDER BY id", one)
             return [Entry(*row) for row in rows]
-
-
-def _nfc(name: str) -> str:
-    return unicodedata.normalize("NFC", name)
 
 
 def _account(name: str) -> str:
@@ -346,4 +297,4 @@ def _account(name: str) -> str:
         raise InputTypeError(f"account must be a str, not empty, got {name!r}")
     if any("\ud800" <= c <= "\udfff" for c in name):
         raise ParameterError("account must be Unicode, and holds a lone surrogate")
-    return _nfc(name)
+    return unicodedata.normalize("NFC", name)

@@ -126,17 +126,10 @@ class Client:
 
         The list keeps its length, unless the policy drops unknown words. Raises as `privatize`.
         """
-        new: list[str]
-        (new,) = _read(self._post({"tokens": list(tokens)}, policy), "tokens")
-        return new
+        return [*_read(self._post({"tokens": list(tokens)}, policy), "tokens")[0]]
 
     def privatize_spans(
-        self,
-        text: str,
-        spans: Iterable[Any],
-        policy: str | None = None,
-        *,
-        unit: str = "codepoint",
+        self, text: str, spans: Iterable[Any], policy: str | None = None, *, unit: str = "codepoint"
     ) -> tuple[str, list[tuple[int, int]]]:
         """Privatise spans of a text; return the new text and the places of their union in it.
 

@@ -22,30 +22,26 @@ import json
 from collections.abc import Callable
 from math import inf, isfinite
 from statistics import NormalDist
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, ClassVar, Generic, NamedTuple, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import NumberCore
-from fastdx._shared import numeric
-from fastdx._shared.checks import inside
-from fastdx._shared.kinds import column
-from fastdx._shared.numeric import floats_of, of_days, to_days
+from fastdx._shared import kinds
+from fastdx._shared.checks import check_type, inside
+from fastdx._shared.kinds import column, date_of, day_of, floats_of
 from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["Date", "Estimate", "Number"]
 
 
 class Estimate(NamedTuple):
-    """A mean, or a count, with its confidence interval."""
+    """A mean in the unit of the numbers, or a count, with the ends of its confidence interval."""
 
     value: float
-    """The estimate: a mean in the unit of the numbers."""
     low: float
-    """The lower end of the interval."""
     high: float
-    """The upper end of the interval."""
 
 
 def _sum_of(values: NDArray[np.float64], level: float, weight: float = 1.0) -> Estimate:
@@ -59,10 +55,15 @@ def _sum_of(values: NDArray[np.float64], level: float, weight: float = 1.0) -> E
     return Estimate(value, value - half, value + half)
 
 
-class _Drawn:
+X = TypeVar("X", float, dt.date)
+
+
+class _Drawn(Generic[X]):
     """The common part of numbers and dates."""
 
     __slots__ = ("_core", "_seed")
+    _dtype: ClassVar[str]
+    """The dtype of the grid's points."""
 
     def __init__(self, settings: dict[str, Any], seed: int | None) -> None:
         try:
@@ -96,14 +97,43 @@ class _Drawn:
         """
         return self._core.certify() / float(self.settings.get("unit", 1.0))
 
-    def _law(self, place: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        law = self._core.probabilities(place)
-        low, _ = self._core.ends
-        return self._core.values(np.arange(low, low + len(law))), law
+    def bound(self, a: X, b: X) -> float:
+        """Return the proved bound on the log-ratio of two inputs, in nats: ε·d on the grid."""
+        return self._core.bound(self._place(a), self._place(b))
 
-    def _guarantee(self, what: str, metric: str, grid: str) -> str:
+    def probabilities(self, x: X) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Return the points of the grid, ascending, and the probability of each for an input.
+
+        Shape (n,) each; the points are float64, or datetime64[D] of dates. The input is clamped and
+        rounded to the grid. A grid of more than 4,194,304 points is a `ParameterError`.
+        """
+        law = self._core.probabilities(self._place(x))
+        low, _ = self._core.ends
+        return self._core.values(np.arange(low, low + len(law))).astype(self._dtype), law
+
+    def sample(self, x: X, size: SupportsIndex) -> NDArray[Any]:
+        """Return independent draws for one input: shape (size,), as the points of the grid."""
+        written = np.full(size.__index__(), self._float(x))
+        return self._core.privatize(written).astype(self._dtype)
+
+    @staticmethod
+    def _float(x: Any) -> float:
+        """Return an input as the core has it."""
+        return float(x)
+
+    def _place(self, x: X) -> int:
+        return self._core.place(self._float(x))
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee as a sentence."""
         s = {key: f"{x:g}" if isinstance(x, float) else x for key, x in self.settings.items()}
         void = "" if self._seed is None else "NOTHING IS PROTECTED: it is SEEDED. Otherwise: "
+        log = "|ln x - ln x'| (for 0 and unlike signs along the grid)"
+        metric = {"log": log, "linear": "|x - x'|"}.get(
+            str(s.get("scale")), "the days between them"
+        )
+        what, grid = ("number", s["unit"]) if "scale" in s else ("date", "one day")
         return (
             f"{void}Whoever sees a released {what} y can prefer one original {what} x to another "
             f"x' by a likelihood ratio of at most exp({s['epsilon']}·d), where d is {metric} after "
@@ -142,7 +172,7 @@ def restored(kind: type[Any], settings: str | None, seed: int | None = None) -> 
     return None if settings is None else kind(**json.loads(settings), seed=seed)
 
 
-class Number(_Drawn):
+class Number(_Drawn[float]):
     """Numbers by the two-sided geometric law on a grid.
 
     On the log scale the grid is the line …, -s·exp(u), -s, 0, s, s·exp(u), … for the smallest size
@@ -185,6 +215,7 @@ class Number(_Drawn):
     """
 
     __slots__ = ()
+    _dtype = "float64"
 
     def __init__(
         self,
@@ -201,29 +232,6 @@ class Number(_Drawn):
         given = {"epsilon": epsilon, "unit": unit, "low": low, "high": high, "smallest": smallest}
         numbers = {name: _real(name, x) for name, x in given.items() if x is not None}
         super().__init__({"scale": scale, "decimal": decimal, **numbers}, seed)
-
-    @property
-    def guarantee(self) -> str:
-        """The guarantee as a sentence."""
-        log = "|ln x - ln x'| (for 0 and unlike signs along the grid)"
-        metric = log if self.settings["scale"] == "log" else "|x - x'|"
-        return self._guarantee("number", metric, f"{self.settings['unit']:g}")
-
-    def bound(self, a: float, b: float) -> float:
-        """Return the proved bound on the log-ratio of two numbers, in nats: ε·d on the grid."""
-        return self._core.bound(self._core.place(float(a)), self._core.place(float(b)))
-
-    def probabilities(self, x: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the points of the grid, ascending, and the probability of each for an input.
-
-        Both are float64, shape (n,). The input is clamped and rounded to the grid. A grid of more
-        than 4,194,304 points is a `ParameterError`.
-        """
-        return self._law(self._core.place(float(x)))
-
-    def sample(self, x: float, size: SupportsIndex) -> NDArray[np.float64]:
-        """Return independent draws for one number: float64, shape (size,)."""
-        return self._core.privatize(np.full(size.__index__(), float(x)))
 
     def privatize(self, numbers: Any) -> Any:
         """Replace a number, or each number of a list or a column.
@@ -247,7 +255,7 @@ class Number(_Drawn):
         >>> type(n.privatize(7)), n.privatize(Decimal("12.50")).as_tuple().exponent
         (<class 'int'>, -2)
         """
-        return column(numbers, numeric.numbers(self._core.privatize))
+        return column(numbers, kinds.numbers(self._core.privatize))
 
     def find(self, text: str, *, released: bool = False) -> list[float]:
         """Return the numbers that ``numbers=`` finds in a text, as they are written.
@@ -291,19 +299,8 @@ class Number(_Drawn):
         Returns
         -------
         Estimate
-            ``.value``, ``.low``, ``.high``. The interval is that of the normal approximation with
-            the spread of h, so it wants some dozens of numbers. Rounding that the form of a text
-            makes is not undone.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from fastdx.numbers import Number
-        >>> number = Number(10.0, seed=1)
-        >>> written = np.linspace(20.0, 60.0, 5000)
-        >>> mean = number.estimate_mean(number.privatize(written))
-        >>> mean.low < 40.0 < mean.high, mean.high - mean.low < 1.0
-        (True, True)
+            With the interval of the normal approximation by the spread of h, so it wants some
+            dozens of numbers. Rounding that the form of a text makes is not undone.
         """
         values = self._undone(released, lambda x: x[None, :])[0]
         return _sum_of(values, level, 1.0 / len(values))
@@ -323,26 +320,15 @@ class Number(_Drawn):
             As for `estimate_mean`; the confidence is that of each interval.
         edges : array_like of float, shape (n + 1,)
             The ends of the bins, ascending. The last bin has its upper end, the others do not.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from fastdx.numbers import Number
-        >>> number = Number(20.0, seed=1)
-        >>> written = np.repeat([5.0, 50.0, 500.0], [6000, 3000, 1000])
-        >>> bins = number.estimate_histogram(number.privatize(written), [1, 10, 100, 1000])
-        >>> [b.low < count < b.high for b, count in zip(bins, (6000, 3000, 1000))]
-        [True, True, True]
         """
         ends = np.asarray(edges, dtype=np.float64)
         if ends.ndim != 1 or len(ends) < 2 or not (np.diff(ends) > 0).all():
             raise ParameterError("edges must be at least 2 numbers that ascend")
 
         def bins(x: NDArray[np.float64]) -> NDArray[np.float64]:
-            found = np.searchsorted(ends, x, side="right") - 1
-            found[x == ends[-1]] = len(ends) - 2
-            each: NDArray[np.float64] = (found == np.arange(len(ends) - 1)[:, None]).astype(float)
-            return each
+            last = np.where(x == ends[-1], 1, 0)
+            found = np.searchsorted(ends, x, side="right") - 1 - last
+            return np.equal.outer(np.arange(len(ends) - 1), found).astype(np.float64)
 
         return [_sum_of(row, level) for row in self._undone(released, bins)]
 
@@ -357,18 +343,16 @@ class Number(_Drawn):
         at = self._core.places(np.ascontiguousarray(y))
         low, high = self._core.ends
         here = f(self._core.values(at))
-        if low == high:
-            return here
-        r = self._core.integers()[0] / 2.0**64
+        # Beyond an end is the end: of `up` and `down` one is 0 there, on a grid of one point both.
         up = f(self._core.values(np.minimum(at + 1, high))) - here
         down = here - f(self._core.values(np.maximum(at - 1, low)))
-        within = here - r / (1.0 - r) ** 2 * (up - down)
-        ends = np.where(at == low, here - r / (1.0 - r) * up, here + r / (1.0 - r) * down)
-        h: NDArray[np.float64] = np.where((at == low) | (at == high), ends, within)
+        r = self._core.integers()[0] / 2.0**64
+        at_end = (at == low) | (at == high)
+        h: NDArray[np.float64] = here - r / (1.0 - r) ** np.where(at_end, 1, 2) * (up - down)
         return h
 
 
-class Date(_Drawn):
+class Date(_Drawn[dt.date]):
     """Dates by the two-sided geometric law on the days of a range.
 
     Parameters
@@ -395,6 +379,7 @@ class Date(_Drawn):
     """
 
     __slots__ = ()
+    _dtype = "datetime64[D]"
 
     def __init__(
         self,
@@ -409,26 +394,10 @@ class Date(_Drawn):
         given = {"epsilon": _real("epsilon", epsilon), "low": low, "high": high, "order": order}
         super().__init__(given, seed)
 
-    @property
-    def guarantee(self) -> str:
-        """The guarantee as a sentence."""
-        return self._guarantee("date", "the days between them", "one day")
-
-    def _place(self, date: dt.date) -> int:
-        return self._core.place(float(to_days([date])[0]))
-
-    def bound(self, a: dt.date, b: dt.date) -> float:
-        """Return the proved bound on the log-ratio of two dates, in nats: ε times the days."""
-        return self._core.bound(self._place(a), self._place(b))
-
-    def probabilities(self, date: dt.date) -> tuple[NDArray[np.datetime64], NDArray[np.float64]]:
-        """Return the days of the grid, datetime64[D], and the probability of each: shape (n,)."""
-        values, law = self._law(self._place(date))
-        return values.astype("datetime64[D]"), law
-
-    def sample(self, date: dt.date, size: SupportsIndex) -> NDArray[np.datetime64]:
-        """Return independent draws for one date: datetime64[D], shape (size,)."""
-        return self._drawn(np.full(size.__index__(), to_days([date])[0])).astype("datetime64[D]")
+    @staticmethod
+    def _float(x: Any) -> float:
+        check_type("date", x, dt.date)
+        return float(day_of(x))
 
     def _drawn(self, days: NDArray[np.int64]) -> NDArray[np.int64]:
         return self._core.privatize(days.astype(np.float64)).astype(np.int64)
@@ -438,7 +407,7 @@ class Date(_Drawn):
 
         The time of a datetime becomes midnight, and its time zone stays.
         """
-        return column(dates, numeric.dates(self._drawn))
+        return column(dates, kinds.dates(self._drawn))
 
     def find(self, text: str) -> list[dt.date]:
         """Return the dates that ``dates=`` finds in a text.
@@ -449,7 +418,7 @@ class Date(_Drawn):
         >>> Date(0.1, order="dmy").find("3 May 2026, 2026-05-04 or 05/05/2026; not 12/31/99")
         [datetime.date(2026, 5, 3), datetime.date(2026, 5, 4), datetime.date(2026, 5, 5)]
         """
-        return of_days(int(day) for day in self._core.find(text, False))
+        return [*map(date_of, self._core.find(text, False))]
 
 
 def _real(name: str, x: Any) -> float:

@@ -99,21 +99,21 @@ def train(
         affinity = getattr(os, "sched_getaffinity", None)
         threads = len(affinity(0)) if affinity else os.cpu_count() or 1
     start: dict[str, Any] = {}
-    path = None if checkpoint is None else Path(checkpoint)
-    if path is not None and path.exists():
+    path = None if checkpoint is None else os.fspath(checkpoint)
+    if path is not None and Path(path).exists():
         with np.load(path, allow_pickle=False) as saved:
             if saved["words"].tolist() != words or saved["vectors"].shape[1] != int(dim):
-                raise ParameterError(f"checkpoint {os.fspath(path)} is of another run: its words "
-                                     "or its dimension differ")  # fmt: skip
+                what = "its words or its dimension differ"
+                raise ParameterError(f"checkpoint {path} is of another run: {what}")
             start = {"vectors": saved["vectors"], "epoch": int(saved["epoch"])}
     run = PoincareTraining(words, pairs, dim, epochs=epochs, negatives=negatives, burn_in=burn_in,
                            lr=lr, threads=threads, seed=seed, **start)  # fmt: skip
     while run.epoch < int(epochs):
         loss = run.run_epoch()
         if path is not None:
-            with open_output(os.fspath(path)) as out:
-                np.savez(out, words=np.array(words), vectors=run.embedding().vectors,
-                         epoch=run.epoch)  # fmt: skip
+            with open_output(path) as out:
+                vectors = run.embedding().vectors
+                np.savez(out, words=np.array(words), vectors=vectors, epoch=run.epoch)
         if callback is not None:
             callback(run.epoch, loss)
     return run.embedding()

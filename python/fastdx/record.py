@@ -30,37 +30,22 @@ FUNCTION_WORDS = 100
 """The number of first words of a vocabulary that are mostly function words like "the"."""
 COMPARED_WORDS = 150
 """The number of words whose pairs are all compared."""
-BLANKS = (
-    "controller",
-    "texts, and whose they are",
-    "purpose and recipients",
-    "other releases of these texts",
-    "attack that was run, and its result",
-    "why the result is acceptable",
-    "name, place, date, signature",
-)
-"""The fields that people fill in."""
 LINE = "_" * 30
-"""The empty line of a field."""
+"""The empty line of a field that people fill in."""
 DENIED_FACTOR = 2.0
 """γ of plausible deniability, as `choose_epsilon` has it by default."""
 MONEY_DIGITS = 6
 """The digits of an account's spending: more than an ε has, since charges add up."""
-CERTAIN_PERCENT = 99.9
-"""The percentage above which a reader is called practically certain."""
 HOPELESS_FACTOR = 1e4
 """From this factor on, the promise is said to hide nothing."""
 
 
 class Pair(NamedTuple):
-    """Two words with a bound on their log-ratio."""
+    """Two words and their largest log-ratio in nats, arithmetic included; infinite if unproved."""
 
     first: str
-    """One word."""
     second: str
-    """The other word."""
     bound: float
-    """The largest log-ratio in nats, arithmetic included; infinite if nothing is proved."""
 
 
 def pairs(guarantee: Guarantee) -> list[Pair]:
@@ -104,8 +89,7 @@ def page(guarantee: Guarantee, ledger: Ledger | None = None, account: str | None
         "## Budget used",
         _budget(ledger, account),
         _LAW,
-        "## To be filled in and signed",
-        "\n".join(f"- {what}: {LINE}" for what in BLANKS),
+        _BLANKS,
     )
     # A line that begins with white space continues the line before it.
     return "\n\n".join(re.sub(r"\n +", " ", section) for section in sections) + "\n"
@@ -199,10 +183,6 @@ def _protected(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str]:
     yield "\n".join(lines)
 
 
-_HISTORY = """ It leaves out what was released before
-  a word, which changes how often it comes back."""
-
-
 def _numbers(guarantee: Guarantee, mechanism: MechanismCore) -> Iterator[str]:
     yield """\
 These bounds are computed from the mechanism, for common words of its vocabulary, and rounded up.
@@ -223,7 +203,10 @@ Where the factor is large or missing, the promise alone does not hide which of t
   written."""
     unchanged = Unchanged(*mechanism._unchanged())
     how = f"counted in {unchanged.draws:,} draws a word" if unchanged.draws else "computed"
-    history = _HISTORY if mechanism._has_history else ""
+    before = (
+        " It leaves out what was released before a word, which changes how often it comes back."
+    )
+    history = before if mechanism._has_history else ""
     yield f"""\
 Measured, not proved: {_percent(100 * unchanged.mean)} of common words come back as they were. The
   worst word that was found comes back with a probability of {_percent(100 * unchanged.worst)}.
@@ -300,11 +283,11 @@ def _budget(ledger: Ledger | None, account: str | None) -> str:
 **No ledger was given.** Nobody counted the releases of a person for this page. The promise is for
   one release of one text."""
     entries = ledger.entries(account)
-    rows: dict[str, object] = {"budget of an account": _floor(ledger.budget, MONEY_DIGITS)}
+    rows: dict[str, object] = {"budget of an account": down(ledger.budget, MONEY_DIGITS)}
     if account is not None:
         most = ledger.spent(account)
         rows |= {"account": _text(account), "spent": _ceiling(most, MONEY_DIGITS),
-                 "left": _floor(ledger.remaining(account), MONEY_DIGITS)}  # fmt: skip
+                 "left": down(ledger.remaining(account), MONEY_DIGITS)}  # fmt: skip
     else:
         spent: dict[str, list[float]] = {}
         for entry in entries:
@@ -314,7 +297,8 @@ def _budget(ledger: Ledger | None, account: str | None) -> str:
                  "most that an account spent": _ceiling(most, MONEY_DIGITS)}  # fmt: skip
     rows["releases charged"] = f"{len(entries):,}"
     if entries:
-        rows["first and last"] = f"{_day(entries[0].time)}, {_day(entries[-1].time)}"
+        days = [time.strftime("%Y-%m-%d", time.gmtime(entries[at].time)) for at in (0, -1)]
+        rows["first and last"] = ", ".join(days)
     return f"""\
 {_table(rows)}
 
@@ -337,6 +321,18 @@ _LAW = """\
   22); permission to transfer (Chapter V); a certification (Article 42)."""
 
 
+_BLANKS = f"""\
+## To be filled in and signed
+
+- controller: {LINE}
+- texts, and whose they are: {LINE}
+- purpose and recipients: {LINE}
+- other releases of these texts: {LINE}
+- attack that was run, and its result: {LINE}
+- why the result is acceptable: {LINE}
+- name, place, date, signature: {LINE}"""
+
+
 def _common(guarantee: Guarantee) -> list[str]:
     """Return common words that the mechanism protects and that a page can print."""
     mechanism = guarantee._mechanism
@@ -345,12 +341,9 @@ def _common(guarantee: Guarantee) -> list[str]:
     offensive = Cover.identity(space, exclude="offensive").excluded
     barred = {*offensive, *mechanism.excluded, *mechanism.skip}
     allowed = [word for word in words if word not in barred]
-    telling = [w for w in allowed if w.isalpha() and len(w) > 3]
-    rarer = set(words[FUNCTION_WORDS:])
-    for some in ([word for word in telling if word in rarer], telling):
-        if len(some) > 2:
-            return some[:COMPARED_WORDS]
-    return allowed[:COMPARED_WORDS]
+    function = {*words[:FUNCTION_WORDS]}
+    telling = [w for w in allowed if w.isalpha() and len(w) > 3 and w not in function]
+    return (telling if len(telling) > 2 else allowed)[:COMPARED_WORDS]
 
 
 def _factor(bound: float) -> str:
@@ -370,8 +363,8 @@ def _factor(bound: float) -> str:
 
 def _sure(bound: float) -> str:
     """Return the largest posterior probability from even odds, rounded up."""
-    percent = 100 / (1 + math.exp(-bound)) if math.isfinite(bound) else 100.0
-    return "practically certain" if percent > CERTAIN_PERCENT else _percent(percent)
+    percent = 100 / (1 + math.exp(-bound))
+    return "practically certain" if percent > 99.9 else _percent(percent)
 
 
 def _percent(percent: float) -> str:
@@ -381,14 +374,6 @@ def _percent(percent: float) -> str:
 
 def _ceiling(amount: float, digits: int = 4) -> str:
     return up(amount, digits) if math.isfinite(amount) else "no finite number"
-
-
-def _floor(amount: float, digits: int = 4) -> str:
-    return down(amount, digits) if math.isfinite(amount) else "no finite number"
-
-
-def _day(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(seconds))
 
 
 _MARKS = {ord(sign): f"\\{sign}" for sign in "\\`*_[]<>|~&"}

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,10 +24,7 @@ __all__ = ["privatize_arrow", "privatize_column", "privatize_frame"]
 ROWS = 1 << 16
 """The number of rows that are privatised at a time: with 8,192 words cost half as much again."""
 
-JSON = (
-    "text must be a column of text, not JSON, which would not be valid then: take its texts out "
-    "first"
-)
+JSON = "text must be text, not JSON, which would not be valid then: take its texts out first"
 
 
 def privatize_column(mechanism: MechanismCore, given: Any) -> Any:
@@ -93,21 +89,12 @@ def privatize_arrow(
     chunks = column.chunks if hasattr(column, "chunks") else [column]
     pieces = [c.slice(at, ROWS) for c in chunks for at in range(0, len(c), ROWS)]
     drawn = _Call(mechanism)
-    new = [drawn.array(piece, kind, path) for piece in pieces]
-    if hasattr(column, "chunks"):
-        return pyarrow.chunked_array(new, kind), drawn.counts
-    if len(new) == 1:
-        return new[0], drawn.counts
-    with _fitting(pyarrow):
-        made = pyarrow.concat_arrays(new) if new else pyarrow.array([], kind)
-    return made, drawn.counts
-
-
-@contextmanager
-def _fitting(arrow: Any) -> Iterator[None]:
     try:
-        yield
-    except (arrow.ArrowInvalid, arrow.ArrowCapacityError):
+        new = [drawn.array(piece, kind, path) for piece in pieces]
+        if hasattr(column, "chunks"):
+            return pyarrow.chunked_array(new, kind), drawn.counts
+        return pyarrow.concat_arrays(new or [pyarrow.array([], kind)]), drawn.counts
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowCapacityError):
         message = "the text of an array with 32-bit offsets (use large_string) is over 2 GiB"
         raise TooLargeError(message) from None
 
@@ -203,8 +190,7 @@ class _Call:
         if pa.types.is_dictionary(kind):
             rows = self.strings(array.dictionary_decode())
             return rows.dictionary_encode().cast(kind)
-        with _fitting(pa):
-            return self.strings(array).cast(kind)
+        return self.strings(array).cast(kind)
 
     def strings(self, array: Any) -> Any:
         """Privatise an array of strings; of a null, what lies under it is not read."""

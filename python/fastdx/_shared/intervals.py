@@ -26,11 +26,8 @@ class Interval:
     """A measured number with bounds. It prints as ``0.74 [0.72, 0.76]``."""
 
     mean: float
-    """The measured number."""
     low: float
-    """The lower bound."""
     high: float
-    """The upper bound."""
     confidence: float = 0.95
     """The probability with which such bounds contain the true number."""
 
@@ -141,10 +138,7 @@ def quantile(confidence: float, degrees: float) -> float:
     2.262157
     """
     beyond = (1 - confidence) / 2
-    low, high = 0.0, 1.0
-    while student_tail(high, degrees) > beyond:
-        low, high = high, 2 * high
-    return bisected(lambda t: student_tail(t, degrees) > beyond, low, high)
+    return bisected(lambda t: student_tail(t, degrees) > beyond, 0.0, 1e12)
 
 
 def bisected(below: Callable[[float], bool], low: float, high: float) -> float:

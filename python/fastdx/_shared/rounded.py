@@ -1,7 +1,6 @@
 """Prints numbers as people read them: a shown bound is never on the wrong side of the true one.
 
-It is the one home of such texts in Python; JSON, pickles and Specs keep every digit. `rounded_up`
-in `src/guarantee/proved/rounded.rs` does the same for guarantees.
+JSON, pickles and Specs keep every digit; `src/guarantee/proved/rounded.rs` prints guarantees.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ __all__ = ["down", "up"]
 def up(x: float, digits: int = 4) -> str:
     """Return a number in the form ``%g`` with at most `digits` digits, rounded up.
 
-    Examples
-    --------
     >>> up(1.0004, 4), up(2.5, 4), up(10.7991, 4)
     ('1.001', '2.5', '10.8')
     """
@@ -26,8 +23,6 @@ def up(x: float, digits: int = 4) -> str:
 def down(x: float, digits: int = 4) -> str:
     """Return a number in the form ``%g`` with at most `digits` digits, rounded down.
 
-    Examples
-    --------
     >>> down(0.99996, 4), down(2.5, 4)
     ('0.9999', '2.5')
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastdx._selection import Improbable, PrivateSpans, Select, improbable, rare
+from fastdx._selection import PrivateSpans, Select, improbable, rare
 from fastdx._types import Unchanged
 from fastdx.mechanisms.base import Common, Mechanism
 from fastdx.mechanisms.finite_law import FiniteLaw
@@ -16,7 +16,6 @@ __all__ = [
     "Common",
     "FiniteLaw",
     "HyperbolicLaplace",
-    "Improbable",
     "Mahalanobis",
     "Mechanism",
     "MultivariateLaplace",

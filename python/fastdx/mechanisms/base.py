@@ -8,15 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypedDict
 
 from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
-from fastdx._selection import (
-    CHOSEN,
-    RELEASED,
-    PrivateSpans,
-    Select,
-    pairs,
-    places_of,
-    spans_of,
-)
+from fastdx._selection import CHOSEN, RELEASED, PrivateSpans, Select, pairs, places_of, spans_of
 from fastdx._shared.rounded import up
 from fastdx._types import Bits, Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -153,24 +145,22 @@ class Mechanism(MechanismCore):
         return spec
 
     @property
+    def nominal(self) -> float:
+        """The ε in the law's formula: the paper's one, where `epsilon` is the one that is proved.
+
+        Of a certified `Tem` it is larger than `epsilon`; of `Mahalanobis` per unit of that norm; of
+        `HyperbolicLaplace` with base='ball' it is ε - n. Otherwise both are the same.
+        """
+        return float(self._details.get("nominal", self.epsilon))
+
+    @property
     def guarantee(self) -> Guarantee:
         """The proved guarantee, an object that prints as a sentence."""
         return Guarantee(self)
 
     @property
     def numbers(self) -> Number | None:
-        """The mechanism that draws numbers in texts; None if numbers are words.
-
-        Examples
-        --------
-        >>> from fastdx import Tem
-        >>> from fastdx.numbers import Number
-        >>> tem = Tem.recommended(numbers=Number(20.0))
-        >>> tem.numbers == Number(20.0), tem.dates
-        (True, None)
-        >>> tem.privatize("12.50 €").endswith(" €")
-        True
-        """
+        """The mechanism that draws numbers in texts; None if numbers are words."""
         from fastdx.numbers import Number, restored
 
         found: Number | None = restored(Number, self._figures[0])
@@ -221,13 +211,6 @@ class Mechanism(MechanismCore):
         ParameterError
             The mechanism is noise, whose law cannot be computed, has a seed, which tells
             everything, or a law that depends on what was released before.
-
-        Examples
-        --------
-        >>> from fastdx import Embedding, Tem
-        >>> e = Embedding(["a", "b", "c"], [[0.0], [0.1], [5.0]])
-        >>> print(Tem(e, 4.0).bits())
-        0.84 bits
         """
         found, why = self._bits()
         if found is None:
@@ -269,14 +252,6 @@ class Mechanism(MechanismCore):
         ------
         InputTypeError
             The frame is of another kind or lazy, or a value is no text.
-
-        Examples
-        --------
-        >>> import pyarrow
-        >>> from fastdx import Tem
-        >>> table = pyarrow.table({"id": [1], "order": ["tea please"]})
-        >>> Tem.recommended().privatize_frame(table, "order").column_names
-        ['id', 'order']
         """
         from fastdx._shared.columns import privatize_frame
 
@@ -306,11 +281,9 @@ class Mechanism(MechanismCore):
         unit : 'codepoint', 'utf16' or 'byte', optional
             The unit of starts and ends: Python counts code points, JavaScript, Java and C# units of
             UTF-16, Rust and Go bytes of UTF-8.
-        select : 'rare', collection of str, callable, or Improbable, optional
-            Selects words instead of `spans`: 'rare' takes rare words (`fastdx.mechanisms.rare`), a
-            collection takes its members, a function takes the words for which it returns True;
-            `fastdx.mechanisms.improbable` takes those that a public model finds improbable. The
-            choice depends on private words and is released, so the guarantee bounds no two texts.
+        select : Select, optional
+            Selects words instead of `spans`. The choice depends on private words and is released,
+            so the guarantee bounds no two texts.
 
         Raises
         ------
@@ -343,7 +316,7 @@ class Mechanism(MechanismCore):
         ----------
         tokens : iterable of str
             The words. There are as many replacements, unless ``oov='drop'``.
-        select : 'rare', collection of str, callable, or Improbable, optional
+        select : Select, optional
             Replaces only these words, as for `privatize_spans`; all others are released unchanged,
             UNPROTECTED.
         """

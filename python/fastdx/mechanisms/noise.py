@@ -143,12 +143,7 @@ class Mahalanobis(Mechanism):
 
     @classmethod
     def from_paper(
-        cls,
-        space: Embedding,
-        nominal: float,
-        *,
-        mixing: float = 0.2,
-        **common: Unpack[Common],
+        cls, space: Embedding, nominal: float, *, mixing: float = 0.2, **common: Unpack[Common]
     ) -> Self:
         """Make the mechanism at the paper's `nominal` ε, per unit of the Mahalanobis norm.
 
@@ -156,11 +151,6 @@ class Mahalanobis(Mechanism):
         """
         made = cls(space, nominal, mixing=mixing, **common)
         return made.with_epsilon(nominal * made.epsilon / made.nominal)
-
-    @property
-    def nominal(self) -> float:
-        """The parameter of the noise: the paper's ε, per unit of the Mahalanobis norm."""
-        return float(self._details["nominal"])
 
 
 class HyperbolicLaplace(Mechanism):
@@ -222,8 +212,3 @@ class HyperbolicLaplace(Mechanism):
     def smallest_epsilon(cls, space: Embedding | WordGraph) -> float:
         """Return n - 1, above which the noise exists."""
         return float(space.dim - 1) if isinstance(space, Embedding) else 0.0
-
-    @property
-    def nominal(self) -> float:
-        """The parameter of the noise: ε for base='volume', ε - n (the paper's ε) for 'ball'."""
-        return float(self._details["nominal"])

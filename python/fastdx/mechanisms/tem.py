@@ -1,4 +1,4 @@
-"""TEM, the truncated exponential mechanism (Carvalho, Vasiloudis, Feyisetan 2021)."""
+"""TEM, the truncated exponential mechanism."""
 
 from __future__ import annotations
 
@@ -7,18 +7,8 @@ from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from fastdx._core import (
-    RECOMMENDED_EPSILON,
-    Cover,
-    Embedding,
-    NgramPrior,
-    WordGraph,
-    open_space,
-    tem_base,
-    tem_build_lists,
-    tem_probabilities_after,
-    tem_save,
-)
+from fastdx import _core
+from fastdx._core import Cover, Embedding, NgramPrior, WordGraph
 from fastdx._shared.rounded import up
 from fastdx.mechanisms.base import Common, Mechanism
 
@@ -31,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Tem(Mechanism):
-    """TEM, the truncated exponential mechanism (Carvalho et al. 2021).
+    """TEM, the truncated exponential mechanism (Carvalho, Vasiloudis, Feyisetan 2021).
 
     Releases y with probability ∝ exp(-(ε/2)·min(d(w,y), γ)), which is ε·d-private for every metric.
     With a `cover`, d(w,y) is the distance from w to the nearest word that y stands for. ε·d still
@@ -42,10 +32,8 @@ class Tem(Mechanism):
 
     Parameters
     ----------
-    space : Embedding or WordGraph, optional
-        Words and metric; by default the English embedding.
-    epsilon : float
-        ε per unit of distance, positive.
+    space, epsilon, **common
+        As for every `Mechanism`.
     gamma : float, optional
         γ, the distance beyond which all words are equally likely, ≥ 0; may be infinite. By default
         computed from `beta`.
@@ -61,11 +49,11 @@ class Tem(Mechanism):
 
         Behind what was released before: 'english' is the built-in bigrams, for words that are built
         in; a `fastdx.channel.NgramPrior`, or the path of a saved one; any object with
-        ``log_next(prefix)``, which returns ln P of every word, shape (V,). Its ``prefix`` is the
-        released words of the sentence so far, a tuple of str; None stands for what is no word of
-        the space. It is asked once for each prefix, as long as there is room, perhaps by several
-        threads; what it raises is raised. There is no one law of a word then: `unchanged`, `bits`,
-        `sample`, channels, certificates and `remap` are refused.
+        ``log_next(prefix)``, which returns ln P of every word, shape (V,), behind the released
+        words of the sentence so far, a tuple of str, with None for what is no word of the space. It
+        is asked once for each prefix, as long as there is room, perhaps by several threads; what it
+        raises is raised. There is no one law of a word then: `unchanged`, `bits`, `sample`,
+        channels, certificates and `remap` are refused.
     cover : Cover or int, optional
         The words that each output stands for; an int k makes ``Cover.nearest(space, k)``. By
         default every output stands for itself, which is Tem as published.
@@ -81,13 +69,6 @@ class Tem(Mechanism):
         was released before has no certificate.
     progress : callable, optional
         Called now and then with the number of words certified, over about a dozen passes.
-    **common
-        ``oov``, ``skip``, ``consistent``, ``seed``, ``pad``: see `fastdx.mechanisms.Common`.
-
-    Raises
-    ------
-    ParameterError
-        A parameter lies outside its domain.
 
     Examples
     --------
@@ -136,13 +117,11 @@ class Tem(Mechanism):
         )
 
     @classmethod
-    def recommended(cls, *, epsilon: float = RECOMMENDED_EPSILON, **parameters: Any) -> Self:
-        """Make the policy that the documents use, on the built-in English words.
+    def recommended(cls, *, epsilon: float = _core.RECOMMENDED_EPSILON, **parameters: Any) -> Self:
+        """Make the policy that documents and ``fastdx privatize`` use, on built-in English words.
 
-        It is a Tem with ``language="rank"`` that excludes offensive words. Attacks on sentences
-        decided its parameters (docs/research/what-you-keep.md). Parameters that are given change
-        it, and then it is no longer the recommended one. So do options of ``fastdx privatize``,
-        which uses this policy unless a mechanism or other words are named.
+        Attacks on sentences decided its parameters (docs/research/what-you-keep.md). With others it
+        is no longer the recommended one.
 
         Parameters
         ----------
@@ -171,8 +150,8 @@ class Tem(Mechanism):
         word : str
             A word of the vocabulary.
         after : str or iterable of str, optional
-            What was released before: a released text so far, or the words of a sentence so far.
-            Needed for a `language` that goes by it; any other law is the same after everything.
+            What was released before: a text, or the words of a sentence. Needed for a `language`
+            that goes by it; any other law is the same after everything.
 
         Raises
         ------
@@ -188,17 +167,10 @@ class Tem(Mechanism):
         >>> after = tem.probabilities("coffee", after="I drank a cup of")
         >>> [tem.space.words[i] for i in after.argsort()[:-4:-1]]
         ['coffee', 'the', 'a']
-        >>> bool(after.max() > 2 * tem.probabilities("coffee", after="").max())
-        True
         """
         if after is None:
             return super().probabilities(word)
-        return tem_probabilities_after(self, word, after)
-
-    @property
-    def nominal(self) -> float:
-        """The ε in the law's formula; larger than `epsilon` if a certificate proves that one."""
-        return float(self._details["nominal"])
+        return _core.tem_probabilities_after(self, word, after)
 
     @property
     def gamma(self) -> float:
@@ -222,7 +194,7 @@ class Tem(Mechanism):
         >>> (tem.base / tem.base.sum()).round(3).tolist()
         [0.989, 0.01, 0.001]
         """
-        return tem_base(self)
+        return _core.tem_base(self)
 
     @property
     def cached_bytes(self) -> int:
@@ -269,28 +241,17 @@ class Tem(Mechanism):
         ParameterError
             `k` lies outside 1..V, or the space is a WordGraph, which needs no lists.
         TooLargeError
-            The lists would take more than `memory` bytes; the message says how many.
+            The lists would take more than `memory` bytes.
         """
-        return self._around(tem_build_lists(self, k, memory, progress))
+        return self._around(_core.tem_build_lists(self, k, memory, progress))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the words, their metric, and any lists, cover and certificates to one file.
-
-        Raises
-        ------
-        OSError
-            The file cannot be written.
-        """
-        tem_save(self, path)
+        """Write the words, their metric, and any lists, cover and certificates to one file."""
+        _core.tem_save(self, path)
 
     @classmethod
     def load(
-        cls,
-        path: str | PathLike[str],
-        epsilon: float,
-        *,
-        verify: bool = True,
-        **parameters: Any,
+        cls, path: str | PathLike[str], epsilon: float, *, verify: bool = True, **parameters: Any
     ) -> Self:
         """Make a Tem on a file from `save` or ``fastdx index build``, with its cover if it has one.
 
@@ -303,13 +264,11 @@ class Tem(Mechanism):
         ----------
         path : str or os.PathLike
             The file.
-        epsilon : float
-            ε per unit of distance.
         verify : bool, optional
             True (default) checks every checksum, which finds damage, not forgery: for a file from
             others, ``fastdx index check`` computes it again. False opens the file in milliseconds
             and claims no certificate.
-        **parameters
+        epsilon, **parameters
             As for the constructor.
 
         Raises
@@ -326,7 +285,7 @@ class Tem(Mechanism):
         >>> Tem.load(path, 2.6, language="rank").spec["exclude"]
         'offensive'
         """
-        space = open_space(path, verify)
+        space = _core.open_space(path, verify)
         return super().__new__(cls, space, epsilon, index=os.fspath(path), **parameters)
 
     def _shown(self) -> str:

@@ -210,15 +210,16 @@ def test_several_epsilons_at_once_are_those_of_each(kind: str) -> None:
 
 
 class TestLedger:
-    def test_what_it_says_of_itself(self, tmp_path: Path) -> None:
+    def test_a_removed_one_is_not_made_again(self, tmp_path: Path) -> None:
         ledger = Ledger(tmp_path / "l.sqlite", 30.0)
         ledger.charge_all({"ann": 1.0, "bob": 2.0})
         ledger.charge("ann", 3.0)
-        path = str(tmp_path / "l.sqlite")
-        assert repr(ledger) == f"Ledger({path!r}, budget=30, 2 accounts, 3 charges)"
+        assert repr(ledger) == f"Ledger({str(tmp_path / 'l.sqlite')!r})"
+        assert len(ledger.entries()) == 3 and ledger.spent("ann") == 4.0
         for file in tmp_path.iterdir():
             file.unlink()
-        assert repr(ledger) == f"Ledger({path!r}, cannot be read)" and not [*tmp_path.iterdir()]
+        refused((fastdx.FileError, "", lambda: ledger.spent("ann")))
+        assert not [*tmp_path.iterdir()]
 
     def test_bad_charges(self, tmp_path: Path) -> None:
         ledger = Ledger(tmp_path / "l.sqlite", 1.0)
