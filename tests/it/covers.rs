@@ -349,22 +349,6 @@ fn nearest_and_balanced_sets_are_those_of_a_sort() {
 }
 
 #[test]
-fn unknown_words_become_what_is_released() {
-    let e = embedding(50, 2, 1.0, Metric::Euclidean, 2);
-    let cover = Cover::identity(&*e, &[0, 1, 2, 3]).unwrap();
-    let cover = cover
-        .weighted(|y| if y == 10 { 900.0 } else { 1.0 })
-        .unwrap();
-    let total: f64 = (0..46).map(|rank| cover.weight(rank)).sum();
-    let weight = |y| cover.rank(y).map_or(0.0, |rank| cover.weight(rank) / total);
-    let expected: Vec<f64> = (0..50).map(weight).collect();
-    let tem = on(&tem(e, 2.0, Truncation::default(), 7), cover.clone());
-    let mut rng = rng(1);
-    let drawn: Vec<u32> = (0..200_000).map(|_| tem.draw_unknown(&mut rng)).collect();
-    assert_drawn(&drawn, &expected, "unknown words");
-}
-
-#[test]
 fn tem_has_the_law_of_the_paper() {
     for (seed, words, dim, epsilon, truncation) in [
         (1, 200, 3, 2.0, Truncation::Beta(1e-3)),

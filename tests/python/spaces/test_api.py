@@ -153,6 +153,13 @@ def test_search_is_chosen_and_said(graph: Embedding, small: Embedding) -> None:
     built = MultivariateLaplace(small, 1.0, search="hnsw")
     assert built.spec["search"] == "hnsw" and built.embedding.has_hnsw and not small.has_hnsw
     assert "ef" not in MultivariateLaplace(graph, 1.0).spec
+    refused(
+        *((fastdx.ParameterError, "m must be|ef_construction must be",
+           partial(small.build_hnsw, m, ef_construction=ef))
+          for m, ef in ((0, 10), (1, 10), (129, 10), (4, 0), (4, 10_001))),
+        (fastdx.ParameterError, "ef must be",
+         lambda: MultivariateLaplace(graph, 1.0, search="hnsw", ef=0)),
+    )  # fmt: skip
 
 
 # Their law: tests/it/lists.rs.

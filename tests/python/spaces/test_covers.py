@@ -23,6 +23,7 @@ from fastdx.cli import main
 from fastdx.lab import audit
 from helpers.command import Command
 from helpers.copies import assert_copies
+from helpers.draws import as_users_draw, assert_follows
 from helpers.errors import refused
 from helpers.laws import distances_to_sets, tem_law
 from helpers.policies import made
@@ -113,6 +114,15 @@ def test_the_offensive_list() -> None:
     assert {"fuck", "whores", "nigger"} <= set(tem.excluded) and len(tem.excluded) < 200
     assert not {"gay", "virgin", "hiv", "womb", "kill"} & set(tem.excluded)
     assert tem.guarantee.price("a damn good book") == Tem(ENGLISH, 3.0).guarantee.price("a b c d")
+
+
+def test_unknown_words_become_what_is_released() -> None:
+    e = numbered(RNG.normal(size=(50, 2)))
+    weights = np.where(np.arange(50) == 10, 900.0, 1.0)
+    cover = Cover.identity(e, exclude=e.words[:4]).weighted(weights)
+    drawn = as_users_draw(Tem(e, 2.0, cover=cover, seed=7)).privatize_tokens(["zzz"] * 200_000)
+    weights[:4] = 0
+    assert_follows(np.bincount(e.ids(drawn), minlength=50), weights / weights.sum())
 
 
 # Its draws and its price: test_every_law.py.

@@ -212,7 +212,7 @@ def test_binary_numbers_that_look_like_line_feeds(tmp_path: Path) -> None:
     assert Embedding.load(tmp_path / "b").words == ("cat", "dog")
 
 
-def test_int16_refuses_what_it_cannot_hold(tmp_path: Path) -> None:
+def test_int16_keeps_what_it_promises_and_refuses_what_it_cannot_hold(tmp_path: Path) -> None:
     edge = Embedding(["a"], [[0.9999990, 0.0001, 0.0]], metric="poincare")
     thin = Embedding(["z"], [[1e-45, 0.0]], metric="angular")
     for e in (edge, thin):
@@ -224,6 +224,11 @@ def test_int16_refuses_what_it_cannot_hold(tmp_path: Path) -> None:
             assert len(Embedding.load(tmp_path / "e")) == 1
     with pytest.raises(fastdx.VectorError, match='"z", rounded to int16'):
         thin.save(tmp_path / "e", storage="int16")
+    e = Embedding([f"w{i}" for i in range(50)], np.random.default_rng(2).normal(size=(50, 9)) * 3)
+    e.save(tmp_path / "e", storage="int16")
+    back = Embedding.load(tmp_path / "e")
+    largest = np.abs(e.vectors).max(axis=1, keepdims=True)
+    assert (np.abs(back.vectors - e.vectors) <= 1.6e-5 * largest).all() and back.words == e.words
 
 
 def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
