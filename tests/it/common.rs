@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use fastdx::mechanism::tem::Truncation;
 use fastdx::words::graph::Edges;
-use fastdx::{
-    Embedding, Mechanism, Metric, MetricSpace, Randomness, Tem, Vocabulary, WordGraph,
-};
+use fastdx::{Embedding, Mechanism, Metric, MetricSpace, Randomness, Tem, Vocabulary, WordGraph};
 
 #[path = "../../src/testing.rs"]
 mod testing;

@@ -237,39 +237,6 @@ fn every_metric_and_duplicates_and_one_word() {
     assert_eq!(tem.sample("w0", 5).unwrap(), [0; 5]);
 }
 
-#[test]
-fn the_identity_is_tem_and_k_of_all_words_is_uniform() {
-    let e = embedding(200, 3, 1.0, Metric::Euclidean, 1);
-    let plain = tem(e.clone(), 4.0, Truncation::default(), 7);
-    let build = |k, least| {
-        let build = with::<Build>(|b| b.least = least);
-        Cover::nearest(&*e, k, &build, &Control::new())
-    };
-    let identity = Cover::identity(&*e, &[]).unwrap();
-    let k1 = build(1, 1).unwrap();
-    assert_eq!(identity.fingerprint(), k1.fingerprint());
-    assert_eq!((k1.k(), k1.floor(), k1.excluded()), (1, 1.0, 0));
-    let covered = on(&plain, k1);
-    assert!((0..200).all(|w| plain.probabilities(w) == covered.probabilities(w)));
-    let uniform = on(&plain, build(200, 0).unwrap()).probabilities(3);
-    assert!(uniform.iter().all(|p| (p - 1.0 / 200.0).abs() < 1e-12));
-    assert!(build(0, 0).is_err() && build(201, 0).is_err());
-}
-
-#[test]
-fn a_cover_with_weights_has_the_law_of_a_base_measure() {
-    let e = embedding(400, 3, 1.0, Metric::Euclidean, 4);
-    let weights = zipf(400);
-    let identity = Cover::identity(&*e, &[3]).unwrap();
-    let weighted = identity.weighted(|id| weights[id as usize]).unwrap();
-    let plain = tem(e, 2.0, Truncation::default(), 7);
-    let by_cover = on(&plain, weighted);
-    let by_base = based(&plain, &weights).excluding(&[3]).unwrap();
-    for w in [0, 3, 399] {
-        assert_eq!(by_cover.probabilities(w), by_base.probabilities(w));
-    }
-}
-
 /// Words of which every fifth has the vector and the count of the one before: ties go to the
 /// smaller id.
 #[test]

@@ -98,16 +98,3 @@ proptest! {
         }
     }
 }
-
-#[test]
-fn writing_is_atomic() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("no/such/folder/e.fdx");
-    let e = embedding(3, 2, 1.0, Metric::Euclidean, 5);
-    assert!(matches!(e.save(&path), Err(Error::Io { .. })));
-    // A failed write leaves the old file unchanged.
-    let target = folder.path().join("d");
-    fs::create_dir(&target).unwrap();
-    assert!(e.save(&target).is_err());
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-}

@@ -1,8 +1,8 @@
 //! Word graphs: shortest paths. The law of Tem on them: covers.rs.
 
 use crate::common::{edges, graph};
-use fastdx::words::graph::WordGraph;
 use fastdx::MetricSpace;
+use fastdx::words::graph::WordGraph;
 use proptest::prelude::*;
 
 /// All distances by the Floyd-Warshall algorithm.

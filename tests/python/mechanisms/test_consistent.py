@@ -53,7 +53,7 @@ def test_the_law_of_a_text() -> None:
     assert_follows(seen, expected)
 
 
-# How its bound and its price count: tests/it/text.rs.
+# How its bound and its price count: test_claims.py.
 def test_its_guarantee_is_about_distinct_words() -> None:
     m = Tem(SPACE, 1.0, consistent=True)
     assert "distinct" in m.guarantee.scope and "distinct" in str(m.guarantee)

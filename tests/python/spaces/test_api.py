@@ -93,7 +93,7 @@ def test_the_guarantee_reads_as_a_sentence(small: Embedding, mechanism: type) ->
     assert f"ε = 2 per unit of {g.metric} distance" in text and text.endswith(".")
 
 
-# Of known words, and under other policies: tests/it/text.rs.
+# Of known words, and under other policies: test_claims.py.
 def test_bounds_of_unknown_words(small: Embedding, mechanism: type) -> None:
     unknown = mechanism(small, 2.0).guarantee.bound("w1", "zzz")
     # The law of a known word is between those of its nearest and its farthest word.

@@ -237,6 +237,11 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
     assert isinstance(e.value, fastdx.FastdxError) and e.value.filename == str(tmp_path / "none")
     with pytest.raises(OSError):
         Embedding.load(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "folder", tmp_path / "no" / "folder"):
+        with pytest.raises(OSError):
+            Embedding(["a"], [[1.0]]).save(path)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 def test_the_first_of_repeated_words_counts(tmp_path: Path) -> None:
