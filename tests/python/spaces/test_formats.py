@@ -148,26 +148,18 @@ BAD = {
 }  # fmt: skip
 
 
-def numpy_archive() -> bytes:
-    out = io.BytesIO()
-    np.savez(out, vectors=VECTORS)
-    return out.getvalue()
-
-
-def zip_archive() -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        archive.writestr("glove.txt", glove())
-    return out.getvalue()
-
-
+ARCHIVE = io.BytesIO()
+np.savez(ARCHIVE, vectors=VECTORS)
+ZIPPED = io.BytesIO()
+with zipfile.ZipFile(ZIPPED, "w") as archive:
+    archive.writestr("glove.txt", glove())
 BAD |= {
     "pickle": (pickle.dumps({"vectors": VECTORS}), "pickle.*gensim.*save_word2vec_format"),
     "old pickle": (pickle.dumps({"vectors": VECTORS}, protocol=2), "pickle"),
     "packed pickle": (gzip.compress(pickle.dumps({"a": 1})), "pickle"),
-    "NumPy archive": (numpy_archive(), r"NumPy archive \(\.npz\).*numpy\.save"),
-    "zip": (zip_archive(), "zip archive: unpack it"),
-    "zip cut": (zip_archive()[:20], "zip archive"),
+    "NumPy archive": (ARCHIVE.getvalue(), r"NumPy archive \(\.npz\).*numpy\.save"),
+    "zip": (ZIPPED.getvalue(), "zip archive: unpack it"),
+    "zip cut": (ZIPPED.getvalue()[:20], "zip archive"),
     "UTF-16": (glove().decode().encode("utf-16"), "UTF-16: save it in UTF-8"),
     "a pointer": (
         b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
