@@ -142,6 +142,6 @@ def test_what_is_shown_of_a_bound_is_not_below_it() -> None:
         shown = [float(x) for x in re.findall(r"(?:epsilon|local)=([^,]+)", repr(m))]
         for one, bound in zip(shown, (m.epsilon, m.local), strict=True):
             assert bound is not None and bound <= one < bound * (1 + 1.001e-3)
-    loss = audit.LargestLoss(1.0000004, ("a", "b"), "a", 2.0000004, ("a", "b"), "a", "m", 1.0, 2.0)
+    loss = audit.LargestLoss(1.0000004, ("a", "b"), "a", 2.0000004, ("a", "b"), "a", "m")
     assert "ε = 1.001 per" in str(loss) and "ε = 2.001 for" in str(loss)
     assert up(1.0004, 3) == "1.01" and down(0.99999, 3) == "0.999" and up(inf) == "inf"

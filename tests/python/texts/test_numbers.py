@@ -562,7 +562,7 @@ def test_options_of_the_command(tmp_path: Path) -> None:
     given = {"epsilon": 20.0, "decimal": ",", "unit": 1.0}
     assert options("privatize", "--numbers", json.dumps(given)).spec["numbers"] == given
     wrong = ("--dates", '{"epsilon": 1, "order": "ymd"}')
-    fails(wrong[0], "privatize", tmp_path / "in.csv", "--column", "text", *wrong)
+    fails("dates must", "privatize", tmp_path / "in.csv", "--column", "text", *wrong)
 
 
 # Hostile inputs
