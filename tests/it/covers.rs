@@ -237,39 +237,6 @@ fn every_metric_and_duplicates_and_one_word() {
     assert_eq!(tem.sample("w0", 5).unwrap(), [0; 5]);
 }
 
-#[test]
-fn the_identity_is_tem_and_k_of_all_words_is_uniform() {
-    let e = embedding(200, 3, 1.0, Metric::Euclidean, 1);
-    let plain = tem(e.clone(), 4.0, Truncation::default(), 7);
-    let build = |k, least| {
-        let build = with::<Build>(|b| b.least = least);
-        Cover::nearest(&*e, k, &build, &Control::new())
-    };
-    let identity = Cover::identity(&*e, &[]).unwrap();
-    let k1 = build(1, 1).unwrap();
-    assert_eq!(identity.fingerprint(), k1.fingerprint());
-    assert_eq!((k1.k(), k1.floor(), k1.excluded()), (1, 1.0, 0));
-    let covered = on(&plain, k1);
-    assert!((0..200).all(|w| plain.probabilities(w) == covered.probabilities(w)));
-    let uniform = on(&plain, build(200, 0).unwrap()).probabilities(3);
-    assert!(uniform.iter().all(|p| (p - 1.0 / 200.0).abs() < 1e-12));
-    assert!(build(0, 0).is_err() && build(201, 0).is_err());
-}
-
-#[test]
-fn a_cover_with_weights_has_the_law_of_a_base_measure() {
-    let e = embedding(400, 3, 1.0, Metric::Euclidean, 4);
-    let weights = zipf(400);
-    let identity = Cover::identity(&*e, &[3]).unwrap();
-    let weighted = identity.weighted(|id| weights[id as usize]).unwrap();
-    let plain = tem(e, 2.0, Truncation::default(), 7);
-    let by_cover = on(&plain, weighted);
-    let by_base = based(&plain, &weights).excluding(&[3]).unwrap();
-    for w in [0, 3, 399] {
-        assert_eq!(by_cover.probabilities(w), by_base.probabilities(w));
-    }
-}
-
 /// Words of which every fifth has the vector and the count of the one before: ties go to the
 /// smaller id.
 #[test]
@@ -346,22 +313,6 @@ fn nearest_and_balanced_sets_are_those_of_a_sort() {
         assert!(Cover::balanced(&*e, 7, &balance, &Build::default(), &control).is_err());
         assert!(Balance::of_counts(&vec![bad; 150], 150, 0.1).is_err());
     }
-}
-
-#[test]
-fn unknown_words_become_what_is_released() {
-    let e = embedding(50, 2, 1.0, Metric::Euclidean, 2);
-    let cover = Cover::identity(&*e, &[0, 1, 2, 3]).unwrap();
-    let cover = cover
-        .weighted(|y| if y == 10 { 900.0 } else { 1.0 })
-        .unwrap();
-    let total: f64 = (0..46).map(|rank| cover.weight(rank)).sum();
-    let weight = |y| cover.rank(y).map_or(0.0, |rank| cover.weight(rank) / total);
-    let expected: Vec<f64> = (0..50).map(weight).collect();
-    let tem = on(&tem(e, 2.0, Truncation::default(), 7), cover.clone());
-    let mut rng = rng(1);
-    let drawn: Vec<u32> = (0..200_000).map(|_| tem.draw_unknown(&mut rng)).collect();
-    assert_drawn(&drawn, &expected, "unknown words");
 }
 
 #[test]

@@ -39,24 +39,6 @@ fn a_saved_embedding_is_read_back_and_mapped() {
     assert_eq!(files, 1, "no temporary file stays");
 }
 
-#[test]
-fn sixteen_bit_storage_keeps_what_it_promises() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("e.fdx");
-    let e = embedding(50, 9, 3.0, Metric::Euclidean, 2);
-    native::save_as(&e, &path, native::Storage::I16).unwrap();
-    let back = native::open(&path, true).unwrap();
-    for (a, b) in e.vectors().chunks(9).zip(back.vectors().chunks(9)) {
-        let largest = a.iter().fold(0.0f32, |m, x| m.max(x.abs()));
-        assert!(
-            a.iter()
-                .zip(b)
-                .all(|(x, y)| (x - y).abs() <= 1.6e-5 * largest)
-        );
-    }
-    assert!(back.vocabulary().id("w49") == Some(49));
-}
-
 fn refused(bytes: &[u8]) -> bool {
     matches!(native::from_bytes(bytes), Err(Error::Corrupt { .. }))
 }
@@ -115,51 +97,4 @@ proptest! {
             prop_assert!(out.iter().all(|&y| y < words));
         }
     }
-}
-
-#[test]
-fn writing_is_atomic() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("no/such/folder/e.fdx");
-    let e = embedding(3, 2, 1.0, Metric::Euclidean, 5);
-    assert!(matches!(e.save(&path), Err(Error::Io { .. })));
-    // A failed write leaves the old file unchanged.
-    let target = folder.path().join("d");
-    fs::create_dir(&target).unwrap();
-    assert!(e.save(&target).is_err());
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-}
-
-#[test]
-fn the_built_in_words_are_what_they_say() {
-    let (english, nouns) = (Embedding::default_english(), Embedding::default_nouns());
-    let (euclidean, poincare) = (Metric::Euclidean, Metric::Poincare);
-    let (english, nouns) = (english.unwrap(), nouns.unwrap());
-    for (e, shape, file, most, [word, near, far]) in [
-        (
-            &english,
-            (20_000, 50, euclidean),
-            "default",
-            2_500_000,
-            ["coffee", "tea", "parliament"],
-        ),
-        (
-            &nouns,
-            (10_498, 10, poincare),
-            "nouns",
-            1_500_000,
-            ["dog", "animal", "furniture"],
-        ),
-    ] {
-        assert_eq!((e.len(), e.dim(), e.metric()), shape);
-        let path = format!("{}/data/{file}.fdx", env!("CARGO_MANIFEST_DIR"));
-        assert!(fs::metadata(path).unwrap().len() <= most);
-        let id = |w| e.vocabulary().require(w).unwrap();
-        let d = |a, b| fastdx::MetricSpace::distance(e, id(a), id(b));
-        assert!(d(word, near) < d(word, far));
-    }
-    // They keep their hierarchy.
-    let vector = |w| nouns.vector(nouns.vocabulary().require(w).unwrap());
-    let squared = |w| vector(w).iter().map(|x| x * x).sum::<f32>();
-    assert!(squared("animal") < squared("dog"));
 }

@@ -143,21 +143,3 @@ fn a_graph_belongs_to_its_words_and_metric_and_is_not_saved() {
         assert!(without.hnsw().is_none());
     }
 }
-
-#[test]
-fn parameters_are_checked_before_the_builder_sees_them() {
-    let e = embedding(20, 2, 1.0, Metric::Euclidean, 1);
-    for (m, ef_construction) in [(0, 10), (1, 10), (129, 10), (4, 0), (4, 10_001)] {
-        let parameters = HnswParameters {
-            m,
-            ef_construction,
-            seed: 0,
-        };
-        let built = e.build_hnsw(parameters, &Control::new());
-        assert!(matches!(built, Err(Error::Parameter { .. })));
-    }
-    let exact = laplace(&e, 1.0, 1);
-    assert!(exact.with_search(Search::Hnsw { ef: 9 }).is_err());
-    let listed = laplace(&graph(&e, 4, 0), 1.0, 1);
-    assert!(listed.with_search(Search::Hnsw { ef: 0 }).is_err());
-}

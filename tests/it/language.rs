@@ -15,7 +15,7 @@ use fastdx::{
     Control, Cover, Embedding, Mechanism, Metric, NgramPrior, Randomness, Result, Tem, Vocabulary,
 };
 
-use crate::common::{assert_drawn, assert_law, beyond, counts, embedding, with};
+use crate::common::{assert_law, beyond, counts, embedding, with};
 
 /// Texts that make a model with seen and unseen pairs, and unknown words.
 const PUBLIC: [&str; 4] = [
@@ -438,27 +438,6 @@ fn long_lists_are_drawn_by_the_law() {
 }
 
 #[test]
-fn without_history_it_is_the_tem_with_the_frequencies() {
-    let space = embedding(30, 3, 1.0, Metric::Euclidean, 2);
-    let prior = prior(&space, 1);
-    let base = BaseMeasure::new(&prior.frequencies()).unwrap();
-    let seeded = |seed| tem(&space, 3.0, Randomness::new(Some(seed)));
-    let plain = seeded(1).with_base(base.map(Arc::new)).unwrap();
-    let tem = contextual(&seeded(1), &prior);
-    let released = Released::text(space.vocabulary(), "w1 w2");
-    for id in 0..30 {
-        assert_eq!(
-            tem.probabilities_after(id, &released).unwrap(),
-            plain.probabilities(id)
-        );
-    }
-    assert_eq!(
-        tem.tem().base().unwrap().weights(),
-        plain.base().unwrap().weights()
-    );
-}
-
-#[test]
 fn models_that_do_not_fit_are_refused() {
     // A model that is heavier than the integers of its base allow, and one of more words.
     let [mut heavy, mut long] = [many(10), many(10)];
@@ -472,29 +451,5 @@ fn models_that_do_not_fit_are_refused() {
             let error = error.unwrap().to_string();
             assert!(error.contains(why), "{error}");
         }
-    }
-}
-
-#[test]
-fn english_is_drawn_by_the_law() {
-    const DRAWS: usize = 100_000;
-    let space = Arc::new(Embedding::default_english().unwrap());
-    let prior = Arc::new(NgramPrior::english(None).unwrap());
-    let model: Arc<dyn LanguageModel> = Arc::new(NgramWeights::new(prior));
-    let words = space.vocabulary();
-    for (epsilon, word, before) in [(2.25, "tea", "of the"), (5.0, "the", "it is a")] {
-        let source = Randomness::known_keys(3);
-        let tem = Tem::new(space.clone(), epsilon, Truncation::default(), source).unwrap();
-        let tem = ContextualTem::new(&tem, model.clone()).unwrap();
-        let (id, history) = (words.require(word).unwrap(), Released::text(words, before));
-        let law = tem.probabilities_after(id, &history).unwrap();
-        let key = tem.randomness().next_key().unwrap();
-        let mut order = InOrder::new(&tem, key.stream(0));
-        let mut one = |_| {
-            order.released = history.clone();
-            order.draw(Some(id)).unwrap().id()
-        };
-        let drawn: Vec<u32> = (0..DRAWS).map(&mut one).collect();
-        assert_drawn(&drawn, &law, word);
     }
 }

@@ -12,15 +12,13 @@ use fastdx::{Control, Embedding, Error, Metric, Randomness, Tem, Vocabulary};
 /// Words on a line.
 fn private(
     (words, places): (&[&str], &[f32]),
-    epsilon: f64,
-    gamma: f64,
     seed: Option<u64>,
     policy: Policy,
 ) -> TextPrivatizer {
     let vocabulary = Vocabulary::new(words.iter().copied()).unwrap();
     let e = Embedding::new(vocabulary, places.to_vec(), 1, Metric::Euclidean).unwrap();
-    let (gamma, randomness) = (Truncation::Gamma(gamma), Randomness::new(seed));
-    let tem = Tem::new(Arc::new(e), epsilon, gamma, randomness).unwrap();
+    let (gamma, randomness) = (Truncation::Gamma(f64::INFINITY), Randomness::new(seed));
+    let tem = Tem::new(Arc::new(e), 0.5, gamma, randomness).unwrap();
     TextPrivatizer::new(Arc::new(tem), policy).unwrap()
 }
 
@@ -28,184 +26,14 @@ fn words(words: &[&str]) -> std::collections::HashSet<String> {
     words.iter().map(|w| (*w).to_owned()).collect()
 }
 
-/// Every known word becomes itself.
-fn sure(oov: Oov, skip: &[&str]) -> TextPrivatizer {
-    let policy = with(|p: &mut Policy| (p.oov, p.skip) = (oov, words(skip)));
-    private(
-        (&["cat", "dog"], &[0.0, 100.0]),
-        10.0,
-        f64::INFINITY,
-        None,
-        policy,
-    )
-}
-
-// What becomes of known, unknown and skipped words: tests/python/texts/test_text.py.
+// Its place: tests/python/texts/test_text.py.
 #[test]
-fn random_words_and_texts_stay_in_step() {
-    // Known words come back with certainty here, so every draw must stand at its own position.
-    let p = sure(Oov::Random, &[]);
-    let text = "x cat x x dog cat x";
-    let texts = vec![text, "", "x", "cat", "dog x"];
-    for _ in 0..100 {
-        let (out, _) = p.privatize_texts(&texts, &Control::new()).unwrap();
-        let words: Vec<&str> = out[0].split(' ').collect();
-        assert_eq!((words[1], words[4], words[5]), ("cat", "dog", "cat"));
-        assert_eq!((&*out[1], &*out[3]), ("", "cat"));
-        assert!(out[4].starts_with("dog ") && ["cat", "dog"].contains(&&*out[2]));
-    }
-}
-
-#[test]
-fn an_unknown_word_is_given_by_its_place() {
-    let result = sure(Oov::Error, &[]).privatize("cat zyx");
-    let Err(error @ Error::UnknownInText { .. }) = result else {
-        panic!("{result:?}");
-    };
-    // Neither its message nor its Debug shows the word.
+fn neither_message_nor_debug_shows_an_unknown_word() {
+    let strict = with(|p: &mut Policy| p.oov = Oov::Error);
+    let error = private((&["cat"], &[0.0]), None, strict).privatize("cat zyx");
+    let error = error.unwrap_err();
+    assert!(matches!(error, Error::UnknownInText { .. }));
     assert!(!format!("{error} {error:?}").contains("zyx"));
-    let Error::UnknownInText {
-        word, at, length, ..
-    } = error
-    else {
-        unreachable!()
-    };
-    assert_eq!((word.reveal(), at, length), ("zyx", Some((0, 4)), 3));
-}
-
-#[test]
-fn blocks_of_text_are_joined_seamlessly() {
-    let p = sure(Oov::Keep, &[]);
-    let long = "cat dog x ".repeat(1 << 20);
-    let texts = vec![&*long, "dog", &*long];
-    let (out, counts) = p.privatize_texts(&texts, &Control::new()).unwrap();
-    assert!(out[0] == long && out[1] == "dog" && out[2] == long);
-    assert_eq!(counts.words, 6 * (1 << 20) + 1);
-}
-
-/// Words on a line, e-mail among them, at ε = 2.
-fn line(policy: Policy, seed: Option<u64>) -> TextPrivatizer {
-    let some = (
-        &["a", "b", "c", "e-mail", "mail"][..],
-        &[0.0, 1.0, 3.0, 4.0, 9.0][..],
-    );
-    private(some, 2.0, 10.0, seed, policy)
-}
-
-fn near(a: f64, b: f64) -> bool {
-    a >= b && a < b + 1e-8
-}
-
-#[test]
-fn a_bound_is_about_the_words_that_are_found() {
-    let p = line(Policy::default(), None);
-    assert_eq!(p.bound("a b", "a b"), 0.0);
-    assert!(near(p.bound("a, b!", "b, c!"), 2.0 * (1.0 + 2.0)));
-    assert!(near(p.bound("A e-mail", "b mail"), 2.0 * (1.0 + 5.0)));
-    for (a, b) in [
-        ("a b", "a"),
-        ("a b", "a, b"),
-        ("e-mail", "a-mail"),
-        ("", "a"),
-    ] {
-        assert_eq!(p.bound(a, b), f64::INFINITY, "{a} {b}");
-    }
-    assert!(near(p.bound_tokens(&["e-mail"], &["a"]), 8.0));
-    assert_eq!(p.bound_tokens(&["a", "b"], &["a"]), f64::INFINITY);
-    // Two unknown words have the same law; between an unknown and a known word the law's own bound
-    // holds.
-    assert_eq!(p.bound("xyz", "uvw"), 0.0);
-    assert!(near(p.bound("xyz", "a"), 2.0 / 2.0 * 10.0));
-    assert!(near(p.bound("a", "xyz"), 10.0));
-    let seeded = line(Policy::default(), Some(1));
-    assert_eq!(seeded.bound("a", "b"), f64::INFINITY);
-    assert_eq!(seeded.bound("A", "a"), 0.0);
-}
-
-#[test]
-fn a_bound_follows_the_policy() {
-    for oov in [Oov::Mask, Oov::Drop, Oov::Error] {
-        let policy = with(|p: &mut Policy| p.oov = oov);
-        let p = line(policy, None);
-        assert_eq!(p.bound("a", "xyz"), f64::INFINITY);
-        assert_eq!(p.bound("uvw", "xyz"), 0.0);
-        assert!(p.price("a xyz").0.is_err() && p.price("a b").0 == Ok(4.0));
-    }
-    let p = line(with(|p: &mut Policy| p.oov = Oov::Keep), None);
-    assert_eq!(p.bound("uvw", "xyz"), f64::INFINITY);
-    assert_eq!(p.bound("a uvw", "a uvw"), 0.0);
-    assert_eq!(p.bound("a uvw", "b UVW"), f64::INFINITY);
-    assert!(p.price("a").0.is_err());
-    let p = line(
-        with(|p: &mut Policy| p.skip = ["b".to_owned()].into()),
-        None,
-    );
-    assert_eq!(p.bound("a", "b"), f64::INFINITY);
-    assert_eq!(p.bound("b", "B"), f64::INFINITY);
-    assert!(near(p.bound("b a", "b c"), 6.0) && p.price("a").0.is_err());
-    assert!(line(Policy::default(), Some(1)).price("a").0.is_err());
-}
-
-#[test]
-fn a_price_counts_words_and_distinct_words() {
-    let p = line(Policy::default(), None);
-    assert_eq!(p.price("a A, e-mail xyz").0, Ok(8.0));
-    assert_eq!(p.price("").0, Ok(0.0));
-    assert_eq!(p.price_tokens(&["e-mail", "a b"]).0, Ok(4.0));
-    let consistent = with::<Policy>(|p| p.consistent = Consistent::Text);
-    let p = line(consistent, None);
-    assert_eq!(p.price("a A, e-mail xyz XYZ xyzz").0, Ok(8.0));
-    assert!(near(p.bound("a a b", "b b c"), 2.0 * (1.0 + 2.0)));
-    assert_eq!(p.bound("a a b", "b c c"), f64::INFINITY);
-    assert_eq!(p.bound("a b", "c c"), f64::INFINITY);
-    assert_eq!(p.guarantee().scope, fastdx::Guarantee::DISTINCT);
-}
-
-#[test]
-fn consistent_text_draws_each_word_once() {
-    let by_text = with::<Policy>(|p| p.consistent = Consistent::Text);
-    let by_call = with::<Policy>(|p| p.consistent = Consistent::Call);
-    let texts = vec!["a B a xyz", "", "b a xyz XYZ", "c a"];
-    let mut differ = [false; 2];
-    for _ in 0..60 {
-        let (out, counts) = line(by_text.clone(), None)
-            .privatize_texts(&texts, &Control::new())
-            .unwrap();
-        let words: Vec<Vec<&str>> = out.iter().map(|t| t.split(' ').collect()).collect();
-        assert_eq!((words[0][0], words[2][2]), (words[0][2], words[2][3]));
-        differ[0] |= words[0][0] != words[2][1];
-        differ[1] |= words[0][3] != words[2][2];
-        assert_eq!((counts.words, counts.replaced, counts.unknown), (10, 7, 3));
-        let p = line(by_call.clone(), None);
-        let mut kept = Replacements::default();
-        let control = Control::new();
-        let (first, _) = p.privatize_texts_with(&texts, &mut kept, &control).unwrap();
-        let (again, _) = p.privatize_texts_with(&texts, &mut kept, &control).unwrap();
-        assert_eq!(first, again);
-        let words: Vec<Vec<&str>> = first.iter().map(|t| t.split(' ').collect()).collect();
-        assert_eq!(
-            words[0],
-            [words[2][1], words[2][0], words[2][1], words[2][2]]
-        );
-        assert_eq!(words[3][1], words[0][0]);
-        let other = line(by_call.clone(), None);
-        assert!(
-            other
-                .privatize_texts_with(&texts, &mut kept, &control)
-                .is_err()
-        );
-        let ids = p.privatize_ids(&[0, 1, 0, 4, 4], &control).unwrap();
-        assert_eq!((ids[0], ids[3]), (ids[2], ids[4]));
-    }
-    assert_eq!(differ, [true; 2], "texts are drawn each by itself");
-}
-
-#[test]
-fn a_token_is_what_its_word_is() {
-    let p = line(Policy::default(), None);
-    assert_eq!(p.tokenize("A, E-Mail c++ Xyz"), ["a", "e-mail", "c", "xyz"]);
-    let counts = p.price_tokens(&["a", "E-Mail", "c++", "xyz"]).1;
-    assert_eq!((counts.words, counts.replaced, counts.unknown), (4, 3, 1));
 }
 
 /// Words of real vocabularies, of which some cannot be read back.
@@ -222,7 +50,7 @@ fn odd(oov: Oov, skip: &[&str], consistent: Consistent) -> TextPrivatizer {
     let (all, skip) = (odd_words(), words(skip));
     let places: Vec<f32> = (0..all.len()).map(|i| (i % 7) as f32).collect();
     let change = |p: &mut Policy| (p.oov, p.skip, p.consistent) = (oov, skip, consistent);
-    private((&all, &places), 0.5, f64::INFINITY, Some(7), with(change))
+    private((&all, &places), Some(7), with(change))
 }
 
 #[test]
@@ -243,7 +71,7 @@ fn words_that_are_not_read_back_are_inputs_only() {
     assert!(p.mechanism().space().distance(0, 1) > 0.0);
     // Labels of which no text has any are outputs all the same.
     let labels = (&["new york", "u.s."][..], &[0.0, 1.0][..]);
-    let p = private(labels, 1.0, f64::INFINITY, None, Policy::default());
+    let p = private(labels, None, Policy::default());
     assert!(p.mechanism().excluded().is_empty());
 }
 

@@ -2,7 +2,6 @@
 
 use crate::common::rng;
 use fastdx::transport::bags::{Bag, distance};
-use fastdx::transport::documents::{nearest, pairwise};
 use fastdx::transport::{CostMatrix, Transport, optimal_transport};
 use fastdx::{Control, Metric, MetricSpace};
 use proptest::prelude::*;
@@ -198,73 +197,4 @@ fn bags_of_every_metric_and_size() {
             assert_eq!(distance(&*embedding, &a, &a, &Control::new()).unwrap(), 0.0);
         }
     }
-}
-
-#[test]
-fn many_documents_agree_with_one_pair_each() {
-    for metric in [Metric::Euclidean, Metric::Manhattan, Metric::Angular] {
-        let embedding = crate::common::embedding(200, 10, 1.0, metric, 4);
-        let mut rng = rng(1);
-        let mut bags = |count: usize| -> Vec<Bag> {
-            (0..count)
-                .map(|_| {
-                    let size = rng.random_range(1..12);
-                    random_bag(&mut rng, 200, size, 2)
-                })
-                .collect()
-        };
-        let (mut documents, queries) = (bags(60), bags(12));
-        // Copies, and one with other proportions: ties and zeros.
-        documents.push(documents[3].clone());
-        documents.push(queries[0].clone());
-        let twice = queries[0].ids().iter().zip(queries[0].counts());
-        documents.push(Bag::new(twice.map(|(&id, &c)| (id, 3 * c))).unwrap());
-        let control = Control::new();
-        let one = |a: &Bag, b: &Bag| distance(&*embedding, a, b, &control).unwrap();
-        let all = pairwise(&*embedding, &queries, Some(&documents), &control).unwrap();
-        let same = pairwise(&*embedding, &documents, None, &control).unwrap();
-        let n = documents.len();
-        for (i, a) in documents.iter().enumerate() {
-            for (j, b) in documents.iter().enumerate() {
-                assert!((same[i * n + j] - one(a, b)).abs() < 1e-12);
-            }
-        }
-        for k in [1, 5, n] {
-            let found = nearest(&*embedding, &queries, &documents, k, &control).unwrap();
-            assert_eq!(found.pairs, (queries.len() * n) as u64);
-            let ruled_out = found.by_relaxation + found.by_dual_bound;
-            assert_eq!(ruled_out + found.exact, found.pairs);
-            assert!(k == n || found.exact < found.pairs / 2, "{found:?}");
-            for (q, query) in queries.iter().enumerate() {
-                let row = &all[q * n..][..n];
-                for (x, y) in row.iter().zip(&documents) {
-                    assert!((x - one(query, y)).abs() < 1e-12);
-                }
-                let mut expected = row.to_vec();
-                expected.sort_by(f64::total_cmp);
-                for (at, &d) in found.distances[q * k..][..k].iter().enumerate() {
-                    assert!((d - expected[at]).abs() < 1e-12);
-                    let id = found.ids[q * k + at] as usize;
-                    assert!((row[id] - d).abs() < 1e-12);
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn errors_name_the_problem() {
-    let refused = |a: &[f64], b: &[f64], costs: &[f64], named: &str| {
-        let cost = CostMatrix::new(costs, a.len(), b.len());
-        let solved = cost.and_then(|cost| optimal_transport(a, b, cost, &Control::new()));
-        let error = solved.unwrap_err().to_string();
-        assert!(error.contains(named), "{error}");
-    };
-    let costs = [1.0, 2.0, 3.0, 4.0];
-    refused(&[1.0, -1.0], &[1.0, 1.0], &costs, "-1 at 1");
-    refused(&[1.0, 1.0], &[f64::NAN, 1.0], &costs, "weights_b");
-    refused(&[0.0, 0.0], &[0.0, 0.0], &costs, "positive");
-    refused(&[1.0], &[1.0, 1.0], &[1.0, f64::NAN], "(0, 1)");
-    refused(&[], &[1.0, 1.0], &[], "");
-    assert!(Bag::new([]).is_err() && Bag::new([(1, 0)]).is_err());
 }

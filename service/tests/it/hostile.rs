@@ -10,35 +10,30 @@ const PRIVATE: &str = "zqxprivate";
 fn body(rng: &mut ChaCha12Rng) -> Vec<u8> {
     let good =
         format!(r#"{{"text": ["{PRIVATE} tea", null, "a {PRIVATE}"], "policy": "default"}}"#);
+    let deep = rng.random_range(1..20_000);
+    let (open, close) = ("[".repeat(deep), "]".repeat(deep));
+    let digits = "9".repeat(rng.random_range(1..400));
+    let noise: Vec<u8> = (0..rng.random_range(0..200))
+        .map(|_| rng.random())
+        .collect();
+    let at = rng.random_range(10..good.len());
     let mut bytes = good.into_bytes();
+    let byte = [0xff, 0xc0, 0x00, 0x80, rng.random()][rng.random_range(0..5)];
     match rng.random_range(0..8) {
-        0 => bytes.truncate(rng.random_range(0..bytes.len())),
-        1 => {
-            let deep = rng.random_range(1..20_000);
-            let (open, close) = ("[".repeat(deep), "]".repeat(deep));
-            bytes = format!("{{\"text\": {open}{PRIVATE}{close}}}").into_bytes();
-        }
+        0 => bytes.truncate(at),
+        1 => bytes.insert(at, byte),
         2 => {
-            let at = rng.random_range(10..bytes.len());
-            bytes.insert(at, [0xff, 0xc0, 0x00, 0x80][rng.random_range(0..4)]);
-        }
-        3 => {
-            let digits = "9".repeat(rng.random_range(1..400));
-            bytes = format!(r#"{{"text": "{PRIVATE}", "spans": [[0, {digits}]], "unit": "byte"}}"#)
-                .into_bytes();
-        }
-        4 => bytes = format!(r#"{{"text": {}, "policy": "{PRIVATE}"}}"#, "1e999").into_bytes(),
-        5 => bytes = format!(r#"{{"text": "\ud800{PRIVATE}"}}"#).into_bytes(),
-        6 => {
-            let at = rng.random_range(0..bytes.len());
-            bytes[at] = rng.random();
+            bytes[at] = byte;
             bytes.push(b'}');
         }
-        _ => {
-            bytes = (0..rng.random_range(0..200))
-                .map(|_| rng.random())
-                .collect()
+        3 => bytes = format!(r#"{{"text": {open}{PRIVATE}{close}}}"#).into(),
+        4 => {
+            let spans = format!(r#""spans": [[0, {digits}]], "unit": "byte""#);
+            bytes = format!(r#"{{"text": "{PRIVATE}", {spans}}}"#).into();
         }
+        5 => bytes = format!(r#"{{"text": 1e999, "policy": "{PRIVATE}"}}"#).into(),
+        6 => bytes = format!(r#"{{"text": "\ud800{PRIVATE}"}}"#).into(),
+        _ => bytes = noise,
     }
     bytes
 }
@@ -46,47 +41,40 @@ fn body(rng: &mut ChaCha12Rng) -> Vec<u8> {
 fn request(rng: &mut ChaCha12Rng) -> Vec<u8> {
     let body = body(rng);
     let n = body.len();
-    let head =
-        |lines: &str| format!("POST /v1/privatize HTTP/1.1\r\nhost: x\r\n{lines}\r\n").into_bytes();
-    let with = |lines: String| [head(&lines), body.clone()].concat();
+    let flood: String = (0..rng.random_range(65..2000))
+        .map(|i| format!("x-{i}: {PRIVATE}\r\n"))
+        .collect();
+    let wrong = [
+        format!("content-length: {n}\r\ncontent-length: {n}7\r\n"),
+        format!("content-length: {n}\r\ntransfer-encoding: chunked\r\n"),
+        "transfer-encoding: chunked, identity\r\n".into(),
+        "transfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n".into(),
+        "content-length: -1\r\n".into(),
+        "content-length: 99999999999999999999999\r\n".into(),
+        format!("content-length: +{n}\r\n"),
+        format!("{flood}content-length: {n}\r\n"),
+        format!("x: {}\r\ncontent-length: {n}\r\n", PRIVATE.repeat(10_000)),
+        format!("x {PRIVATE}\r\ncontent-length: {n}\r\n"),
+    ];
+    let lines = "content-type: application/x-ndjson\r\n";
+    let mut bytes = posted("/v1/privatize", "", &body);
     match rng.random_range(0..14) {
-        0 => with(format!("content-length: {n}\r\ncontent-length: {n}7\r\n")),
-        1 => with(format!(
-            "content-length: {n}\r\ntransfer-encoding: chunked\r\n"
-        )),
-        2 => with("transfer-encoding: chunked, identity\r\n".into()),
-        3 => with("content-length: -1\r\n".into()),
-        4 => with("content-length: 99999999999999999999999\r\n".into()),
-        5 => with(format!("content-length: +{n}\r\n")),
-        6 => {
-            let flood: String = (0..rng.random_range(65..2000))
-                .map(|i| format!("x-{i}: {PRIVATE}\r\n"))
-                .collect();
-            with(format!("{flood}content-length: {n}\r\n"))
+        0 => bytes.truncate(rng.random_range(1..bytes.len())),
+        1 => bytes = posted("/v1/privatize", lines, &body),
+        2 => {
+            let path = format!("/v1/guarantee/{PRIVATE}?{PRIVATE}");
+            bytes = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").into();
         }
-        7 => {
-            let long = PRIVATE.repeat(10_000);
-            with(format!("x: {long}\r\ncontent-length: {n}\r\n"))
+        3 => drop(bytes.drain(..rng.random_range(0..9))),
+        at => {
+            let head = format!(
+                "POST /v1/privatize HTTP/1.1\r\nhost: x\r\n{}\r\n",
+                wrong[at - 4]
+            );
+            bytes = [head.as_bytes(), &body].concat();
         }
-        8 => with(format!("x {PRIVATE}\r\ncontent-length: {n}\r\n")),
-        9 => [
-            b"transfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
-            &body[..],
-        ]
-        .concat(),
-        10 => {
-            let mut bytes = posted("/v1/privatize", "", &body);
-            bytes.truncate(rng.random_range(1..bytes.len()));
-            bytes
-        }
-        11 => format!("GET /v1/guarantee/{PRIVATE}?{PRIVATE} HTTP/1.1\r\nhost: x\r\n\r\n").into(),
-        12 => posted(
-            "/v1/privatize",
-            "content-type: application/x-ndjson\r\n",
-            &body,
-        ),
-        _ => posted("/v1/privatize", "", &body),
     }
+    bytes
 }
 
 #[test]

@@ -25,16 +25,6 @@ fn texts_come_back_as_they_were_given() {
     let body = of(json!({"text": ["hot coffee", null, ""], "policy": "default"}));
     assert_eq!(body["text"].as_array().unwrap().len(), 3);
     assert!(body["text"][1].is_null() && body["text"][2] == "" && body.get("spans").is_none());
-    let given = json!([[7, 11], [15, 18]]);
-    let spans = of(json!({"text": "Grüße, Anna! ☕ tea", "spans": given, "unit": "codepoint"}));
-    let text = spans["text"].as_str().unwrap();
-    assert!(
-        text.starts_with("Grüße, ") && text.contains("! ☕ "),
-        "{text}"
-    );
-    let (places, end) = (&spans["spans"], text.chars().count());
-    assert!(places[0][0] == 7 && places[1][1] == end, "{places}");
-    assert_eq!(spans["counts"]["words"], 2);
 }
 
 #[test]
@@ -60,6 +50,7 @@ fn spans_have_a_unit() {
         let word = word.strip_suffix(", thanks.").unwrap();
         let end = before + length(unit, word);
         assert_eq!(got["spans"], json!([[before, end]]), "{unit}");
+        assert_eq!(got["counts"]["words"], 1);
     }
 }
 

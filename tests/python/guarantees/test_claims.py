@@ -4,6 +4,7 @@ import math
 import os
 import pickle
 import random
+import re
 import sqlite3
 import struct
 import sys
@@ -119,6 +120,50 @@ class TestTexts:
         assert bag == {"Paris": 1, "london": 1}
 
 
+ON_A_LINE = Embedding(["a", "b", "c", "e-mail", "mail"], [[0.0], [1.0], [3.0], [4.0], [9.0]])
+NONE = math.inf
+BOUNDS: list[tuple[dict[str, Any], str]] = [
+    # Two unknown words have one law; an unknown and a known word have the law's own bound, γ·ε/2.
+    (
+        {},
+        """a b:a b:0  a, b!:b, c!:6  A e-mail:b mail:12  a b:a:inf  a b:a, b:inf  e-mail:a-mail:inf
+     :a:inf  xyz:uvw:0  xyz:a:10  a:xyz:10""",
+    ),
+    ({"seed": 1}, "a:b:inf  A:a:0"),
+    *(({"oov": oov}, "a:xyz:inf  uvw:xyz:0") for oov in ("mask", "drop", "error")),
+    ({"oov": "keep"}, "uvw:xyz:inf  a uvw:a uvw:0  a uvw:b UVW:inf"),
+    ({"skip": ["b"]}, "a:b:inf  b:B:inf  b a:b c:6"),
+    ({"consistent": True}, "a a b:b b c:6  a a b:b c c:inf  a b:c c:inf"),
+]
+PRICES: list[tuple[dict[str, Any], str | list[str], float]] = [
+    ({}, "a A, e-mail xyz", 8), ({}, "", 0), ({}, ["e-mail", "a b"], 4), ({"seed": 1}, "a", NONE),
+    *(({"oov": oov}, *paid) for oov in ("mask", "drop", "error")
+      for paid in (("a xyz", NONE), ("a b", 4))),
+    ({"oov": "keep"}, "a", NONE), ({"skip": ["b"]}, "a", NONE),
+    ({"consistent": True}, "a A, e-mail xyz XYZ xyzz", 8),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("policy", "cases"), BOUNDS)
+def test_a_bound_is_about_the_words_that_are_found_and_follows_the_policy(
+    policy: dict[str, Any], cases: str
+) -> None:
+    guarantee = Tem(ON_A_LINE, 2.0, gamma=10.0, **policy).guarantee
+    for case in re.split(r"  |\n     ", cases):
+        one, other, bound = case.split(":")
+        found = guarantee.bound(one, other)
+        assert found == float(bound) or 0 <= found - float(bound) < 1e-8, case
+    assert 8 <= guarantee.bound(["e-mail"], ["a"]) < 8 + 1e-8 or guarantee.void
+    assert guarantee.bound(["a", "b"], ["a"]) == NONE
+
+
+@pytest.mark.parametrize(("policy", "text", "price"), PRICES)
+def test_a_price_counts_words_or_distinct_words(
+    policy: dict[str, Any], text: str | list[str], price: float
+) -> None:
+    assert Tem(ON_A_LINE, 2.0, **policy).guarantee.price(text) == price
+
+
 class TestLedger:
     def test_budgets_of_any_size_and_none(self, tmp_path: Path) -> None:
         for budget in (0, 0.25, 1):
@@ -135,7 +180,6 @@ class TestLedger:
         assert ledger.budget == 0.0 and ledger.remaining("b") == 0.0
         refused((BudgetExceededError, "", lambda: ledger.charge("b", 0.5)))
 
-    # Which releases have none: tests/it/text.rs.
     def test_a_release_without_a_bound_has_no_price(self, tmp_path: Path) -> None:
         ledger, noise = Ledger(tmp_path / "l", 100.0), MultivariateLaplace(HYPHENS, 1.0)
         assert noise.guarantee.price("go xyz") == math.inf

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import beta
 
 from fastdx import Guarantee, Mechanism
-from helpers.laws import law_of, ratios_of
+from helpers.laws import Numbers, law_of, ratios_of
 
 ALPHA = 1e-11
 """The probability that one side of one interval is wrong."""
@@ -35,13 +35,25 @@ def assert_bound(drawn: Mechanism, claim: Guarantee, draws: int = 50_000) -> Non
     """Compare Clopper-Pearson intervals of all words and outputs with the claim."""
     words = drawn.space.words
     counts = np.array([np.bincount(drawn.sample(w, draws), minlength=len(words)) for w in words])
-    assert (counts.sum(axis=1) == draws).all()
+    bounds = np.array([[allowed(claim, a, b) for b in words] for a in words])
+    assert_counts(counts, draws, bounds, f"{claim!r} of {words}")
+
+
+def intervals(counts: Numbers, draws: int) -> tuple[Numbers, Numbers]:
+    """Clopper-Pearson: the lower and the upper end of each probability."""
     with np.errstate(invalid="ignore"):
         low = np.where(counts == 0, 0.0, beta.ppf(ALPHA, counts, draws - counts + 1))
         high = np.where(counts == draws, 1.0, beta.isf(ALPHA, counts + 1, draws - counts))
-    for (i, a), (j, b) in product(enumerate(words), repeat=2):
-        largest = exp(min(allowed(claim, a, b), 700.0))
-        assert (low[i] <= largest * high[j]).all(), f"REFUTED: {claim!r} for {a!r} and {b!r}"
+    return low, high
+
+
+def assert_counts(counts: Numbers, draws: int, bounds: Numbers, claim: str) -> None:
+    """Compare Clopper-Pearson intervals of a row for each input with what is claimed of pairs."""
+    assert (counts.sum(axis=1) == draws).all()
+    low, high = intervals(counts, draws)
+    for i, j in product(range(len(counts)), repeat=2):
+        largest = exp(min(bounds[i, j], 700.0))
+        assert (low[i] <= largest * high[j]).all(), f"REFUTED: {claim} for inputs {i} and {j}"
 
 
 def assert_exact_bound(made: Mechanism, claim: Guarantee | None = None) -> None:

@@ -1,13 +1,13 @@
 """The papers' experiments, on made-up texts; and that what they print is what they measured."""
 
 import re
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments import __main__ as runner
 from experiments import (
     cache,
     data,
@@ -21,7 +21,6 @@ from experiments import (
     tables,
     wsdm20,
 )
-from experiments.__main__ import PAPERS
 from sklearn.metrics import label_ranking_average_precision_score
 
 from fastdx import Embedding, MultivariateLaplace, Tem
@@ -29,6 +28,8 @@ from fastdx.channel import Channel, NgramPrior
 from fastdx.lab.evaluation import Attribution, audit_users
 from helpers import ROOT
 from helpers.attacked import WORDS, E, Planted, labelled, leak, uniform, users
+
+PAPERS = runner.PAPERS
 
 
 def run(paper: str, folder: Path | None = None, table: str = "") -> tables.Run:
@@ -83,16 +84,22 @@ def test_steps_are_kept_under_what_they_come_from(tmp_path: Path) -> None:
     assert cache.fingerprint("wsdm20", 1) != cache.fingerprint("wsdm20", 2)
 
 
-def test_the_runner(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "experiments", "wsdm20", "--table", "fig2", "--quick",
-               "--sample", "--pictures", str(tmp_path)]  # fmt: skip
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+def test_the_runner(
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(runner, "FOLDER", kept)
+    monkeypatch.setattr(runner, "Sample", partial(data.Sample, 500))
+    asked = "experiments wsdm20 --table fig2 --quick --sample --pictures"
+    monkeypatch.setattr(sys, "argv", [*asked.split(), str(tmp_path)])
+    runner.main()
     # The picture stands for the rows.
-    assert "| ε |" not in done.stdout and "wsdm20-fig2.svg" in done.stdout
-    assert done.stdout.count("Seed 20") == 1 and (tmp_path / "wsdm20-fig2.svg").exists()
-    wrong = subprocess.run([sys.executable, "-m", "experiments", "kdd99"], cwd=ROOT,
-                           capture_output=True, text=True, check=False)  # fmt: skip
-    assert wrong.returncode == 2 and "kdd99" in wrong.stderr
+    said = capsys.readouterr().out
+    assert "| ε |" not in said and "wsdm20-fig2.svg" in said
+    assert said.count("Seed 20") == 1 and (tmp_path / "wsdm20-fig2.svg").exists()
+    monkeypatch.setattr(sys, "argv", ["experiments", "kdd99"])
+    with pytest.raises(SystemExit, match="2"):
+        runner.main()
+    assert "kdd99" in capsys.readouterr().err
 
 
 def test_every_table_has_its_place_on_a_page() -> None:

@@ -19,11 +19,15 @@ from helpers.draws import assert_follows
 SPACE = Embedding(["a", "b", "c", "d"], [[0.0], [0.5], [1.0], [2.0]])
 
 
-# Which words are drawn once: tests/it/text.rs.
 def test_once_a_text_and_once_a_call() -> None:
     by_text, by_call = (Tem(SPACE, 0.1, consistent=c) for c in (True, "call"))
-    assert len(set(by_text.privatize(["a a"] * 200))) > 1
-    assert len(set(by_call.privatize(["a a", "b"] * 200))) == 2
+    # Words of one form, known or unknown, are drawn once in a text; other texts are drawn anew.
+    drawn, counts = by_text.privatize_counted(["a B a xyz", "", "b a xyz XYZ"] * 200)
+    words = [(*a.split(), *b.split()) for a, b in zip(drawn[::3], drawn[2::3], strict=True)]
+    assert all(w[0] == w[2] and w[6] == w[7] for w in words)
+    assert any(w[0] != w[5] for w in words) and any(w[3] != w[6] for w in words)
+    assert [counts[key] / 200 for key in ("words", "replaced", "unknown")] == [8, 5, 3]
+    assert len(set(by_call.privatize(["a a xyz", "b A XYZ"] * 200))) == 2
     assert len({by_call.privatize("a") for _ in range(200)}) > 1
     assert len(set(Tem(SPACE, 0.1).privatize(["a"] * 200))) > 1
     tokens = by_text.privatize_tokens(["a", "b", "a"] * 10)
@@ -49,7 +53,7 @@ def test_the_law_of_a_text() -> None:
     assert_follows(seen, expected)
 
 
-# How its bound and its price count: tests/it/text.rs.
+# How its bound and its price count: test_claims.py.
 def test_its_guarantee_is_about_distinct_words() -> None:
     m = Tem(SPACE, 1.0, consistent=True)
     assert "distinct" in m.guarantee.scope and "distinct" in str(m.guarantee)

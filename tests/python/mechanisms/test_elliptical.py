@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from fastdx import Embedding, Mahalanobis, Mechanism, MultivariateLaplace, Vickrey
 from fastdx.lab import audit, laws
@@ -25,6 +26,15 @@ def test_in_one_dimension_it_is_the_integral(tuning: float) -> None:
     for word in (0, 2, 5):
         for mechanism in drawn:
             assert_draws(mechanism, e.words[word], law.row(word), DRAWS)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_on_a_line_round_noise_has_the_closed_form_of_the_laplace_law(epsilon: float) -> None:
+    m = MultivariateLaplace(numbered([-1.0, 0.2, 1.0]), epsilon, seed=4)
+    for word, x in zip(m.space.words, m.embedding.vectors[:, 0], strict=True):
+        # Cells meet at -0.4 and 0.6.
+        below = stats.laplace.cdf([-0.4, 0.6], float(x), 1 / epsilon)
+        assert_draws(m, word, np.diff([0.0, *below, 1.0]), 1_000_000)
 
 
 def test_in_many_dimensions_it_is_the_choice_of_the_paper() -> None:

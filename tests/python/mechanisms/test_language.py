@@ -110,9 +110,26 @@ def test_the_law_after_what_was_released() -> None:
     bound = tem.guarantee.bound("w0 w1", "w2 w1")
     assert bound == pytest.approx(EPSILON * E.distance("w0", "w2"), rel=1e-9)
     assert tem.guarantee.price("w0 w1") == Tem(E, EPSILON, gamma=GAMMA).guarantee.price("w0 w1")
+    # A model of single words is the measure of their frequencies, after everything.
+    single = NgramPrior.train(E, PUBLIC, order=1)
+    alike = tem_of(single), tem_of(single.frequencies)
+    assert alike[0].base is not None and (alike[0].base == alike[1].base).all()
+    for word in WORDS:
+        law = alike[0].probabilities(word, after="w1 w2")
+        assert (law == alike[1].probabilities(word)).all()
     # A law that does not go by it is the same after everything.
     plain = Tem(E, EPSILON)
     assert (plain.probabilities("w1", after="w2 w3") == plain.probabilities("w1")).all()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "word", "before"), [(2.25, "tea", "of the"), (5.0, "the", "it is a")]
+)
+def test_english_is_drawn_by_the_law(epsilon: float, word: str, before: str) -> None:
+    tem = as_users_draw(Tem(epsilon=epsilon, language="english", skip=before.split(), seed=3))
+    drawn = tem.privatize([f"{before} {word}"] * 100_000)
+    counts = np.bincount(tem.space.ids([text.split()[-1] for text in drawn]), minlength=20_000)
+    assert_follows(counts, tem.probabilities(word, after=before))
 
 
 def test_an_object_is_asked_for_what_was_released_and_once() -> None:

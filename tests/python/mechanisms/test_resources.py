@@ -141,7 +141,8 @@ ROW = "a row of more than 16777216 characters"
 TEXTS = "a record of more than 524288 texts"
 LINE = "more than 16777216 bytes without a line end"
 BOMBS = {
-    "quoted line feeds": ("csv", b't\n"', b"\n", MILLIONS, b'"\n', f"line 2: {ROW}"),
+    "quoted line feeds": ("csv", b't\n"', b"\n", MILLIONS, b'"\n',
+                          "line 2: a row of more than 1048576 characters"),
     "quoted fields": ("csv", b't\n"', b'a\n","a\n', 5_000_000, b'"\n', f"line 2: {ROW}"),
     "empty strings": ("jsonl", b'{"t":[', b'"",', MILLIONS // 3, b'""]}\n', f"line 1: {LINE}"),
     "of an array": ("json", b'[\n{"t":[', b'"",', 5_000_000, b'""]}]', f"line 2: {TEXTS}"),
@@ -160,12 +161,13 @@ def test_no_file_takes_more_memory_than_a_record_may(tmp_path: Path, case: str) 
     path.write_bytes(repeated(start, part, count, end))
     assert path.stat().st_size < 2_000_000
     args = ("privatize", path, "--column", "t", "--epsilon", "3", "-q", "-o", out)
-    used, told = peak(MAIN, *args)
+    # Each line feed takes a step of Python.
+    fewer = ("--max-record", "1") if case == "quoted line feeds" else ()
+    used, told = peak(MAIN, *args, *fewer)
     assert message in told.replace(str(path), "") and "Traceback" not in told, told
     if message:
         assert f"{path}, line" in told and not out.exists()
         assert "--max-record allows more" in told
-
     assert used < 560, used
 
 

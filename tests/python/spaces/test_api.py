@@ -93,7 +93,7 @@ def test_the_guarantee_reads_as_a_sentence(small: Embedding, mechanism: type) ->
     assert f"ε = 2 per unit of {g.metric} distance" in text and text.endswith(".")
 
 
-# Of known words, and under other policies: tests/it/text.rs.
+# Of known words, and under other policies: test_claims.py.
 def test_bounds_of_unknown_words(small: Embedding, mechanism: type) -> None:
     unknown = mechanism(small, 2.0).guarantee.bound("w1", "zzz")
     # The law of a known word is between those of its nearest and its farthest word.
@@ -153,6 +153,13 @@ def test_search_is_chosen_and_said(graph: Embedding, small: Embedding) -> None:
     built = MultivariateLaplace(small, 1.0, search="hnsw")
     assert built.spec["search"] == "hnsw" and built.embedding.has_hnsw and not small.has_hnsw
     assert "ef" not in MultivariateLaplace(graph, 1.0).spec
+    refused(
+        *((fastdx.ParameterError, "m must be|ef_construction must be",
+           partial(small.build_hnsw, m, ef_construction=ef))
+          for m, ef in ((0, 10), (1, 10), (129, 10), (4, 0), (4, 10_001))),
+        (fastdx.ParameterError, "ef must be",
+         lambda: MultivariateLaplace(graph, 1.0, search="hnsw", ef=0)),
+    )  # fmt: skip
 
 
 # Their law: tests/it/lists.rs.

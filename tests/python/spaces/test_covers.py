@@ -23,6 +23,7 @@ from fastdx.cli import main
 from fastdx.lab import audit
 from helpers.command import Command
 from helpers.copies import assert_copies
+from helpers.draws import as_users_draw, assert_follows
 from helpers.errors import refused
 from helpers.laws import distances_to_sets, tem_law
 from helpers.policies import made
@@ -113,6 +114,33 @@ def test_the_offensive_list() -> None:
     assert {"fuck", "whores", "nigger"} <= set(tem.excluded) and len(tem.excluded) < 200
     assert not {"gay", "virgin", "hiv", "womb", "kill"} & set(tem.excluded)
     assert tem.guarantee.price("a damn good book") == Tem(ENGLISH, 3.0).guarantee.price("a b c d")
+
+
+def test_covers_that_are_tem_a_measure_or_uniform() -> None:
+    plain, identity = Tem(E, 4.0), Cover.identity(E)
+    one = Cover.nearest(E, 1, least=1)
+    assert identity == one and (one.k, one.floor, one.excluded) == (1, 1.0, [])
+    weights = 1 / (np.arange(200) * 7919 % 200 + 1.0)
+    measured = Tem(E, 4.0, language=weights, exclude=["w3"])
+    weighted = Tem(E, 4.0, cover=Cover.identity(E, exclude=["w3"]).weighted(weights))
+    covered = Tem(E, 4.0, cover=one)
+    for word in E.words:
+        assert (plain.probabilities(word) == covered.probabilities(word)).all()
+        assert (measured.probabilities(word) == weighted.probabilities(word)).all()
+    uniform = Tem(E, 4.0, cover=Cover.nearest(E, 200, least=0)).probabilities("w3")
+    assert np.abs(uniform - 1 / 200).max() < 1e-12
+    for k in (0, 201):
+        with pytest.raises(fastdx.ParameterError, match="k must be"):
+            Cover.nearest(E, k, least=0)
+
+
+def test_unknown_words_become_what_is_released() -> None:
+    e = numbered(RNG.normal(size=(50, 2)))
+    weights = np.where(np.arange(50) == 10, 900.0, 1.0)
+    cover = Cover.identity(e, exclude=e.words[:4]).weighted(weights)
+    drawn = as_users_draw(Tem(e, 2.0, cover=cover, seed=7)).privatize_tokens(["zzz"] * 200_000)
+    weights[:4] = 0
+    assert_follows(np.bincount(e.ids(drawn), minlength=50), weights / weights.sum())
 
 
 # Its draws and its price: test_every_law.py.

@@ -148,26 +148,18 @@ BAD = {
 }  # fmt: skip
 
 
-def numpy_archive() -> bytes:
-    out = io.BytesIO()
-    np.savez(out, vectors=VECTORS)
-    return out.getvalue()
-
-
-def zip_archive() -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        archive.writestr("glove.txt", glove())
-    return out.getvalue()
-
-
+ARCHIVE = io.BytesIO()
+np.savez(ARCHIVE, vectors=VECTORS)
+ZIPPED = io.BytesIO()
+with zipfile.ZipFile(ZIPPED, "w") as archive:
+    archive.writestr("glove.txt", glove())
 BAD |= {
     "pickle": (pickle.dumps({"vectors": VECTORS}), "pickle.*gensim.*save_word2vec_format"),
     "old pickle": (pickle.dumps({"vectors": VECTORS}, protocol=2), "pickle"),
     "packed pickle": (gzip.compress(pickle.dumps({"a": 1})), "pickle"),
-    "NumPy archive": (numpy_archive(), r"NumPy archive \(\.npz\).*numpy\.save"),
-    "zip": (zip_archive(), "zip archive: unpack it"),
-    "zip cut": (zip_archive()[:20], "zip archive"),
+    "NumPy archive": (ARCHIVE.getvalue(), r"NumPy archive \(\.npz\).*numpy\.save"),
+    "zip": (ZIPPED.getvalue(), "zip archive: unpack it"),
+    "zip cut": (ZIPPED.getvalue()[:20], "zip archive"),
     "UTF-16": (glove().decode().encode("utf-16"), "UTF-16: save it in UTF-8"),
     "a pointer": (
         b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
@@ -212,7 +204,7 @@ def test_binary_numbers_that_look_like_line_feeds(tmp_path: Path) -> None:
     assert Embedding.load(tmp_path / "b").words == ("cat", "dog")
 
 
-def test_int16_refuses_what_it_cannot_hold(tmp_path: Path) -> None:
+def test_int16_keeps_what_it_promises_and_refuses_what_it_cannot_hold(tmp_path: Path) -> None:
     edge = Embedding(["a"], [[0.9999990, 0.0001, 0.0]], metric="poincare")
     thin = Embedding(["z"], [[1e-45, 0.0]], metric="angular")
     for e in (edge, thin):
@@ -224,6 +216,11 @@ def test_int16_refuses_what_it_cannot_hold(tmp_path: Path) -> None:
             assert len(Embedding.load(tmp_path / "e")) == 1
     with pytest.raises(fastdx.VectorError, match='"z", rounded to int16'):
         thin.save(tmp_path / "e", storage="int16")
+    e = Embedding([f"w{i}" for i in range(50)], np.random.default_rng(2).normal(size=(50, 9)) * 3)
+    e.save(tmp_path / "e", storage="int16")
+    back = Embedding.load(tmp_path / "e")
+    largest = np.abs(e.vectors).max(axis=1, keepdims=True)
+    assert (np.abs(back.vectors - e.vectors) <= 1.6e-5 * largest).all() and back.words == e.words
 
 
 def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
@@ -232,6 +229,11 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
     assert isinstance(e.value, fastdx.FastdxError) and e.value.filename == str(tmp_path / "none")
     with pytest.raises(OSError):
         Embedding.load(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "folder", tmp_path / "no" / "folder"):
+        with pytest.raises(OSError):
+            Embedding(["a"], [[1.0]]).save(path)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 def test_the_first_of_repeated_words_counts(tmp_path: Path) -> None:

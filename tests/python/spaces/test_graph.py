@@ -265,6 +265,19 @@ def test_edges_from_a_file_an_array_and_an_iterator(tmp_path: Path) -> None:
     assert WordGraph(file, lengths=True).distance("a", "c") == 2.5
 
 
+def test_lengths_are_kept_exactly_or_rounded_down_on_any_way() -> None:
+    lengths = [0.1, 1 / 3, 1e-12, 1e6]
+    graph = WordGraph([(f"w{i}", f"w{i + 1}") for i in range(4)], lengths)
+    for i, length in enumerate(lengths):
+        assert length - 1e-11 <= graph.distance(f"w{i}", f"w{i + 1}") <= length
+    # An edge that is longer than the way around costs nothing.
+    around = WordGraph([("a", "b"), ("b", "c"), ("a", "c")], [1.0, 1.0, 1e9])
+    assert around.distance("a", "c") == 2.0
+    path = WordGraph([(f"w{i}", f"w{i + 1}") for i in range(19_999)])
+    assert path.distance("w0", "w19999") == 19_999
+    assert len(Tem(path, 1.0).sample("w5", 10)) == 10
+
+
 def test_bad_edges_are_named() -> None:
     refused(
         *((fastdx.FormatError, f"edge {len(edges) - 1}", partial(WordGraph, edges)) for edges in (

@@ -14,7 +14,10 @@ from fastdx import Embedding, HyperbolicLaplace
 from fastdx.lab import hyperbolic as h
 from fastdx.lab import noise
 from fastdx.lab.noise import hyperbolic_laplace, hyperbolic_metropolis, log_constant
+from helpers import ROOT
+from helpers.bounds import intervals
 from helpers.draws import ALARM
+from helpers.laws import distances_of
 from helpers.spaces import numbered
 
 getcontext().prec = 60
@@ -220,8 +223,57 @@ def test_the_mechanism(tree: Embedding) -> None:
         HyperbolicLaplace(numbered(tree.vectors), 3.0)
 
 
-def test_the_embedded_nouns() -> None:
-    # Their contents: tests/it/files.rs.
-    assert Embedding.default("nouns").metric == "poincare"
+AXIS = [0.0, 0.5, -0.5, 0.97, -0.97, 0.999, -0.999]
+
+
+def certain_loss(m: HyperbolicLaplace, draws: int) -> float:
+    """A lower bound on the true ε, wrong with a probability below 1e-8."""
+    words, d = m.space.words, distances_of(m.space)
+    counts = np.array([np.bincount(m.sample(w, draws), minlength=len(words)) for w in words])
+    low, high = intervals(counts, draws)
+    with np.errstate(divide="ignore"):
+        certain = np.log(low[:, None] / high).max(axis=2)
+    return float((certain / np.where(d > 0, d, np.inf)).max())
+
+
+@pytest.mark.parametrize(("n", "base", "epsilon", "draws"), [
+    (2, "volume", 1.1, 100_000), (2, "volume", 3.0, 100_000), (2, "ball", 2.5, 100_000),
+    (2, "ball", 6.0, 100_000), (5, "volume", 4.1, 100_000), (5, "ball", 5.5, 100_000),
+    (20, "volume", 19.1, 30_000), (20, "ball", 20.5, 30_000),
+])  # fmt: skip
+def test_the_proved_epsilon_holds_on_adversarial_words(
+    n: int, base: str, epsilon: float, draws: int
+) -> None:
+    e = numbered(np.outer(AXIS, np.eye(n)[0]), metric="poincare")
+    m = HyperbolicLaplace(e, epsilon, base=base, seed=5)
+    assert m.epsilon == pytest.approx(epsilon, abs=1e-12) and certain_loss(m, draws) <= epsilon
+
+
+@pytest.mark.parametrize(("n", "nominal", "least"), [(2, 0.5, 1.5), (5, 1.0, 2.5), (20, 1.0, 1.5)])
+def test_the_papers_nominal_epsilon_is_broken_by_the_papers_noise(
+    n: int, nominal: float, least: float
+) -> None:
+    """The field states ε·d; no one may "correct" the proved ε back to that."""
+    e = numbered(np.outer(AXIS[:5], np.eye(n)[0]), metric="poincare")
+    m = HyperbolicLaplace.from_paper(e, nominal, seed=6)
+    assert (m.epsilon, m.nominal) == (nominal + n, nominal)
+    assert max(least, nominal) < certain_loss(m, 100_000) <= m.epsilon
+
+
+@pytest.mark.parametrize(("name", "file", "shape", "metric", "most", "words"), [
+    ("english", "default", (20_000, 50), "euclidean", 2_500_000, ("coffee", "tea", "parliament")),
+    ("nouns", "nouns", (10_498, 10), "poincare", 1_500_000, ("dog", "animal", "furniture")),
+])  # fmt: skip
+def test_the_built_in_words(
+    name: str, file: str, shape: tuple[int, int], metric: str, most: int, words: tuple[str, ...]
+) -> None:
+    e = Embedding.default(name)
+    assert (e.vectors.shape, e.metric) == (shape, metric)
+    assert (ROOT / "data" / f"{file}.fdx").stat().st_size <= most
+    word, near, far = words
+    assert e.distance(word, near) < e.distance(word, far)
+    if metric == "poincare":  # they keep their hierarchy
+        norms = np.linalg.norm(e.vectors[e.ids([near, word])], axis=1)
+        assert norms[0] < norms[1]
     with pytest.raises(fastdx.ParameterError, match="'nouns'"):
         Embedding.default("verbs")

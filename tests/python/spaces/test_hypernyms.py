@@ -47,6 +47,18 @@ def test_the_words_may_be_those_of_an_embedding() -> None:
         Cover.hypernyms(PAIRS, least=3, order=e, exclude=["state"])
 
 
+def test_deep_hierarchies_and_words_that_are_not_in_them() -> None:
+    chain = [(f"w{i - 1}", f"w{i}") for i in range(1, 4000)]
+    # Words that the space lacks count for nothing, but kinds are found through them.
+    some = Embedding(["w0", "w3999", "w7"], [[0.0], [1.0], [2.0]])
+    cover = Cover.hypernyms(chain, least=2, order=some)
+    assert cover.sets("w3999") == ["w0", "w3999", "w7"] and cover.sets("w7") == ["w0", "w7"]
+    assert len(cover) == 2 and len(Cover.hypernyms(chain, least=3998)) == 3
+    # A word without an edge stands for itself, but no output of two words stands for it.
+    wider = Cover.hypernyms(PAIRS, least=1, order=some)
+    assert (len(wider), wider.k) == (3, 1)
+
+
 # Short ones: tests/it/hypernyms.rs.
 def test_long_cycles_are_cut_short() -> None:
     ring = [(f"w{i}", f"w{(i + 1) % 30}") for i in range(30)]

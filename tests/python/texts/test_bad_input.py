@@ -28,16 +28,10 @@ W, K = fastdx.WordIdError, fastdx.UnknownWordError
 
 CASES: list[tuple[str, type[BaseException], str, Callable[[], Any]]] = [
     # parameters; others in refused_by_name of tests/it/spec.rs
-    *[
-        (f"{m.__name__} epsilon {e!r}", P, "epsilon must be", lambda m=m, e=e: m(E, e))
-        for m in (Tem, MultivariateLaplace)
-        for e in (0.0, -1.0, NAN, INF, -INF, 0, -3)
-    ],
-    *[
-        (f"{m.__name__} epsilon {e!r}", T, "epsilon", lambda m=m, e=e: m(E, e))
-        for m in (Tem, MultivariateLaplace)
-        for e in ("5", None, [1.0], True, 1j)
-    ],
+    *[(f"{m.__name__} epsilon {e!r}", error, said, lambda m=m, e=e: m(E, e))
+      for error, said, wrong in ((P, "epsilon must be", (0.0, -1.0, NAN, INF, -INF, 0, -3)),
+                                 (T, "epsilon", ("5", None, [1.0], True, 1j)))
+      for m in (Tem, MultivariateLaplace) for e in wrong],
     ("no epsilon", T, "epsilon is missing", lambda: Tem(E)),
     ("threads 5000", P, "threads", lambda: Tem(E, 1.0, threads=5000)),
     ("cache_bytes -1", P, "cache_bytes", lambda: Tem(E, 1.0, cache_bytes=-1)),
@@ -51,12 +45,9 @@ CASES: list[tuple[str, type[BaseException], str, Callable[[], Any]]] = [
     *[("elliptical on blocks", P, "Euclidean", lambda m=m: m(
         Embedding(["a"], [[1.0]], metric="manhattan"), 1.0)) for m in (Mahalanobis, Vickrey)],
     ("embedding is a list", T, "embedding must be", lambda: Tem([1], 1.0)),
-    *[
-        (f"{m.__name__} of its epsilon alone", T, r"embedding must be .*name: epsilon=3\.0$",
-         lambda m=m, e=e: m(e))
-        for m in (Tem, MultivariateLaplace)
-        for e in (3.0, 3, np.float32(3.0))
-    ],
+    *[(f"{m.__name__} of its epsilon alone", T, r"embedding must be .*name: epsilon=3\.0$",
+       lambda m=m, e=e: m(e))
+      for m in (Tem, MultivariateLaplace) for e in (3.0, 3, np.float32(3.0))],
     ("epsilon first", T, "embedding must be .*, not float$", lambda: Tem(3.0, E)),
     ("cover 0", P, "^cover must be between 1 and the 3 outputs, got 0",
      lambda: Tem(E, 1.0, cover=0)),
@@ -135,12 +126,8 @@ CASES: list[tuple[str, type[BaseException], str, Callable[[], Any]]] = [
     ("list with a number", T, r"text\[1\]", lambda: TEM.privatize(["a", 3])),
     ("dict", T, "dict", lambda: TEM.privatize({"a": 1})),
     ("tokens a str", T, "tokens must be a list", lambda: TEM.privatize_tokens("a b")),
-    (
-        "oov error",
-        K,
-        "token 1, of 2 characters",
-        lambda: Tem(E, 1.0, oov="error").privatize_tokens(["a", "zz"]),
-    ),
+    ("oov error", K, "token 1, of 2 characters",
+     lambda: Tem(E, 1.0, oov="error").privatize_tokens(["a", "zz"])),
     # noise
     ("n=0", P, "n must be", lambda: multivariate_laplace(0, 1.0, 3)),
     ("n=-1", P, "n must be", lambda: multivariate_laplace(-1, 1.0, 3)),

@@ -13,11 +13,11 @@ import fastdx
 from fastdx import BagOfWords, Embedding, FiniteLaw, MultivariateLaplace, Tem, WordGraph
 from fastdx.bags import STOP_WORDS
 from fastdx.lab.noise import multivariate_laplace
-from helpers.bounds import slack
+from helpers.bounds import assert_counts, slack
 from helpers.draws import ALARM, assert_follows
 from helpers.errors import refused
 from helpers.liars import LIES, Lie, tell
-from helpers.spaces import line
+from helpers.spaces import line, numbered
 
 ENGLISH = Embedding.default()
 
@@ -84,23 +84,39 @@ def test_a_plan_and_its_proof_by_costs_in_any_memory() -> None:
     assert fastdx.optimal_transport(ones.astype(np.float32), ones, whole).cost == by_floats
 
 
-def test_many_documents() -> None:
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "angular"])
+def test_many_documents(metric: str) -> None:
     rng = np.random.default_rng(2)
-    bags = [rng.choice(ENGLISH.words, rng.integers(3, 15)).tolist() for _ in range(40)]
+    e = numbered(rng.normal(size=(200, 10)), metric)
+
+    def bags(count: int) -> list[Counter[str]]:
+        return [Counter(rng.choice(e.words, rng.integers(1, 20)).tolist()) for _ in range(count)]
+
+    documents, queries = bags(60), bags(12)
+    # Copies, and one with other proportions: ties and zeros.
+    tripled = Counter({word: 3 * count for word, count in queries[0].items()})
+    documents += [documents[3], queries[0], tripled]
     rows: list[int] = []
-    matrix = fastdx.pairwise_emd(bags, ENGLISH, progress=rows.append)
-    assert matrix.shape == (40, 40) and (matrix == matrix.T).all() and not matrix.diagonal().any()
-    d = fastdx.earth_movers_distance(bags[3], bags[7], ENGLISH)
-    assert matrix[3, 7] == pytest.approx(d, rel=1e-12)
-    np.testing.assert_allclose(fastdx.pairwise_emd(bags[:5], ENGLISH, bags), matrix[:5])
-    found = fastdx.nearest_documents(bags[:9], bags, ENGLISH, 4)
-    np.testing.assert_allclose(found.distances, np.sort(matrix[:9])[:, :4], rtol=1e-12)
-    assert (found.ids[:, 0] == np.arange(9)).all()
-    counts = found.pruning
-    assert counts.pop("pairs") == 360 == sum(counts.values())
-    pairs, wrong = fastdx.pairwise_emd, fastdx.ParameterError
+    same = fastdx.pairwise_emd(documents, e, progress=rows.append)
+    assert (same == same.T).all() and not same.diagonal().any()
+    every = fastdx.pairwise_emd(queries, e, documents)
+    for matrix, left in ((same, documents), (every, queries)):
+        alone = [[fastdx.earth_movers_distance(a, b, e) for b in documents] for a in left]
+        np.testing.assert_allclose(matrix, alone, atol=1e-12)
+    for k in (1, 5, len(documents)):
+        found = fastdx.nearest_documents(queries, documents, e, k)
+        np.testing.assert_allclose(found.distances, np.sort(every)[:, :k], atol=1e-12)
+        own = np.take_along_axis(every, found.ids.astype(int), axis=1)
+        np.testing.assert_allclose(found.distances, own, atol=1e-12)
+        counts = found.pruning
+        assert counts.pop("pairs") == every.size == sum(counts.values())
+        assert k == len(documents) or counts["exact"] < every.size / 2, counts
+
+
+def test_bad_documents_are_refused() -> None:
+    bags, pairs, wrong = [["coffee"], ["tea"]], fastdx.pairwise_emd, fastdx.ParameterError
     refused(
-        (wrong, "k must be", lambda: fastdx.nearest_documents(bags, bags, ENGLISH, 41)),
+        (wrong, "k must be", lambda: fastdx.nearest_documents(bags, bags, ENGLISH, 3)),
         (wrong, r"bags\[1\].*1 to 2\^31", lambda: pairs([["coffee"], []], ENGLISH)),
         (wrong, r"bags\[0\].*word 0", lambda: pairs([{"tea": -1}], ENGLISH)),
     )
@@ -168,21 +184,19 @@ def test_the_edges_of_the_probability_of_a_bag() -> None:
 def test_the_bound_for_bags_of_noise(draws: int = 50_000) -> None:
     e = line(0, 0.4, 1)
     bags, claimed = (BagOfWords(MultivariateLaplace(e, 1.0, seed=seed)) for seed in (5, None))
-    inputs, drawn = ["a a", "a b", "b c", "c c"], []
-    for text in inputs:
-        out = bags.privatize_documents([text] * draws, stop_words=None)
-        drawn.append(Counter(tuple(sorted(b.elements())) for b in out))
-    outputs = set().union(*drawn)
-    alpha = 1e-6 / (2 * len(inputs) * len(outputs))
-    for x, one in zip(inputs, drawn, strict=True):
-        for y, other in zip(inputs, drawn, strict=True):
-            bound = claimed.bound(x.split(), y.split())
-            emd = fastdx.earth_movers_distance(x.split(), y.split(), e)
-            assert bound == pytest.approx(2 * emd)
-            for out in outputs:
-                low = stats.beta.ppf(alpha, one[out], draws - one[out] + 1) if one[out] else 0.0
-                high = stats.beta.ppf(1 - alpha, other[out] + 1, draws - other[out])
-                assert low <= np.exp(bound) * high, "REFUTED"
+    inputs, outputs = (
+        [["a", "a"], ["a", "b"], ["b", "c"], ["c", "c"]],
+        list(combinations_with_replacement("abc", 2)),
+    )
+    counts, bounds = np.zeros((4, len(outputs))), np.zeros((4, 4))
+    for i, x in enumerate(inputs):
+        out = bags.privatize_documents([" ".join(x)] * draws, stop_words=None)
+        drawn = Counter(tuple(sorted(b.elements())) for b in out)
+        counts[i] = [drawn[bag] for bag in outputs]
+        bounds[i] = [claimed.bound(x, y) for y in inputs]
+        emd = [fastdx.earth_movers_distance(x, y, e) for y in inputs]
+        assert bounds[i] == pytest.approx(2 * np.array(emd))
+    assert_counts(counts, draws, bounds, "bags")
 
 
 @pytest.mark.parametrize("lie", LIES)
@@ -260,5 +274,11 @@ def test_weights_normalised_with_less_precision_are_taken() -> None:
         assert np.isclose(found.plan.sum(), rough[0].astype(float).sum())
         exact = fastdx.optimal_transport(a / a.sum(), b / b.sum(), cost)
         assert np.isclose(found.cost, exact.cost, rtol=3e-6 * size)
-    with pytest.raises(fastdx.ParameterError, match="same sum"):
-        fastdx.optimal_transport(rough[0], 1.1 * rough[1], cost)
+    costs = np.array([[1.0, 2.0], [3.0, 4.0]])
+    for first, second, form, said in (
+        (rough[0], 1.1 * rough[1], cost, "same sum"), ([1, -1], [1, 1], costs, "-1 at 1"),
+        ([1, 1], [np.nan, 1], costs, "weights_b"), ([0, 0], [0, 0], costs, "positive"),
+        ([1], [1, 1], [[1.0, np.nan]], r"\(0, 1\)"), ([], [1, 1], np.zeros((0, 2)), None),
+    ):  # fmt: skip
+        with pytest.raises(fastdx.ParameterError, match=said):
+            fastdx.optimal_transport(first, second, form)

@@ -157,14 +157,14 @@ def copied(before: str, block: JsonBlock) -> int:
 
 
 def test_what_python_finds_is_found_and_all_else_is_copied() -> None:
-    """Of 120,000 records, in lines and in arrays."""
+    """Of 30,000 records, in lines and in arrays."""
     for seed, columns in enumerate(COLUMNS):
         RANDOM.seed(seed)
         fields = JsonFields(columns, None, 1 << 20, 100)
         good: list[str] = []
         texts: list[str] = []
         refused = 0
-        for at in range(20_000):
+        for at in range(5000):
             record = record_of(columns)
             if at % 4 == 0:
                 record = spoiled(record)
@@ -180,11 +180,11 @@ def test_what_python_finds_is_found_and_all_else_is_copied() -> None:
             else:
                 good.append(record)
                 texts += wanted
-        assert 2000 < refused < 9000 and len(good) > 11_000, (refused, len(good))
+        assert 500 < refused < 2250 and len(good) > 2750, (refused, len(good))
         lines = "\n".join(good)
         block = fields.lines(lines.encode(), 1, 0)
         assert block.texts() == texts
-        assert copied(lines, block) == len(texts) > 2000
+        assert copied(lines, block) == len(texts) > 500
         marked = block.replaced(["\x1a"] * len(texts)).decode().split("\n")
         # In pieces that end anywhere, within a letter, too.
         rest, document = ("[" + ",".join(good) + "]").encode(), fields.document()

@@ -76,6 +76,22 @@ def test_words_that_come_back_are_counted(consistent: bool | str) -> None:
     assert sure[1]["unchanged"] == sure[1]["replaced"] == 18
 
 
+def test_random_words_and_texts_and_blocks_stay_in_step() -> None:
+    # Known words come back with certainty here, so every draw must stand at its own position.
+    words = Embedding(["cat", "dog"], [[0.0], [100.0]])
+    tem = Tem(words, 10.0, gamma=math.inf)
+    for _ in range(100):
+        first, *others = tem.privatize(["x cat x x dog cat x", "", "x", "cat", "dog x"])
+        assert first.split()[1:6:3] == ["cat", "dog"] and first.split()[5] == "cat"
+        assert others[0] == "" and others[1] in words and others[2] == "cat"
+        assert others[3].startswith("dog ")
+    long = "cat dog x " * (1 << 20)
+    texts, counts = Tem(words, 10.0, gamma=math.inf, oov="keep").privatize_counted(
+        [long, "dog", long]
+    )
+    assert texts == [long, "dog", long] and counts["words"] == 6 * (1 << 20) + 1
+
+
 def test_long_text_and_many_texts(mechanism: type) -> None:
     m = mechanism(E2, 5.0)
     assert len(m.privatize("cat " * 600_000).split()) == 600_000
