@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use fastdx::mechanism::tem::Truncation;
 use fastdx::words::graph::Edges;
-use fastdx::{Embedding, Mechanism, Metric, MetricSpace, Randomness, Tem, Vocabulary, WordGraph};
+use fastdx::{
+    Embedding, Guarantee, Mechanism, Metric, MetricSpace, Randomness, Tem, Vocabulary, WordGraph,
+};
+use statrs::distribution::{Beta, ContinuousCDF};
 
 #[path = "../../src/testing.rs"]
 mod testing;
@@ -99,4 +102,56 @@ pub fn assert_distribution(
     // Massart's inequality: Pr[D > d] ≤ 2 exp(-2nd²), exact for every n.
     let p = 2.0 * (-2.0 * n * d * d).exp();
     assert!(p > ALPHA, "{what}: D = {d}, p ≤ {p}");
+}
+
+/// Clopper-Pearson intervals of each word's counts, each side wrong with probability `alpha`.
+pub fn intervals(counts: &[Vec<u64>], alpha: f64) -> Vec<Vec<(f64, f64)>> {
+    let of = |row: &Vec<u64>| {
+        let draws: u64 = row.iter().sum();
+        assert!(draws > 0);
+        let at = |k: u64, more: u64, p| {
+            let beta = Beta::new((k + more) as f64, (draws + 1 - k - more) as f64);
+            beta.unwrap().inverse_cdf(p)
+        };
+        let low = |k| if k == 0 { 0.0 } else { at(k, 0, alpha) };
+        let high = |k| {
+            if k == draws {
+                1.0
+            } else {
+                at(k, 1, 1.0 - alpha)
+            }
+        };
+        row.iter().map(|&k| (low(k), high(k))).collect()
+    };
+    counts.iter().map(of).collect()
+}
+
+/// The largest log-ratio that a guarantee allows at a distance. One that allows everything passes
+/// every comparison, so it is an error here; a seeded mechanism has such a guarantee.
+pub fn allowed(guarantee: &Guarantee, distance: f64) -> f64 {
+    assert_eq!(guarantee.void, None);
+    let bound = guarantee.epsilon * distance + guarantee.slack;
+    assert!(bound.is_finite(), "{bound}: nothing can be refuted");
+    bound
+}
+
+/// For all pairs of words and outputs the log-ratio that counts, one row a word, are certain of,
+/// each side of an interval wrong with probability `alpha`.
+pub fn certain_ratios(
+    counts: &[Vec<u64>],
+    alpha: f64,
+) -> impl Iterator<Item = ((usize, usize, usize), f64)> {
+    let (words, bounds) = (counts.len(), intervals(counts, alpha));
+    let split = move |i| (i / words / words, i / words % words, i % words);
+    (0..words.pow(3))
+        .map(split)
+        .map(move |(a, b, y)| ((a, b, y), (bounds[a][y].0 / bounds[b][y].1).ln()))
+}
+
+/// The first two words and output whose counts refute a mechanism's guarantee.
+pub fn refuted(counts: &[Vec<u64>], claim: &dyn Mechanism) -> Option<(usize, usize, usize)> {
+    let guarantee = claim.guarantee();
+    let bound = |a, b| allowed(&guarantee, claim.distance(a as u32, b as u32));
+    let found = certain_ratios(counts, 1e-9).find(|&((a, b, _), ratio)| ratio > bound(a, b));
+    found.map(|found| found.0)
 }
