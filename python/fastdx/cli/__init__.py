@@ -50,8 +50,9 @@ GROUPS = {
 }
 """The commands, in groups."""
 ABOUT = {name: about for group in GROUPS.values() for name, about in group.items()}
-COMMANDS = {name: name for name in ABOUT} | {
-    "try": "trial", "convert": "files", "info": "files", "index": "files",
+COMMANDS = {name: f"cli.{name}" for name in ABOUT} | {
+    "try": "cli.trial", "convert": "cli.files", "info": "cli.files", "index": "cli.files",
+    **{name: f"lab.commands.{name}" for name in GROUPS["choose a policy"]},
 }  # fmt: skip
 """The module of each command."""
 
@@ -91,7 +92,7 @@ def parser(asked: str | None = None) -> Parser:
         modules, every = [COMMANDS[c] for c in COMMANDS if c == asked], f"{{{','.join(COMMANDS)}}}"
     commands = made.add_subparsers(dest="command", required=True, metavar=every, action=_Commands)
     for module in modules:
-        import_module(f"fastdx.cli.{module}").add(commands)
+        import_module(f"fastdx.{module}").add(commands)
     return made
 
 

@@ -1,7 +1,7 @@
 """The laboratory: attackers, evaluations, comparisons, audits, published laws, and figures.
 
-The rest of fastdx does not use it, except for the commands ``calibrate``, ``compare`` and
-``evaluate``. Its modules are imported when they are asked for; some need other packages.
+Nothing else in fastdx imports it; `fastdx.cli` finds the commands ``calibrate``, ``compare`` and
+``evaluate`` by name. Its modules are imported when they are asked for; some need other packages.
 """
 
 from importlib import import_module

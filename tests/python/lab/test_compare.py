@@ -12,8 +12,8 @@ import fastdx
 from fastdx import Embedding, FiniteLaw, Tem, WordGraph
 from fastdx.channel import NgramPrior
 from fastdx.cli import main
-from fastdx.cli.compare import STANDARD_NAMES
 from fastdx.lab import laws
+from fastdx.lab.commands.compare import STANDARD_NAMES
 from fastdx.lab.comparison import HEADER, PUBLISHED, VARIANTS, compare, families, family_names
 from fastdx.lab.laws import Law
 from fastdx.mechanisms import MECHANISMS

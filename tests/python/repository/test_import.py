@@ -75,13 +75,13 @@ def test_a_command_imports_its_own_module_only() -> None:
         "from contextlib import redirect_stderr\n"
         "from fastdx.cli import COMMANDS, main, parser\n"
         "def shown():\n"
-        "    return {name for name in COMMANDS.values() if f'fastdx.cli.{name}' in sys.modules}\n"
+        "    return {name for name in COMMANDS.values() if f'fastdx.{name}' in sys.modules}\n"
         "with redirect_stderr(io.StringIO()):\n"
         "    code = main(['privatize', '--epsilon', '3', '/not/there'])\n"
         "print(code, *shown(), 'numpy' in sys.modules, 'sqlite3' in sys.modules)\n"
         "parser()\n"
         "print(shown() == set(COMMANDS.values()))"
-    ) == ["1 privatize False False", "True"]
+    ) == ["1 cli.privatize False False", "True"]
 
 
 def test_the_parser_of_one_command_says_what_that_of_all_says() -> None:
