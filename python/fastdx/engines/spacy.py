@@ -6,19 +6,18 @@ The document itself, and every file saved from it, still holds the original text
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from itertools import islice
-from typing import Any
-
-from spacy.language import Language
-from spacy.tokens import Doc
+from typing import TYPE_CHECKING, Any
 
 from fastdx.engines._recipe import Recipe, no_text
 from fastdx.exceptions import FastdxError, UnknownWordError
 
-__all__ = ["Privatizer", "make"]
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc
 
-if not Doc.has_extension("private"):
-    Doc.set_extension("private", default=None)
+__all__ = ["Privatizer", "make"]
 
 
 class Privatizer:
@@ -35,7 +34,12 @@ class Privatizer:
     """
 
     def __init__(self, recipe: Recipe, entities: bool | list[str]) -> None:
+        """Store the parameters and register the extension ``private``."""
+        from spacy.tokens import Doc
+
         self._recipe, self._entities = recipe, entities
+        if not Doc.has_extension("private"):
+            Doc.set_extension("private", default=None)
 
     def __call__(self, doc: Doc) -> Doc:
         """Write ``doc._.private``, a str; the document's own words do not change."""
@@ -70,11 +74,6 @@ class Privatizer:
         return docs
 
 
-@Language.factory(  # type: ignore[untyped-decorator]
-    "fastdx",
-    default_config={"epsilon": None, "mechanism": "tem", "index": None, "entities": False,
-                    "parameters": {}},
-)  # fmt: skip
 def make(  # noqa: PLR0917 (spaCy's order, and names of the config)
     nlp: Language,
     name: str,
@@ -90,3 +89,19 @@ def make(  # noqa: PLR0917 (spaCy's order, and names of the config)
     values. `entities` is as for `Privatizer`; by default all words are replaced.
     """
     return Privatizer(Recipe.of(epsilon, mechanism, index, **parameters), entities)
+
+
+if find_spec("spacy") is not None:
+    from spacy.language import Language
+
+    Language.factory(
+        "fastdx",
+        default_config={
+            "epsilon": None,
+            "mechanism": "tem",
+            "index": None,
+            "entities": False,
+            "parameters": {},
+        },
+        func=make,
+    )
