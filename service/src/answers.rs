@@ -32,7 +32,6 @@ struct StoredAnswers {
     bytes: usize,
 }
 
-/// The answers that are kept.
 pub struct Answers {
     kept: Mutex<StoredAnswers>,
     limit: usize,

@@ -43,23 +43,18 @@ impl Serialize for Texts {
     }
 }
 
-/// Parts of a text.
 #[derive(Debug)]
 pub struct Spans {
-    /// Their starts and ends.
     pub pairs: Vec<(i64, i64)>,
-    /// The unit of these.
     pub unit: PositionUnit,
 }
 
 /// The body of `POST /v1/privatize`.
 #[derive(Debug)]
 pub struct PrivatizeRequest {
-    /// The input to privatise.
     pub given: Texts,
     /// Parts of the text.
     pub spans: Option<Spans>,
-    /// The policy.
     pub policy: Option<String>,
 }
 

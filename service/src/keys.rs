@@ -53,7 +53,6 @@ impl Keys {
         }
     }
 
-    /// The account of a key.
     pub fn account(&self, key: &[u8]) -> Option<&str> {
         let offered: [u8; 32] = Sha256::digest(key).into();
         let (mut found, mut at) = (Choice::from(0), 0u64);

@@ -50,7 +50,6 @@ struct Charge {
     answer: oneshot::Sender<Result<f64, Refusal>>,
 }
 
-/// An open ledger.
 #[derive(Clone)]
 pub struct Ledger {
     charges: Sender<Charge>,

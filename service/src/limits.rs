@@ -27,18 +27,15 @@ pub struct Limits {
     pub idle_time: Duration,
 }
 
-/// Reads a count.
 pub fn whole(given: &str) -> Result<usize, String> {
     let number = given.parse().ok().filter(|n| *n <= Semaphore::MAX_PERMITS);
     number.ok_or_else(|| "it must be a whole number, at least 0".to_owned())
 }
 
-/// Reads a number.
 pub fn number(given: &str) -> Result<f64, String> {
     given.parse().map_err(|_| "it must be a number".to_owned())
 }
 
-/// Reads a time in seconds.
 pub fn seconds(given: &str) -> Result<Duration, String> {
     let given = number(given)?;
     match given > 0.0 && given <= 1e6 {

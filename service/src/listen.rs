@@ -39,9 +39,7 @@ const DRAIN: Duration = Duration::from_secs(9);
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub Option<IpAddr>);
 
-/// A bound socket.
 pub enum BoundSocket {
-    /// TCP.
     Tcp(TcpListener),
     /// A socket in the file system, removed at exit.
     Unix(UnixListener, PathBuf),

@@ -22,13 +22,11 @@ const ENDS: [f64; 14] = [
 /// slow.
 const REASONS: [&str; 6] = ["key", "size", "busy", "budget", "answers", "slow"];
 
-/// All counts.
 pub struct Metrics {
     registry: Registry,
     requests: IntCounterVec,
     times: Histogram,
     refused: IntCounterVec,
-    /// Panics that were caught.
     pub panics: IntCounter,
     /// Answers that were sent again.
     pub repeated: IntCounter,
@@ -104,7 +102,6 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// Counts an answer.
     pub fn answered(&self, route: &str, status: &str, time: Duration) {
         self.requests.with_label_values(&[route, status]).inc();
         if route == "privatize" {

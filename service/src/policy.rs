@@ -19,13 +19,10 @@ const SPANS: &str = "all that lies outside the spans is RELEASED AS IT IS, and w
 const SHORTEST_PAD: f64 = 0.001;
 const LONGEST_PAD: f64 = 60.0;
 
-/// A named policy.
 pub struct Policy {
-    /// Its name.
     pub name: String,
     /// The mechanism and its handling of text.
     pub text: TextPrivatizer,
-    /// Its complete description.
     pub spec: Spec,
     /// Every answer takes a multiple of this time.
     pub pad: Option<Duration>,
@@ -43,7 +40,6 @@ pub struct Policy {
 
 /// All policies from one reading of the file.
 pub struct Policies {
-    /// The policies by name.
     pub named: BTreeMap<String, Arc<Policy>>,
     /// The policy of requests that name none.
     pub default: Option<Arc<Policy>>,

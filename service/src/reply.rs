@@ -7,15 +7,12 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
-/// The header of answers in JSON.
 const JSON: [(HeaderName, &str); 1] = [(CONTENT_TYPE, "application/json")];
 
 /// An answer in JSON. It can be sent again.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Its status.
     pub status: StatusCode,
-    /// Its body.
     pub body: Bytes,
 }
 
@@ -32,7 +29,6 @@ impl AsRef<[u8]> for Placed {
 }
 
 impl Answer {
-    /// A successful answer.
     pub fn of(json: &Value) -> Self {
         Answer {
             status: StatusCode::OK,
@@ -63,13 +59,11 @@ impl IntoResponse for Answer {
 /// The reason for an unsuccessful answer. No field contains text of the request.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The status.
     pub status: StatusCode,
     /// The reason for programs.
     pub code: &'static str,
     /// The reason for people, one sentence.
     pub message: String,
-    /// The remaining budget.
     pub left: Option<f64>,
 }
 
@@ -96,7 +90,6 @@ fn meaning(code: &str) -> (StatusCode, Option<&'static str>) {
 }
 
 impl Failure {
-    /// A failure.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Failure {
             status: meaning(code).0,
@@ -106,12 +99,10 @@ impl Failure {
         }
     }
 
-    /// The request is not valid.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new("invalid", message)
     }
 
-    /// The request cannot be read.
     pub fn malformed(message: impl Into<String>) -> Self {
         Failure {
             status: StatusCode::BAD_REQUEST,

@@ -26,7 +26,6 @@ use crate::service::{Service, policy_of};
 use crate::work::CheckedRequest;
 use crate::{lines, metrics};
 
-/// The description of the paths.
 const OPENAPI: &str = include_str!("openapi.json");
 
 /// The header of a request that may be sent again.

@@ -28,19 +28,15 @@ use crate::work::{BATCH, CheckedRequest, Drawn, SHORT, caught, draw, price};
 
 /// The shared state of the service.
 pub struct Service {
-    /// The policies, once they are loaded.
     pub policies: ArcSwapOption<Policies>,
     /// The keys that are accepted; `None` accepts every client.
     pub keys: Option<Keys>,
     /// The header in which a proxy names the account that pays.
     pub account_header: Option<HeaderName>,
-    /// The ledger that releases are charged to.
     pub ledger: Option<Ledger>,
     /// Answers kept for repeated requests.
     pub answers: Arc<Answers>,
-    /// Counts and times.
     pub metrics: Arc<Metrics>,
-    /// Limits on requests and connections.
     pub limits: Limits,
     /// Permits for further requests.
     pub room: Arc<Semaphore>,
@@ -96,13 +92,11 @@ impl Service {
         Ok(policies)
     }
 
-    /// The policies, once they are loaded.
     pub fn current(&self) -> Result<Arc<Policies>, Failure> {
         let not_yet = || Failure::new("starting", "the policies are not loaded yet");
         self.policies.load_full().ok_or_else(not_yet)
     }
 
-    /// The policy with a name, or the default.
     pub fn policy(&self, name: Option<&str>) -> Result<Arc<Policy>, Failure> {
         let unknown = || {
             let message = match name {

@@ -19,7 +19,6 @@ pub const BATCH: usize = 1 << 16;
 /// The release that a checked request produced: as JSON the answer of `POST /v1/privatize`.
 #[derive(Serialize)]
 pub struct Drawn {
-    /// The texts or words.
     #[serde(flatten)]
     pub released: Texts,
     /// The counts of their words.
@@ -36,7 +35,6 @@ pub struct Drawn {
 
 /// A checked request, ready to be drawn.
 pub struct CheckedRequest {
-    /// The policy that it is drawn under.
     pub policy: Arc<Policy>,
     given: Texts,
     spans: Option<(Vec<std::ops::Range<usize>>, PositionUnit)>,

@@ -34,7 +34,6 @@ pub(super) struct Sums {
     bytes: usize,
 }
 
-/// The history of a place.
 #[derive(Default)]
 struct Behind {
     /// The first token of the sentence.
@@ -45,9 +44,7 @@ struct Behind {
     keys: Vec<u128>,
 }
 
-/// The histories of a release's places.
 pub(super) struct Histories {
-    /// The words of the release.
     tokens: Vec<u32>,
     places: Vec<Behind>,
 }

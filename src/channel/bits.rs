@@ -6,7 +6,6 @@ use crate::guarantee::measured::calibration::sums::sums;
 use crate::support::error::Result;
 use crate::support::parallel::{Control, install, map_all};
 
-/// The results of a pass over all laws.
 pub(super) struct Survey {
     /// The normaliser of every word, where laws have them.
     pub(super) totals: Vec<f64>,

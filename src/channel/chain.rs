@@ -46,7 +46,6 @@ impl<const L: usize> Backward<L> {
     }
 }
 
-/// The chain under a model of language.
 #[derive(Clone, Copy)]
 pub(super) struct Chain<'a> {
     pub(super) prior: &'a NgramPrior,
@@ -58,7 +57,6 @@ impl<'a> Chain<'a> {
         self.prior.words() + 1
     }
 
-    /// The state before the first word of a sentence.
     pub(super) fn start<const L: usize>(&self) -> Forward<L> {
         let mut tokens = LaneVec::new(0.0, self.tokens() + 1);
         tokens[self.prior.start()] = [1.0; L];
@@ -69,7 +67,6 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The state after the last word.
     pub(super) fn end<const L: usize>(&self) -> Backward<L> {
         Backward {
             tokens: LaneVec::new(1.0, self.tokens() + 1),

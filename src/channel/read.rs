@@ -10,7 +10,6 @@ use crate::text::{MASK, Oov, ends_sentence, id_of, is_masked, normalize};
 /// The text of an unknown word in a text drawn from a posterior: nothing else is known of it.
 pub const UNKNOWN: &str = "[UNKNOWN]";
 
-/// The observation of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Observed {
     /// An output, which any word may have produced.
@@ -31,10 +30,8 @@ pub enum TextOrTokens {
 /// A release and its observations.
 pub(super) struct Reading {
     given: TextOrTokens,
-    /// The positions of the words in a text.
     ranges: Vec<Range<usize>>,
     pub(super) observed: Vec<Observed>,
-    /// The places of each sentence.
     pub(super) sentences: Vec<Range<usize>>,
 }
 

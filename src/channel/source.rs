@@ -20,7 +20,6 @@ const COLUMNS_TOGETHER: usize = 16;
 /// Takes each word, its law and its normaliser.
 type EachLaw<'a> = dyn FnMut(u32, &[f64], f64) + 'a;
 
-/// The source of a mechanism's laws.
 pub(super) enum Source {
     Tem(Tem),
     Response(NeighborResponse),

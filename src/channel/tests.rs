@@ -190,6 +190,12 @@ fn texts(words: usize, rng: &mut impl Rng) -> Vec<String> {
         .collect()
 }
 
+/// A model of random texts.
+fn prior(space: &Arc<Embedding>, order: usize, rng: &mut impl Rng) -> Arc<NgramPrior> {
+    let public = texts(space.vocabulary().len(), rng);
+    Arc::new(NgramPrior::train(space.clone(), &public, order, None, &Control::new()).unwrap())
+}
+
 struct Case {
     mechanism: Arc<dyn Mechanism>,
     policy: Policy,
@@ -283,8 +289,7 @@ fn brute(case: &Case, laws: &[Laws]) -> Vec<(Vec<u32>, f64)> {
 
 fn check(case: &Case, seed: u64) {
     let control = Control::new();
-    let text = TextPrivatizer::new(case.mechanism.clone(), case.policy.clone()).unwrap();
-    let channel = Arc::new(Channel::new(text, None).unwrap());
+    let channel = channel(&case.mechanism, case.policy.clone());
     let laws = case.laws();
     let written = case.written(laws.len());
     let all = brute(case, &laws);
@@ -370,9 +375,7 @@ fn cases<R: Rng>((seed, mut rng): (u64, R), mechanisms: fn(&Arc<Embedding>, &mut
     for (words, places) in [(5, 4), (6, 3), (8, 3), (5, 1), (7, 2)] {
         let space = space(words, &mut rng);
         for (at, mechanism) in mechanisms(&space, &mut rng).into_iter().enumerate() {
-            let order = 1 + at % 3;
-            let public = texts(words, &mut rng);
-            let prior = NgramPrior::train(space.clone(), &public, order, None, &Control::new());
+            let prior = prior(&space, 1 + at % 3, &mut rng);
             let skip = match rng.random_range(0..3) {
                 0 => [LETTERS[2].to_owned(), "yy".to_owned()].into(),
                 _ => Default::default(),
@@ -398,7 +401,7 @@ fn cases<R: Rng>((seed, mut rng): (u64, R), mechanisms: fn(&Arc<Embedding>, &mut
             let case = Case {
                 mechanism,
                 policy,
-                prior: Arc::new(prior.unwrap()),
+                prior,
                 released,
                 starts: starts.collect(),
             };
@@ -421,7 +424,7 @@ fn sentences_together_have_the_numbers_that_each_has_alone() {
     let words = 7;
     let space = space(words, &mut rng);
     let control = Control::new();
-    let public = texts(words, &mut rng);
+    let priors = [1, 2, 3].map(|order| prior(&space, order, &mut rng));
     let mut mechanisms = mechanisms(&space, &mut rng);
     mechanisms.extend(behind::mechanisms(&space, &mut rng));
     for mechanism in mechanisms {
@@ -436,17 +439,15 @@ fn sentences_together_have_the_numbers_that_each_has_alone() {
             })
             .collect();
         let channel = channel(&mechanism, Policy::default());
-        for order in 1..=3 {
-            let prior = NgramPrior::train(space.clone(), &public, order, None, &control).unwrap();
-            let prior = Arc::new(prior);
+        for prior in &priors {
             let decode = |text: String| {
-                let posterior = channel.decode(TextOrTokens::Text(text), &prior, None, &control);
+                let posterior = channel.decode(TextOrTokens::Text(text), prior, None, &control);
                 posterior.unwrap()
             };
             let together = decode(sentences.join("\n\n"));
             let some = [1, 4, 5];
             let text = TextOrTokens::Text(sentences.join("\n\n"));
-            let named = channel.decode(text, &prior, Some(&some), &control).unwrap();
+            let named = channel.decode(text, prior, Some(&some), &control).unwrap();
             for (i, word) in named.words().iter().enumerate() {
                 let marginal = together.marginal(i, &control).unwrap();
                 let most = some
@@ -493,7 +494,6 @@ fn long_sentences_are_those_of_tables_over_all_pairs_of_words() {
     let channel = channel(&mechanism, Policy::default());
     let laws: Vec<Vec<f64>> = (0..words as u32).map(|w| law(&*mechanism, w)).collect();
     let unknown = channel.unknown_law();
-    let public = texts(words, &mut rng);
     // More than the memory of a test holds, so that states are computed twice.
     let released: Vec<u32> = (0..301)
         .map(|_| rng.random_range(0..words as u32))
@@ -505,8 +505,7 @@ fn long_sentences_are_those_of_tables_over_all_pairs_of_words() {
     };
     let pairs = |value: f64| vec![vec![value; tokens]; tokens];
     for order in 1..=3 {
-        let prior = NgramPrior::train(space.clone(), &public, order, None, &control).unwrap();
-        let prior = Arc::new(prior);
+        let prior = prior(&space, order, &mut rng);
         // Pr[w | the words u, v at i-2, i-1].
         let step = |i: usize, u: usize, v: usize, w: usize| {
             let history = [9, u as u32, v as u32];
@@ -601,9 +600,7 @@ fn messages_between_places_come_near_to_all_texts_written_out() {
             i @ (4 | 5) => behind::mechanisms(&space, &mut rng).remove(i),
             i => mechanisms(&space, &mut rng).remove(i),
         };
-        let public = texts(6, &mut rng);
-        let prior = NgramPrior::train(space.clone(), &public, 2, None, &control).unwrap();
-        let prior = Arc::new(prior);
+        let prior = prior(&space, 2, &mut rng);
         let policy = Policy {
             consistent: Consistent::Text,
             ..Policy::default()

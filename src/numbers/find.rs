@@ -88,7 +88,6 @@ fn closes(c: char) -> bool {
     ends_clause(c) || matches!(c, ')' | ']' | '}' | '"' | '\'' | '”' | '’' | '»')
 }
 
-/// The runs of a text.
 fn runs(text: &str) -> Vec<Run<'_>> {
     let run = |part: &str| {
         let start = part.as_ptr() as usize - text.as_ptr() as usize;
@@ -211,13 +210,11 @@ impl Figures {
         }
     }
 
-    /// Draws a place for a figure.
     pub(crate) fn draw(&self, figure: &Figure, rng: &mut impl Rng) -> i64 {
         let line = self.line(&figure.form);
         line.map_or(0, |line| line.draw(figure.place, rng))
     }
 
-    /// A place in the form of a figure.
     pub(crate) fn write(&self, form: &Form, place: i64) -> String {
         let value = self.line(form).map_or(0.0, |line| line.value(place));
         match form {

@@ -64,7 +64,6 @@ impl Grid {
         ((low - slack(low)).ceil(), (high + slack(high)).floor())
     }
 
-    /// The value of a place.
     #[inline]
     pub(super) fn value(self, place: i64) -> f64 {
         let k = place as f64;

@@ -108,7 +108,6 @@ impl Line {
         Ok(self.law.probabilities(place, self.ends))
     }
 
-    /// Draws for a place.
     pub(crate) fn draw(&self, place: i64, rng: &mut impl Rng) -> i64 {
         self.law.draw(place, self.ends, rng)
     }

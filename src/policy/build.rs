@@ -564,7 +564,7 @@ pub(crate) fn fingerprint_of_rows(rows: &Arc<Rows>, words: usize) -> Result<u64>
 }
 
 /// A built-in embedding.
-fn builtin_index(builtin: Builtin) -> Result<Index> {
+pub(crate) fn builtin_index(builtin: Builtin) -> Result<Index> {
     let embedding = match builtin {
         Builtin::English => Embedding::default_english()?,
         Builtin::Nouns => Embedding::default_nouns()?,

@@ -56,7 +56,6 @@ impl Spec {
     }
 }
 
-/// Reads the Spec in a TOML document.
 fn table(path: &Path, text: &str) -> Result<Spec> {
     let document = document(path, text)?;
     let mut spec = Spec::default();

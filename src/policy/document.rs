@@ -30,7 +30,6 @@ fn wrong(file: &Path, text: &str, at: usize, reason: String) -> Error {
     }
 }
 
-/// Parses a document.
 pub(super) fn document<'a>(file: &Path, text: &'a str) -> Result<DeValue<'a>> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
@@ -45,7 +44,6 @@ pub(super) fn document<'a>(file: &Path, text: &'a str) -> Result<DeValue<'a>> {
 }
 
 impl<'a> Entry<'a> {
-    /// The entry of the whole document.
     pub(super) fn of(value: &'a DeValue<'a>, file: &'a Path, text: &'a str) -> Self {
         Entry {
             file,
@@ -94,7 +92,6 @@ impl<'a> Entry<'a> {
         self.wrong(&format!("is unknown; the keys are {}", keys.join(", ")))
     }
 
-    /// The entries of a table.
     pub(super) fn entries(&self) -> Result<Vec<Entry<'a>>> {
         let DeValue::Table(table) = self.value else {
             let got = described(&self.value()?);
@@ -118,7 +115,6 @@ impl<'a> Entry<'a> {
         Ok(table.iter().map(entry).collect())
     }
 
-    /// The value as JSON.
     pub(super) fn value(&self) -> Result<Value> {
         json(self.value).ok_or_else(|| self.wrong("must be no date, and no number beyond 64 bits"))
     }

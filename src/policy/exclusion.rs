@@ -55,7 +55,6 @@ impl Field for Exclude {
 }
 
 impl Exclude {
-    /// The words of these ids.
     pub(super) fn of_ids(vocabulary: &Vocabulary, ids: &[u32]) -> Self {
         match ids {
             [] => Exclude::None,
@@ -95,7 +94,6 @@ pub fn exclusion<W: AsRef<str>>(
     ids.map(|(id, _)| id).collect()
 }
 
-/// The non-empty lines of a file.
 fn lines(path: &Path) -> Result<Vec<String>> {
     let bytes = std::fs::read(path).map_err(Error::io(path))?;
     let text = String::from_utf8(bytes).map_err(|error| {

@@ -31,9 +31,9 @@ mod reference;
 use std::path::{Path, PathBuf};
 
 use build::builtin_of;
-#[cfg(feature = "python")]
-pub(crate) use build::fingerprint_of_rows;
 pub use build::{Parts, Spaces};
+#[cfg(feature = "python")]
+pub(crate) use build::{builtin_index, fingerprint_of_rows};
 pub use built::Built;
 pub use data::{CARD, TOKENIZER};
 pub use exclusion::{Exclude, exclusion};
@@ -89,7 +89,6 @@ impl Kind {
         }
     }
 
-    /// Whether it accepts a cover.
     fn takes_cover(self) -> bool {
         matches!(self, Kind::Tem | Kind::NeighborResponse)
     }

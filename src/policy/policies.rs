@@ -10,7 +10,6 @@ use super::{KEYS, Spec};
 use crate::support::error::{Error, Result};
 use crate::support::table::Field;
 
-/// The longest name of a policy.
 const LONGEST_NAME: usize = 64;
 /// Keys of a policy that describe how a service offers it.
 const OFFERED: [&str; 3] = ["spans_only", "warm", "allow_unchanged"];

@@ -135,7 +135,6 @@ table! {
     vocabulary: Option<PathBuf> = None;
 }
 
-/// The format of a file of edges.
 pub(super) const EDGES: &str = "edges";
 /// The error for a part that is neither in a file nor in memory.
 pub(super) const FINGERPRINT_ALONE: &str = "given, because its fingerprint alone is known";

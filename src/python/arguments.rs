@@ -21,7 +21,6 @@ pub(super) fn type_of(value: &Bound<'_, PyAny>) -> String {
     name.map_or_else(|_| "?".into(), |name| name.to_string())
 }
 
-/// A non-negative integer.
 pub(super) fn count(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
     let index = value.call_method0("__index__").ok();
     let index = index.filter(|_| !value.is_instance_of::<PyBool>());
@@ -35,14 +34,12 @@ pub(super) fn count(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<us
     })
 }
 
-/// A seed, if given.
 pub(super) fn seed(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
     value
         .map(|v| count("seed", v).map(|s| s as u64))
         .transpose()
 }
 
-/// A real number.
 pub(super) fn real(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     let number = value.extract::<f64>().ok();
     number
@@ -290,7 +287,6 @@ pub(super) fn counts(
     })
 }
 
-/// An array of a wrong shape.
 pub(super) fn wrong_shape(what: &'static str, expected: impl Into<String>, got: &[usize]) -> PyErr {
     let numbers: Vec<String> = got.iter().map(ToString::to_string).collect();
     let got = match &numbers[..] {

@@ -47,9 +47,7 @@ pub(super) fn closed_forms<'py>(
     let (ids, _) = word_ids(ids, core.vocabulary().len())?;
     let (eta, near) = (real("eta", eta)?, count("near", near)?);
     let draws = count("draws", draws)?;
-    let epsilons = epsilons
-        .map(|given| numbers("epsilons", given))
-        .transpose()?;
+    let epsilons = epsilons.map(|e| numbers("epsilons", e)).transpose()?;
     let found = run_with(py, true, None, |control| {
         let (at, how) = (epsilons.as_deref(), (eta, near, draws));
         calibration::closed_forms(&*core, at, &ids, how, control)

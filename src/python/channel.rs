@@ -41,7 +41,6 @@ pub(super) struct PyNgramPrior {
 }
 
 impl PyNgramPrior {
-    /// Wraps a model of the words of a space.
     pub(super) fn new(inner: Arc<NgramPrior>, space: Space) -> Self {
         PyNgramPrior { inner, space }
     }
@@ -51,7 +50,6 @@ impl PyNgramPrior {
     }
 }
 
-/// Frequencies, if given.
 fn frequencies_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<f64>>> {
     given.map(|given| numbers("frequencies", given)).transpose()
 }
@@ -271,20 +269,18 @@ impl PyNgramPrior {
 }
 
 /// Bits, the ends of their interval, words drawn for it.
-type Interval = (f64, f64, f64, usize);
+pub(super) type Interval = (f64, f64, f64, usize);
 
 /// Ids, and how many each text has.
 type Outputs<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>);
 
-fn interval(bits: Bits) -> Interval {
+pub(super) fn interval(bits: Bits) -> Interval {
     (bits.value, bits.low, bits.high, bits.sampled)
 }
 
 /// The information that a release reveals: the core of `fastdx.channel.Channel`.
 #[pyclass(frozen, name = "ChannelCore", module = "fastdx._core")]
-pub(super) struct PyChannel {
-    inner: Arc<Channel>,
-}
+pub(super) struct PyChannel(Arc<Channel>);
 
 #[pymethods]
 impl PyChannel {
@@ -296,9 +292,7 @@ impl PyChannel {
     ) -> PyResult<Self> {
         let cache_bytes = cache_bytes.map(|b| count("cache_bytes", b)).transpose()?;
         let channel = Channel::new(mechanism.text().clone(), cache_bytes)?;
-        Ok(PyChannel {
-            inner: Arc::new(channel),
-        })
+        Ok(PyChannel(Arc::new(channel)))
     }
 
     #[pyo3(signature = (prior = None, sample = None))]
@@ -311,16 +305,16 @@ impl PyChannel {
         let prior = prior.map(|prior| numbers("prior", prior)).transpose()?;
         let sample = sample.map(|s| count("sample", s)).transpose()?;
         let prior = prior.as_deref();
-        run(py, true, |control| self.inner.bits(prior, sample, control)).map(interval)
+        run(py, true, |control| self.0.bits(prior, sample, control)).map(interval)
     }
 
     fn capacity(&self, py: Python<'_>) -> PyResult<Interval> {
-        run(py, true, |control| self.inner.capacity(control)).map(interval)
+        run(py, true, |control| self.0.capacity(control)).map(interval)
     }
 
     /// The law of the output of an unknown word.
     fn unknown_law<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, &self.inner.unknown_law())
+        PyArray1::from_slice(py, &self.0.unknown_law())
     }
 
     /// The columns of some outputs, one per row; in a `release` skipped words become themselves.
@@ -331,10 +325,10 @@ impl PyChannel {
         outputs: &Bound<'py, PyAny>,
         release: bool,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        let words = self.inner.vocabulary().len();
+        let words = self.0.vocabulary().len();
         let (outputs, _) = word_ids(outputs, words)?;
         let found = run(py, true, |control| {
-            self.inner.columns(&outputs, release, control)
+            self.0.columns(&outputs, release, control)
         })?;
         shaped(py, found, &[outputs.len(), words])
     }
@@ -348,7 +342,7 @@ impl PyChannel {
     ) -> PyResult<Outputs<'py>> {
         let texts = strings("texts", texts)?;
         let (ids, lengths) = run(py, true, |control| {
-            self.inner.observed(&as_strs(&texts), partly, control)
+            self.0.observed(&as_strs(&texts), partly, control)
         })?;
         Ok((PyArray1::from_vec(py, ids), PyArray1::from_vec(py, lengths)))
     }
@@ -361,9 +355,9 @@ impl PyChannel {
         ids: &Bound<'py, PyAny>,
         release: bool,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        let words = self.inner.vocabulary().len();
+        let words = self.0.vocabulary().len();
         let (ids, _) = word_ids(ids, words)?;
-        let laws = run(py, true, |control| self.inner.laws(&ids, release, control))?;
+        let laws = run(py, true, |control| self.0.laws(&ids, release, control))?;
         shaped(py, laws, &[ids.len(), words])
     }
 
@@ -383,17 +377,15 @@ impl PyChannel {
         };
         let prior = prior.inner.clone();
         let inner = run(py, true, |control| {
-            self.inner.decode(given, &prior, among.as_deref(), control)
+            self.0.decode(given, &prior, among.as_deref(), control)
         })?;
-        Ok(PyPosterior { inner })
+        Ok(PyPosterior(inner))
     }
 }
 
 /// The posterior of a text: the core of `fastdx.channel.Posterior`.
 #[pyclass(frozen, name = "PosteriorCore", module = "fastdx._core")]
-pub(super) struct PyPosterior {
-    inner: Posterior,
-}
+pub(super) struct PyPosterior(Posterior);
 
 /// best, certainty, unknown, written of every word.
 type Words<'py> = (
@@ -413,11 +405,11 @@ fn given<'py>(py: Python<'py>, text: TextOrTokens) -> PyResult<Bound<'py, PyAny>
 #[pymethods]
 impl PyPosterior {
     fn __len__(&self) -> usize {
-        self.inner.words().len()
+        self.0.words().len()
     }
 
     fn marginal<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let mut found = run(py, true, |control| self.inner.marginal(place, control))?;
+        let mut found = run(py, true, |control| self.0.marginal(place, control))?;
         found.pop();
         Ok(PyArray1::from_vec(py, found))
     }
@@ -428,13 +420,13 @@ impl PyPosterior {
         py: Python<'py>,
         place: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let mut found = run(py, true, |control| self.inner.likelihood(place, control))?;
+        let mut found = run(py, true, |control| self.0.likelihood(place, control))?;
         found.pop();
         Ok(PyArray1::from_vec(py, found))
     }
 
     fn words<'py>(&self, py: Python<'py>) -> Words<'py> {
-        let words = || self.inner.words().iter();
+        let words = || self.0.words().iter();
         (
             PyArray1::from_iter(py, words().map(|word| word.best)),
             PyArray1::from_iter(py, words().map(|word| word.certainty)),
@@ -445,21 +437,21 @@ impl PyPosterior {
 
     #[getter]
     fn exact(&self) -> bool {
-        self.inner.is_exact()
+        self.0.is_exact()
     }
 
     #[getter]
     fn log_evidence(&self) -> f64 {
-        self.inner.log_evidence()
+        self.0.log_evidence()
     }
 
     #[getter]
     fn expected_right(&self) -> f64 {
-        self.inner.expected_right()
+        self.0.expected_right()
     }
 
     fn expected_counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let mut counts = run(py, true, |control| self.inner.expected_counts(control))?;
+        let mut counts = run(py, true, |control| self.0.expected_counts(control))?;
         counts.pop();
         Ok(PyArray1::from_vec(py, counts))
     }
@@ -472,16 +464,16 @@ impl PyPosterior {
         seed: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let (size, seed) = (count("m", size)?, seed_of(seed)?);
-        let texts = run(py, true, |control| self.inner.sample(size, seed, control))?;
+        let texts = run(py, true, |control| self.0.sample(size, seed, control))?;
         texts.into_iter().map(|text| given(py, text)).collect()
     }
 
     fn viterbi<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        given(py, run(py, true, |control| self.inner.viterbi(control))?)
+        given(py, run(py, true, |control| self.0.viterbi(control))?)
     }
 
     fn likeliest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let ids = run(py, true, |control| self.inner.likeliest(control))?;
+        let ids = run(py, true, |control| self.0.likeliest(control))?;
         Ok(PyArray1::from_vec(py, ids))
     }
 }

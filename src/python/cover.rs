@@ -60,14 +60,15 @@ pub(super) fn exclusion(
     }
 }
 
+/// The words of some ids, in their order.
+pub(super) fn words_of(vocabulary: &Vocabulary, ids: &[u32]) -> Vec<String> {
+    let words = ids.iter().map(|&id| vocabulary.word(id).to_owned());
+    words.collect()
+}
+
 impl PyCover {
     pub(super) fn new(inner: Arc<Cover>, space: Space) -> Self {
         PyCover { inner, space }
-    }
-
-    fn word(&self, rank: u32) -> String {
-        let id = self.inner.released()[rank as usize];
-        self.space.space().vocabulary().word(id).to_owned()
     }
 }
 
@@ -335,20 +336,17 @@ impl PyCover {
     /// The words that an output stands for, in order of their ids; none if it is never released.
     fn sets(&self, output: Text) -> PyResult<Vec<String>> {
         let space = self.space.space();
-        let vocabulary = space.vocabulary();
-        let rank = self.inner.rank(vocabulary.require(&output)?);
+        let rank = self.inner.rank(space.vocabulary().require(&output)?);
         let set = rank.map_or(&[][..], |rank| self.inner.set(rank));
-        Ok(set
-            .iter()
-            .map(|&id| vocabulary.word(id).to_owned())
-            .collect())
+        Ok(words_of(space.vocabulary(), set))
     }
 
     /// The outputs at distance 0 from a word, in order of their ids.
     fn outputs(&self, word: Text) -> PyResult<Vec<String>> {
-        let id = self.space.space().vocabulary().require(&word)?;
-        let ranks = self.inner.outputs(id).iter();
-        Ok(ranks.map(|&rank| self.word(rank)).collect())
+        let (cover, space) = (&self.inner, self.space.space());
+        let ranks = cover.outputs(space.vocabulary().require(&word)?).iter();
+        let ids: Vec<u32> = ranks.map(|&rank| cover.released()[rank as usize]).collect();
+        Ok(words_of(space.vocabulary(), &ids))
     }
 
     /// The words and their metric.
@@ -373,10 +371,7 @@ impl PyCover {
     /// The words that are never released.
     #[getter]
     fn excluded(&self) -> Vec<String> {
-        let space = self.space.space();
-        let ids = self.inner.excluded_ids().into_iter();
-        ids.map(|id| space.vocabulary().word(id).to_owned())
-            .collect()
+        words_of(self.space.space().vocabulary(), &self.inner.excluded_ids())
     }
 
     /// Fingerprint of the sets, the weights, and the words, vectors and metric they belong to.

@@ -13,7 +13,7 @@ use super::run::{run, run_with};
 use super::source::Origin;
 use super::space::{PySpace, Space};
 use crate::distance::search::HnswParameters;
-use crate::policy::IndexSource;
+use crate::policy::{Builtin, IndexSource, builtin_index};
 use crate::words::embedding::format::{self, native};
 use crate::{Embedding, Error, Vocabulary};
 
@@ -167,16 +167,11 @@ impl PyEmbedding {
     #[staticmethod]
     #[pyo3(signature = (name = "english"))]
     pub(super) fn default(py: Python<'_>, name: &str) -> PyResult<Space> {
-        let open = match name {
-            "english" => Embedding::default_english,
-            "nouns" => Embedding::default_nouns,
-            _ => {
-                let expected = "'english' or 'nouns'";
-                return Err(Error::parameter("name", expected, format!("{name:?}")).into());
-            }
-        };
-        let origin = Origin::Words(IndexSource::builtin(name.parse()?));
-        Space::new(py, run(py, false, |_| open())?, Some(origin))
+        let builtin = name.parse::<Builtin>();
+        let builtin = builtin.map_err(|error| error.renamed("builtin", "name"))?;
+        let origin = Origin::Words(IndexSource::builtin(builtin));
+        let index = run(py, false, |_| builtin_index(builtin))?;
+        Space::new(py, index, Some(origin))
     }
 
     /// All vectors: a read-only float32 array of shape (V, n), a view and no copy.
@@ -315,14 +310,7 @@ impl PyEmbedding {
     ///     The file cannot be written.
     #[pyo3(signature = (path, *, storage = "float32"))]
     fn save(&self, py: Python<'_>, path: PathBuf, storage: &str) -> PyResult<()> {
-        let storage = match storage {
-            "float32" => native::Storage::F32,
-            "int16" => native::Storage::I16,
-            _ => {
-                let expected = "'float32' or 'int16'";
-                return Err(Error::parameter("storage", expected, format!("{storage:?}")).into());
-            }
-        };
+        let storage = storage.parse()?;
         run(py, true, |_| native::save_as(&self.0, &path, storage))
     }
 }

@@ -12,24 +12,14 @@ use crate::text::unreadable;
 
 /// The Python classes, imported once.
 mod classes {
-    use pyo3::import_exception;
-
-    import_exception!(fastdx.exceptions, CorruptFileError);
-    import_exception!(fastdx.exceptions, DuplicateWordError);
-    import_exception!(fastdx.exceptions, FastdxWarning);
-    import_exception!(fastdx.exceptions, FileError);
-    import_exception!(fastdx.exceptions, FormatError);
-    import_exception!(fastdx.exceptions, InputTypeError);
-    import_exception!(fastdx.exceptions, MissingFileError);
-    import_exception!(fastdx.exceptions, ParameterError);
-    import_exception!(fastdx.exceptions, ShapeError);
-    import_exception!(fastdx.exceptions, SystemResourceError);
-    import_exception!(fastdx.exceptions, TooLargeError);
-    import_exception!(fastdx.exceptions, UnchangedWarning);
-    import_exception!(fastdx.exceptions, UnknownWordError);
-    import_exception!(fastdx.exceptions, UnknownWordsWarning);
-    import_exception!(fastdx.exceptions, VectorError);
-    import_exception!(fastdx.exceptions, WordIdError);
+    macro_rules! imported {
+        ($($name:ident)*) => { $(pyo3::import_exception!(fastdx.exceptions, $name);)* };
+    }
+    imported! {
+        CorruptFileError DuplicateWordError FastdxWarning FileError FormatError InputTypeError
+        MissingFileError ParameterError ShapeError SystemResourceError TooLargeError
+        UnchangedWarning UnknownWordError UnknownWordsWarning VectorError WordIdError
+    }
 }
 
 pub(super) use classes::{FastdxWarning, UnchangedWarning, UnknownWordsWarning};
@@ -134,7 +124,6 @@ pub(super) fn format_error(message: String) -> PyErr {
     classes::FormatError::new_err(message)
 }
 
-/// An argument of a wrong type.
 pub(super) fn wrong_type(message: String) -> PyErr {
     classes::InputTypeError::new_err(message)
 }

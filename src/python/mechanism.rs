@@ -12,7 +12,8 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use super::arguments::{Text, as_strs, count, real, shaped, strings, word_ids};
-use super::cover::PyCover;
+use super::channel::{Interval, interval};
+use super::cover::{PyCover, words_of};
 use super::embedding::PyEmbedding;
 use super::errors::{warn_repeated, warn_unreadable, wrong_type};
 use super::language_model::object_of;
@@ -204,9 +205,6 @@ impl PyMechanism {
     }
 }
 
-/// A value, the ends of its interval, and how many words were drawn for it.
-type Interval = (f64, f64, f64, usize);
-
 #[pymethods]
 impl PyMechanism {
     /// A mechanism from keyword arguments, or one that shares everything with another.
@@ -359,9 +357,7 @@ impl PyMechanism {
     /// value, low, high and sampled of `channel::word_bits`, or why there is no number.
     fn _bits(&self, py: Python<'_>) -> PyResult<(Option<Interval>, Option<&'static str>)> {
         Ok(match self.bits(py)? {
-            WordBits::Known { bits, .. } => {
-                (Some((bits.value, bits.low, bits.high, bits.sampled)), None)
-            }
+            WordBits::Known { bits, .. } => (Some(interval(bits)), None),
             WordBits::Unknown(why) => (None, Some(why)),
         })
     }
@@ -436,10 +432,7 @@ impl PyMechanism {
     /// The words of the space that are never released, in order of their ids.
     #[getter]
     fn excluded(&self) -> Vec<String> {
-        let mechanism = self.mechanism();
-        let ids = mechanism.excluded().into_iter();
-        ids.map(|id| mechanism.vocabulary().word(id).to_owned())
-            .collect()
+        words_of(self.mechanism().vocabulary(), &self.mechanism().excluded())
     }
 
     /// The cover that outputs are remapped by, or None.

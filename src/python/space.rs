@@ -115,7 +115,6 @@ impl PySpace {
         }
     }
 
-    /// The cover in its file.
     pub(super) fn cover(&self) -> Option<Arc<Cover>> {
         match &self.index {
             Index::Embedding(embedding) => embedding.cover().cloned(),
@@ -258,7 +257,6 @@ impl PySpace {
     }
 }
 
-/// All distances, a row a word.
 fn table(space: &dyn MetricSpace) -> Vec<f64> {
     let count = space.vocabulary().len();
     let mut rows = vec![0.0; count * count];

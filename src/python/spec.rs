@@ -35,7 +35,6 @@ pub(super) struct Described<'py> {
 }
 
 impl<'py> Described<'py> {
-    /// Wraps a Spec.
     fn new(spec: Spec) -> Self {
         Described {
             spec,
@@ -300,7 +299,6 @@ fn figure(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     })
 }
 
-/// A Spec from JSON.
 pub(super) fn parsed(json: &str) -> Result<Spec> {
     let map = serde_json::from_str(json).map_err(|error| {
         Error::parameter("spec", "a table of the keys of a Spec", error.to_string())

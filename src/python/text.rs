@@ -42,7 +42,6 @@ impl PyReplacements {
     }
 }
 
-/// The counts as a dict.
 pub(super) fn dict_of(py: Python<'_>, counts: Counts) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("words", counts.words)?;

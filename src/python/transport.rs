@@ -16,23 +16,21 @@ use crate::transport::{self, CostMatrix};
 
 /// An optimal plan and its proof; see ``fastdx.optimal_transport``.
 #[pyclass(frozen, name = "Transport", module = "fastdx")]
-pub(super) struct PyTransport {
-    inner: transport::Transport,
-}
+pub(super) struct PyTransport(transport::Transport);
 
 #[pymethods]
 impl PyTransport {
     /// Σ mass · cost over the plan.
     #[getter]
     fn cost(&self) -> f64 {
-        self.inner.cost
+        self.0.cost
     }
 
     /// The mass that moves from every row to every column: float64, shape (m, k).
     #[getter]
     fn plan<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
-        let mut plan = Array2::zeros((self.inner.u.len(), self.inner.v.len()));
-        for &(i, j, mass) in &self.inner.plan {
+        let mut plan = Array2::zeros((self.0.u.len(), self.0.v.len()));
+        for &(i, j, mass) in &self.0.plan {
             plan[(i as usize, j as usize)] = mass;
         }
         plan.into_pyarray(py)
@@ -47,17 +45,17 @@ impl PyTransport {
         py: Python<'py>,
     ) -> (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>) {
         let array = |potentials: &[f64]| PyArray1::from_slice(py, potentials);
-        (array(&self.inner.u), array(&self.inner.v))
+        (array(&self.0.u), array(&self.0.v))
     }
 
     /// The cost less the lower bound of the dual potentials: rounding only.
     #[getter]
     fn gap(&self) -> f64 {
-        self.inner.gap
+        self.0.gap
     }
 
     fn __repr__(&self) -> String {
-        let t = &self.inner;
+        let t = &self.0;
         let (m, k) = (t.u.len(), t.v.len());
         format!("Transport(cost={}, {m} × {k}, gap={:.1e})", t.cost, t.gap)
     }
@@ -108,7 +106,7 @@ pub(super) fn optimal_transport(
     let inner = run(py, long, |control| {
         transport::optimal_transport(&a, &b, cost, control)
     })?;
-    Ok(PyTransport { inner })
+    Ok(PyTransport(inner))
 }
 
 /// A bag from a mapping of words to counts, or a list of words.
@@ -149,7 +147,6 @@ fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResul
     Bag::of_words(ids).map_err(wrong_bag)
 }
 
-/// Bags from any iterable of them.
 fn bags_of(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResult<Vec<Bag>> {
     let refused = given.is_instance_of::<PyString>() || given.is_instance_of::<PyDict>();
     let items = if refused { None } else { given.try_iter().ok() };

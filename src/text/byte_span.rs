@@ -20,7 +20,6 @@ impl<'a> ByteSpan<'a> {
         ByteSpan { of, start, end }
     }
 
-    /// All bytes of `of`.
     pub(super) fn whole(of: &'a [u8]) -> Self {
         ByteSpan::new(of, 0, of.len())
     }
@@ -29,7 +28,6 @@ impl<'a> ByteSpan<'a> {
         &self.of[self.start..self.end]
     }
 
-    /// Appends the bytes to `out`.
     #[inline]
     pub(super) fn append_to(&self, out: &mut Vec<u8>) {
         const COPIED: usize = 16;

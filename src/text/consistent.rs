@@ -115,7 +115,6 @@ impl<K: Clone + Eq + Hash, T: Copy> Distinct<K, T> {
         });
     }
 
-    /// The draw of each.
     fn drawn(&self, new: &[T]) -> Vec<T> {
         let of = |source: &DrawSource<T>| match *source {
             DrawSource::Before(drawn) => drawn,

@@ -191,7 +191,6 @@ impl<F: Fn(&str, &mut dyn Iterator<Item = Range<usize>>) -> bool> Assembly<F> {
         self.begin_run(end, false);
     }
 
-    /// Whether the present run has a word.
     fn has_word(&self) -> bool {
         self.last.end > self.start
     }
@@ -295,7 +294,6 @@ impl<F: Fn(&str, &mut dyn Iterator<Item = Range<usize>>) -> bool> Assembly<F> {
         self.bytes.len() - self.start - rest.len()
     }
 
-    /// The whole text.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.end_any_gap(false);
         self.end_run(self.bytes.len());

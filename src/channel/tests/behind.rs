@@ -7,22 +7,15 @@ use crate::mechanism::contextual::{ContextualTem, Released};
 /// Tems with models of orders 1 to 3, without and with covers and exclusions.
 pub(super) fn mechanisms(space: &Arc<Embedding>, rng: &mut impl Rng) -> Mechanisms {
     let words = space.vocabulary().len() as u32;
-    let tem = Tem::new(
-        space.clone(),
-        3.0,
-        Truncation::Gamma(1.5),
-        Randomness::new(Some(1)),
-    )
-    .unwrap();
+    let (gamma, seeded) = (Truncation::Gamma(1.5), Randomness::new(Some(1)));
+    let tem = Tem::new(space.clone(), 3.0, gamma, seeded).unwrap();
     let sets = (0..words).map(|y| vec![y, (y + 2) % words]).collect();
     let cover = Cover::from_members(&**space, sets).unwrap();
     let covered = tem.with_cover(Some(Arc::new(cover))).unwrap();
     let excluding = covered.excluding(&[1, 4]).unwrap();
     let mut all: Mechanisms = Vec::new();
     for order in [1, 2, 3] {
-        let public = texts(space.vocabulary().len(), rng);
-        let model = NgramPrior::train(space.clone(), &public, order, None, &Control::new());
-        let model = Arc::new(NgramWeights::new(Arc::new(model.unwrap())));
+        let model = Arc::new(NgramWeights::new(prior(space, order, rng)));
         for tem in [&tem.excluding(&[2]).unwrap(), &tem, &covered, &excluding] {
             all.push(Arc::new(ContextualTem::new(tem, model.clone()).unwrap()));
         }

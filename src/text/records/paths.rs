@@ -43,7 +43,6 @@ pub struct Fields {
 /// The fields requested at one position of a record, and below.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
-    /// The path to this node.
     pub(super) name: String,
     /// Strings here, and in lists of them, belong to this column, or are the account.
     pub(super) column: Option<usize>,
@@ -150,7 +149,6 @@ impl Node {
         format!("{}{point}{name}", self.name)
     }
 
-    /// Collects the columns here and below.
     pub(super) fn columns(&self, found: &mut Vec<usize>) {
         found.extend(self.column);
         let fields = self.fields.iter().map(|(_, node)| node);

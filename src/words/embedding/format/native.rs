@@ -56,6 +56,8 @@ pub enum Storage {
     I16,
 }
 
+crate::support::names::named!(Storage, "storage", Storage::F32 => "float32", Storage::I16 => "int16");
+
 /// Writes `embedding` to `path`: first to a temporary file beside it, which is then renamed.
 ///
 /// # Errors
