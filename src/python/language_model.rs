@@ -84,10 +84,13 @@ impl PyLanguageModel {
         })
     }
 
-    fn list(&self, sentence: &[u32]) -> Result<Expected<'static>> {
-        let found = Python::attach(|py| {
-            probabilities(self.object.bind(py), self.space.vocabulary(), sentence)
-        });
+    fn known(&self, sentence: &[u32]) -> Option<Arc<Expected<'static>>> {
+        let kept = self.kept.try_lock().ok()?;
+        kept.lists.get(sentence).cloned()
+    }
+
+    fn ask(&self, py: Python<'_>, sentence: &[u32]) -> Result<Arc<Expected<'static>>> {
+        let found = probabilities(self.object.bind(py), self.space.vocabulary(), sentence);
         let found = found.map_err(|error| Error::Model {
             source: Box::new(error),
         })?;
@@ -98,7 +101,17 @@ impl PyLanguageModel {
             (more > 0).then_some((y, more))
         });
         let (words, weights) = above.unzip();
-        Expected::new(words, weights)
+        let list = Arc::new(Expected::new(words, weights)?);
+        let size = sentence.len() + list.count();
+        if let Ok(mut kept) = self.kept.try_lock() {
+            if kept.words + size > KEPT {
+                *kept = Kept::default();
+            }
+            if size <= KEPT && kept.lists.insert(sentence.into(), list.clone()).is_none() {
+                kept.words += size;
+            }
+        }
+        Ok(list)
     }
 }
 
@@ -112,24 +125,15 @@ impl LanguageModel for PyLanguageModel {
     }
 
     fn expected<'a>(&'a self, sentence: &[u32], lists: &mut Vec<Expected<'a>>) -> Result<()> {
-        let kept = self.kept.try_lock().ok();
-        let known = kept.and_then(|kept| kept.lists.get(sentence).cloned());
-        if let Some(known) = known {
-            lists.push((*known).clone());
-            return Ok(());
-        }
-        let list = Arc::new(self.list(sentence)?);
-        lists.push((*list).clone());
-        let Ok(mut kept) = self.kept.try_lock() else {
-            return Ok(());
+        let list = match self.known(sentence) {
+            Some(known) => known,
+            // Another thread may have asked while this one waited for the interpreter.
+            None => Python::attach(|py| match self.known(sentence) {
+                Some(known) => Ok(known),
+                None => self.ask(py, sentence),
+            })?,
         };
-        let size = sentence.len() + list.count();
-        if kept.words + size > KEPT {
-            *kept = Kept::default();
-        }
-        if size <= KEPT && kept.lists.insert(sentence.into(), list).is_none() {
-            kept.words += size;
-        }
+        lists.push((*list).clone());
         Ok(())
     }
 }
