@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::support::error::{Error, Result};
+use crate::support::error::Result;
 
 /// Counts the forks between the first process and this one.
 #[cfg(unix)]
@@ -18,7 +18,8 @@ mod forks {
     use std::ffi::c_int;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-    use super::{Error, Result};
+    use super::Result;
+    use crate::support::error::Error;
 
     static COUNT: AtomicU64 = AtomicU64::new(0);
     static WATCHED: AtomicBool = AtomicBool::new(false);

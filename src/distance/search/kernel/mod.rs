@@ -102,7 +102,8 @@ pub(crate) enum Combine {
 /// The data of a panel's words besides coordinates.
 #[derive(Clone, Copy)]
 pub(crate) struct Sides<'a> {
-    /// The units of integers.
+    /// The units of integers, which x86-64 alone multiplies.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) unit: &'a [f32; WIDTH],
     pub(crate) half: &'a [f32; WIDTH],
     pub(crate) error_share: &'a [f32; WIDTH],
@@ -111,6 +112,7 @@ pub(crate) struct Sides<'a> {
 /// The data of a query: bound = score + error_scale·(word's error_share), score = combination -
 /// factor·half.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) struct QuerySide {
     pub(crate) factor: f32,
     pub(crate) error_scale: f32,
