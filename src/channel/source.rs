@@ -61,7 +61,7 @@ impl Source {
         }
     }
 
-    /// What the outputs are remapped from, or itself.
+    /// The source whose outputs are remapped; a source without remapping itself.
     fn innermost(&self) -> &Self {
         match self {
             Source::Remapped(inner, _) => inner.innermost(),

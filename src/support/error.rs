@@ -204,7 +204,7 @@ impl Error {
         }
     }
 
-    /// What the operating system did not give.
+    /// The error for `what`, which the operating system refused.
     pub(crate) fn system<E: std::fmt::Display>(what: &'static str) -> impl FnOnce(E) -> Self {
         move |reason| Error::System {
             what,

@@ -1,5 +1,5 @@
-//! What is stored with a space: certificates of Tems on it and a cover, and whether a file may claim
-//! them.
+//! Certificates of Tems and a cover, which a file stores beside its space, and the check that it may
+//! claim them.
 
 use std::sync::Arc;
 

@@ -49,7 +49,7 @@ def is_missing(value: Any) -> bool:
 
 
 class Kind(NamedTuple):
-    """What columns of texts, of numbers and of dates differ in."""
+    """The differences between columns of texts, of numbers and of dates."""
 
     name: str
     one: str

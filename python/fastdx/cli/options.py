@@ -158,7 +158,7 @@ VALUES: dict[str, Callable[[Any], Any]] = {
     "numbers": _figure,
     "dates": _figure,
 }
-"""What makes the value of a key from that of the option, where they differ."""
+"""Functions that turn the value of an option into that of its key, where the two differ."""
 LAW = ("gamma", "beta", "mixing", "tuning")
 """The numbers that mechanisms take besides ε."""
 COVER = ("cover", "balance", "exclude")

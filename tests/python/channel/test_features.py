@@ -49,7 +49,7 @@ COVER = Cover.nearest(SPACE, 2)
 def test_the_table_is_bayes(m: fastdx.Mechanism, space: Embedding) -> None:
     posterior = bayes(m)
     vectors = np.asarray(space.vectors, dtype=float)
-    # What is never released says nothing of its word.
+    # An output that is never released has the prior as its posterior.
     np.testing.assert_allclose(Channel.of(m).posterior_means(PI), posterior @ vectors, rtol=1e-12)
     if m.excluded:
         return

@@ -76,7 +76,7 @@ class TestUnchanged:
 
 
 class TestRecommended:
-    """That it is Tem.recommended(): test_recommended.py."""
+    """The command without options; test_recommended.py compares it with Tem.recommended()."""
 
     def test_without_epsilon(self) -> None:
         done = run("privatize", stdin="anna has diabetes", code=0)

@@ -365,7 +365,7 @@ def test_epsilon_is_chosen_for_it() -> None:
         assert row.values["R"] == pytest.approx(named, rel=1e-6)
 
 
-# What it cannot be beside: refused_by_name in tests/it/spec.rs.
+# Options that exclude --language: refused_by_name in tests/it/spec.rs.
 def test_the_command_takes_it(tmp_path: Path) -> None:
     e, counts, grams = (tmp_path / name for name in ("e.fdx", "uniform", "grams"))
     MANY.save(e)

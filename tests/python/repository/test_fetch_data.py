@@ -35,7 +35,7 @@ def zipped(files: dict[str, bytes]) -> bytes:
 
 
 def converted(name: str, folder: Path) -> dict[str, bytes]:
-    """What a folder of downloads becomes."""
+    """Convert a folder of downloads; return the files by name."""
     made: dict[str, bytes] = DATA[name].convert({path.name: path for path in folder.iterdir()})
     return made
 

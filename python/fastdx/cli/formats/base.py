@@ -34,7 +34,7 @@ class Choice(NamedTuple):
     """The most bytes of a line, a record, or plain text without white space."""
 
 
-class Batch:
+class Batch(ABC):
     """Some records of a file."""
 
     texts: Sequence[str]
@@ -44,9 +44,9 @@ class Batch:
     new: Any
     """The privatised texts."""
 
+    @abstractmethod
     def place(self, text: int, start: int | None = None) -> str:
         """Return the place of a text, or of a byte in it: file, line, column."""
-        raise NotImplementedError
 
     def draw(self, mechanism: Mechanism, kept: Replacements | None = None) -> Mapping[str, int]:
         """Privatise the texts; return the counts of their words."""
