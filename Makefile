@@ -7,6 +7,8 @@ STAMP := $(VENV)/.installed
 RELEASED := $(VENV)/.released
 # Modules are compiled when they are first imported; most of them never are.
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
+# uv unpacks what tests need in a fifth of the time. It does not read pip's configuration, so pip has the last word.
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx data/english.ngrams data/offensive.txt
 CHECKED := conftest.py python tests benches tools examples experiments service
 
@@ -39,11 +41,11 @@ hooks: $(VENV)/.made ## installs the checks that git runs before a commit and be
 # What a build needs; `make run` waits for nothing else.
 $(VENV)/.bare: requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) $$(grep -E '^(maturin|numpy)==' requirements-dev.txt)
+	$(PIP) $$(grep -E '^(maturin|numpy|uv)==' requirements-dev.txt)
 	@touch $@
 
 $(VENV)/.made: $(VENV)/.bare
-	$(PIP) -r requirements-dev.txt
+	$(UV) -r requirements-dev.txt || $(PIP) -r requirements-dev.txt
 	@touch $@
 
 # An editable installation by the profile `quick` of Cargo.toml: it is built in less than half the time, and is slower.
@@ -126,7 +128,7 @@ ENGINES := target/engines
 
 $(VENV)/.engines: $(VENV)/.made requirements-engines.txt
 	mkdir -p $(ENGINES)
-	$(PIP) --find-links $(ENGINES) -r requirements-engines.txt
+	$(UV) --find-links $(ENGINES) -r requirements-engines.txt || $(PIP) --find-links $(ENGINES) -r requirements-engines.txt
 	@touch $@
 
 # As cargo-fuzz sets it up, on the stable compiler.

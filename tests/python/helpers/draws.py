@@ -23,16 +23,18 @@ def p_value(counts: ArrayLike, law: ArrayLike) -> float:
     expected = law / law.sum() * counts.sum()
     if counts[expected == 0].any():  # what is impossible was drawn
         return 0.0
-    groups: list[list[int]] = [[]]
-    for outcome in np.argsort(expected, kind="stable"):
-        if expected[groups[-1]].sum() >= LEAST:
-            groups.append([])
-        groups[-1].append(outcome)
-    if len(groups) > 1 and expected[groups[-1]].sum() < LEAST:
-        groups[-2] += groups.pop()
-    if len(groups) == 1:
+    order = np.argsort(expected, kind="stable")
+    starts, group = [0], 0.0
+    for at, share in enumerate(expected[order].tolist()):
+        if group >= LEAST:
+            starts.append(at)
+            group = 0.0
+        group += share
+    if len(starts) > 1 and group < LEAST:
+        starts.pop()
+    if len(starts) == 1:
         return 1.0
-    seen, wanted = ([x[group].sum() for group in groups] for x in (counts, expected))
+    seen, wanted = (np.add.reduceat(x[order], starts) for x in (counts, expected))
     return float(stats.chisquare(seen, wanted).pvalue)
 
 

@@ -177,9 +177,9 @@ def randomised_response(seed: int, ratio: float) -> Callable[[str, int], NDArray
 def test_a_small_excess_is_found() -> None:
     """An excess of 5% over e^(ε·d) on a chosen pair, with probability 0.99."""
     found = sum(audited(randomised_response(seed, 1.05 * np.e), 1.0, 400_000).violated
-                for seed in range(100))  # fmt: skip
-    # At 0.99 fewer than 93 of 100 have a probability below 1e-4.
-    assert found >= 93
+                for seed in range(40))  # fmt: skip
+    # At 0.99 fewer than 36 of 40 have a probability below 1e-4.
+    assert found >= 36
 
 
 def test_true_claims_are_refuted_as_seldom_as_stated() -> None:
