@@ -10,7 +10,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from common import reviews
 
@@ -55,17 +55,18 @@ def main() -> None:
                     lambda: [b for name in files for b in form.read(name, opener)])  # fmt: skip
     tem = fastdx.Tem(epsilon=3.0, exclude="offensive")
 
-    def draw() -> int:
-        return sum(batch.draw(tem)["words"] for batch in batches)
+    def draw() -> list[Any]:
+        return [form.draw(batch, tem) for batch in batches]
 
-    words = timed("draw, every word for the first time", draw)
+    drawn = timed("draw, every word for the first time", draw)
     timed("draw, the same again", draw)
 
     def write() -> None:
-        for batch in batches:
-            form.write(batch, io.BytesIO())
+        for batch, (new, _) in zip(batches, drawn, strict=True):
+            form.write(batch, new, io.BytesIO())
 
     timed("write: quote, join, encode", write)
+    words = sum(counts["words"] for _, counts in drawn)
     print(f"\n{words:,} words, `tem`, ε = 3.")
 
 

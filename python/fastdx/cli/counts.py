@@ -52,7 +52,7 @@ def _counts(args: argparse.Namespace) -> None:
     for name in args.files:
         try:
             for batch in read(name, args.format, args.column, opener):
-                texts = batch.texts
+                texts = batch.texts()
                 lines = [line for text in texts for line in text.splitlines() if line.strip()]
                 estimator.add(lines if args.column is None else texts)
         except ParameterError as e:

@@ -116,9 +116,9 @@ def _texts(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
         format = None if format_named(name) else "text" if args.column is None else "jsonl"
         batches = read(name, format, args.column, opener)
         if args.column is None:
-            text = "".join(part for batch in batches for part in batch.texts)
+            text = "".join(part for batch in batches for part in batch.texts())
             yield name, text.removeprefix("\ufeff").rstrip("\n")
             continue
         for batch in batches:
-            for at, text in enumerate(batch.texts):
+            for at, text in enumerate(batch.texts()):
                 yield batch.place(at), text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import operator
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -51,13 +52,6 @@ def add(commands: options.Commands) -> None:
     p.add_argument("files", nargs="*", default=[], metavar="FILE",
                    help="files, folders; '-' or none: stdin")  # fmt: skip
     options.add_mechanism(p)
-    _input_options(p)
-    _output_options(p)
-    _ledger_options(p)
-    p.set_defaults(run=_privatize)
-
-
-def _input_options(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("input")
     group.add_argument("--format", choices=tuple(FORMATS), help="by default recognised by the "
                        "files' names or content")  # fmt: skip
@@ -72,9 +66,6 @@ def _input_options(p: argparse.ArgumentParser) -> None:
     group.add_argument("--max-record", type=int, default=LONGEST_BYTES >> 20, metavar="MB",
                        help="the largest line, row or record, in MB (default %(default)s); memory "
                        "grows with it")  # fmt: skip
-
-
-def _output_options(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("output")
     group.add_argument("-o", "--output", metavar="FILE", help="the output, which gets this name "
                        "when it is complete; compressed if it ends in .gz or .zst")  # fmt: skip
@@ -91,9 +82,6 @@ def _output_options(p: argparse.ArgumentParser) -> None:
     group.add_argument("--allow-unchanged", action="store_true", help="release the texts even if "
                        "more than half of the common words come back unchanged")  # fmt: skip
     options.show_text(group)
-
-
-def _ledger_options(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("ledger")
     group.add_argument("--ledger", metavar="FILE", help="charge this ledger (fastdx.budget; "
                        "created if missing) ε·words before an output is released; nothing is "
@@ -105,6 +93,7 @@ def _ledger_options(p: argparse.ArgumentParser) -> None:
                        "the account of a record")  # fmt: skip
     group.add_argument("--allow-wordless", action="store_true", help="release texts without words "
                        "(punctuation only) unchanged, and charge nothing for them")  # fmt: skip
+    p.set_defaults(run=_privatize)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -146,19 +135,20 @@ def _privatize(args: argparse.Namespace) -> None:
 
         ledger = Ledger(args.ledger, args.budget, allow_wordless=args.allow_wordless)
     # The pieces of plain text are one text, so one call must keep their replacements.
-    mechanism = asked.make(pieces=not choice.columns)
+    whole = not choice.columns
+    mechanism = asked.make(pieces=whole)
     options.refuse_unchanged(mechanism, allowed=args.allow_unchanged or asked.allow_unchanged)
     finished = None
     if args.output_dir:
-        parameters = _released_by(args, choice, mechanism)
-        finished = Finished(Path(args.output_dir), parameters)
+        finished = Finished(Path(args.output_dir), _released_by(args, choice, mechanism))
         if args.resume:
             left = [job for job in wanted if not finished.has(job.name, str(job.output))]
             total.skipped, wanted = len(wanted) - len(left), left
     with step("drawing", quiet=args.quiet) as progress:
-        run = _Run(args, choice, mechanism, opener, ledger, finished, total, progress)
+        run = _Run(choice, mechanism, opener, finished, total, progress)
         for job in wanted:
-            run.make(job)
+            bill = None if ledger is None else _Bill(ledger, mechanism, args.account, whole=whole)
+            run.make(job, bill)
     if not mechanism._has_history:
         total.nearly = mechanism._nearly_always_unchanged()
     summary.report(args, asked.policy, mechanism, total)
@@ -190,20 +180,19 @@ class _Bill:
         self._account = account
         self._whole = whole
         self._prices: defaultdict[str, float] = defaultdict(float)
-        self._units: defaultdict[str, tuple[int, int, int]] = defaultdict(lambda: (0, 0, 0))
+        self._units: defaultdict[str, tuple[int, ...]] = defaultdict(lambda: (0, 0, 0))
         self._wordless = False
 
     def add(self, batch: Batch) -> None:
         """Add the prices of texts; refuse a text without a price."""
-        texts = batch.texts
+        texts = batch.texts()
         payers = batch.payers or [self._account or ""] * len(texts)
         for at, (text, account) in enumerate(zip(texts, payers, strict=True)):
             price, why, units = self._guarantee._price(text)
             if why is not None:
                 raise CommandError(f"{batch.place(at)}: this release has no price: {why}")
             if any(units):
-                words, numbers, dates = self._units[account]
-                self._units[account] = words + units[0], numbers + units[1], dates + units[2]
+                self._units[account] = tuple(map(operator.add, self._units[account], units))
                 self._prices[account] += price
             elif text and not (self._whole or self._ledger.allow_wordless):
                 raise CommandError(f"{batch.place(at)}: a text without a word: {WORDLESS}")
@@ -230,27 +219,23 @@ class _Bill:
 
 
 class _Run(NamedTuple):
-    """The parts that all jobs share."""
+    """What all outputs share."""
 
-    args: argparse.Namespace
     choice: Choice
     mechanism: Mechanism
     opener: Opener
-    ledger: Ledger | None
     finished: Finished | None
     total: Totals
     progress: Callable[[int], object]
     """Called with the number of words drawn so far."""
 
-    def make(self, job: Job) -> None:
+    def make(self, job: Job, bill: _Bill | None) -> None:
         """Make an output; it gets its name when it is complete and paid for."""
-        whole = not self.choice.columns
-        kept = Replacements() if whole and self.mechanism.consistent else None
-        bill = None
-        if self.ledger is not None:
-            bill = _Bill(self.ledger, self.mechanism, self.args.account, whole=whole)
-        form = job.kind(self.choice)
-        form.card = card = self._card(job)
+        kept = Replacements() if self.mechanism.consistent and not self.choice.columns else None
+        form, card = job.kind(self.choice), None
+        if job.output is not None and not streams(job.output):
+            self.total.no_card, card = no_card(self.mechanism), card_of(self.mechanism)
+        form.card = card
 
         def complete(file: BinaryIO) -> None:
             if bill is not None:
@@ -265,14 +250,14 @@ class _Run(NamedTuple):
                     try:
                         if bill is not None:
                             bill.add(batch)
-                        self.total.counts.update(batch.draw(self.mechanism, kept))
+                        new, counts = form.draw(batch, self.mechanism, kept)
                     except UnknownWordError as e:
                         word, place = e.word or "", batch.place(e.text or 0, e.start or 0)
-                        message = f"{place}: a word of {len(word)} characters is not in the "
-                        raise CommandError(
-                            f"{message}vocabulary (--oov error)", repr(word)
-                        ) from None
-                    form.write(batch, out)
+                        what = f"a word of {len(word)} characters"
+                        message = f"{place}: {what} is not in the vocabulary (--oov error)"
+                        raise CommandError(message, repr(word)) from None
+                    self.total.counts.update(counts)
+                    form.write(batch, new, out)
                     self.progress(self.total.counts["words"])
                 done = True
             finally:
@@ -283,13 +268,5 @@ class _Run(NamedTuple):
         self.total.left |= form.left
         self.total.dropped |= form.dropped
         self.total.names_are_content |= form.names_are_content
-        self.total.files.append(
-            {"input": job.name, "output": job.output or "-", "format": job.kind.name}
-        )
-
-    def _card(self, job: Job) -> str | None:
-        """Return the channel card of an output file, or note why it has none."""
-        if job.output is None or streams(job.output):
-            return None
-        self.total.no_card = no_card(self.mechanism)
-        return None if self.total.no_card else card_of(self.mechanism)
+        file = {"input": job.name, "output": job.output or "-", "format": job.kind.name}
+        self.total.files.append(file)

@@ -16,28 +16,14 @@ from fastdx.cli.formats.base import Choice as Choice
 from fastdx.cli.formats.base import Format as Format
 from fastdx.cli.formats.delimited import Delimited, TabSeparated
 from fastdx.cli.formats.json import Json, JsonLines
+from fastdx.cli.formats.opening import Lines, bare, between_words, cut, line_end
 from fastdx.cli.formats.opening import Opener as Opener
-from fastdx.cli.formats.opening import bare, between_words, cut, line_end
 from fastdx.cli.formats.parquet import Parquet
 from fastdx.cli.messages import CommandError
 
 
-class _Part(Batch):
-    """A part of a file; all parts together are one text."""
-
-    def __init__(self, name: str, text: str, line: int) -> None:
-        self._name, self._line = name, line
-        self.texts = [text]
-
-    def place(self, text: int, start: int | None = None) -> str:
-        if start is None:
-            return f"{self._name}, from line {self._line}"
-        before = self.texts[0].encode()[:start]
-        return f"{self._name}, line {self._line + before.count(10)}"
-
-
 class Text(Format):
-    """Plain text; everything between the words is kept byte for byte."""
+    """Plain text, whose batches are one text; what is between words is kept byte for byte."""
 
     name = "text"
     suffixes = (".txt", ".text")
@@ -48,11 +34,22 @@ class Text(Format):
         end_of = line_end if self.choice.by_line else between_words
         with opener.open(name) as source:
             for lines in cut(source, name, BATCH_CHARACTERS, end_of, self.choice.longest):
-                yield _Part(name, lines.text(name), lines.line)
+                yield _part(name, lines)
 
-    def write(self, batch: Batch, out: BinaryIO) -> None:
+    def write(self, batch: Batch, new: list[str], out: BinaryIO) -> None:
         """Write a part."""
-        out.write(batch.new[0].encode())
+        out.write(new[0].encode())
+
+
+def _part(name: str, lines: Lines) -> Batch:
+    text = lines.text(name)
+
+    def place(_: int, start: int | None = None) -> str:
+        if start is None:
+            return f"{name}, from line {lines.line}"
+        return f"{name}, line {lines.line + lines.data.count(10, 0, start)}"
+
+    return Batch(lambda: [text], place)
 
 
 FORMATS: dict[str, type[Format]] = {

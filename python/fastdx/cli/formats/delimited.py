@@ -4,29 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, BinaryIO
 
 from fastdx.cli.formats.base import BATCH_CHARACTERS, Batch, Choice, Format, column_of
 from fastdx.cli.formats.opening import HINT, Lines, Opener
 from fastdx.cli.messages import CommandError
-
-
-class _Rows(Batch):
-    """Rows of a file, each with its line."""
-
-    def __init__(self, form: Delimited, rows: Sequence[tuple[int, list[str]]]) -> None:
-        self._form, self.rows = form, [row for _, row in rows]
-        self._full = [(line, row) for line, row in rows if row]
-        self.texts = [row[at] for _, row in self._full for at in form.places]
-        if (account := form.account) is not None:
-            self.payers = [row[account] for _, row in self._full for _ in form.places]
-
-    def place(self, text: int, start: int | None = None) -> str:
-        row, column = divmod(text, len(self._form.places))
-        name = self._form.choice.columns[column]
-        return f"{self._form.file}, line {self._full[row][0]}, column {name!r}"
 
 
 class Delimited(Format):
@@ -52,7 +36,7 @@ class Delimited(Format):
         self._line, self._unfinished = 1, 0  # of the row that is read: its first line, its bytes
         self._header: list[str] | None = None
 
-    def read(self, name: str, opener: Opener) -> Iterator[_Rows]:
+    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
         """Read the rows of a file."""
         self.file = name
         with opener.open(name) as source:
@@ -62,16 +46,16 @@ class Delimited(Format):
                 if self.choice.header:
                     raise CommandError(f"{name}: no header: the file is empty")
                 return
-            columns = self.choice.columns
-            self.places = [self._column(first, column) for column in columns]
-            if self.choice.account is not None:
-                self.account = self._column(first, self.choice.account)
-            names = first if self.choice.header else [str(i + 1) for i in range(len(first))]
-            self.left |= dict.fromkeys(name for name in names if name not in columns)
+            columns, names = self.choice.columns, first
             if self.choice.header:
                 self._header = first
             else:
                 rows = chain([(line, first)], rows)
+                names = [str(i + 1) for i in range(len(first))]
+            self.places = [self._column(names, column) for column in columns]
+            if self.choice.account is not None:
+                self.account = self._column(names, self.choice.account)
+            self.left |= dict.fromkeys(name for name in names if name not in columns)
             batch: list[tuple[int, list[str]]] = []
             size = 0
             for line, row in rows:
@@ -82,19 +66,30 @@ class Delimited(Format):
                 batch.append((line, row))
                 size += 64 + len(row) + sum(map(len, row))
                 if size >= BATCH_CHARACTERS:
-                    yield _Rows(self, batch)
+                    yield self._batch(batch)
                     batch, size = [], 0
-            yield _Rows(self, batch)
+            yield self._batch(batch)
 
     def _column(self, names: Sequence[str], column: str) -> int:
-        if self.choice.header:
-            return column_of(self.file, names, column)
-        if not column.isascii() or not column.isdigit() or not 1 <= int(column) <= len(names):
+        if not self.choice.header and column not in names:
             raise CommandError(
                 f"{self.file}: with --no-header columns are numbers from 1 to {len(names)}, "
                 f"not {column!r}"
             )
-        return int(column) - 1
+        return column_of(self.file, names, column)
+
+    def _batch(self, rows: Sequence[tuple[int, list[str]]]) -> Batch:
+        full = [(line, row) for line, row in rows if row]
+        texts = [row[at] for _, row in full for at in self.places]
+        payers: list[str] = []
+        if (account := self.account) is not None:
+            payers = [row[account] for _, row in full for _ in self.places]
+
+        def place(text: int, _: int = 0) -> str:
+            row, column = divmod(text, len(self.places))
+            return f"{self.file}, line {full[row][0]}, column {self.choice.columns[column]!r}"
+
+        return Batch(lambda: texts, place, payers, [row for _, row in rows])
 
     def _rows(self, name: str, source: BinaryIO) -> Iterator[tuple[int, list[str]]]:
         """Yield each row with the line at which it ends."""
@@ -105,8 +100,6 @@ class Delimited(Format):
                 self._line, self._unfinished = reader.line_num + 1, 0
                 yield reader.line_num, row
         except csv.Error as e:
-            if "field limit" in str(e):
-                raise self._too_long(name) from None
             raise CommandError(f"{name}, line {reader.line_num}: {e}") from None
 
     def _lines(self, name: str, source: BinaryIO) -> Iterator[str]:
@@ -118,7 +111,8 @@ class Delimited(Format):
         while line := source.readline(self.choice.longest + 1):
             self._unfinished += len(line)
             if self._unfinished > self.choice.longest:
-                raise self._too_long(name)
+                row = f"a row of more than {self.choice.longest} characters"
+                raise CommandError(f"{name}, line {self._line}: {row}{HINT}")
             text = Lines(line, number, offset).text(name)
             if number == 1:
                 text = text.removeprefix("\ufeff")
@@ -126,23 +120,19 @@ class Delimited(Format):
             yield text
             number, offset = number + 1, offset + len(line)
 
-    def _too_long(self, name: str) -> CommandError:
-        row = f"a row of more than {self.choice.longest} characters"
-        return CommandError(f"{name}, line {self._line}: {row}{HINT}")
-
-    def write(self, batch: _Rows, out: BinaryIO) -> None:
+    def write(self, batch: Batch, new: Iterable[str], out: BinaryIO) -> None:
         """Write rows, with the new texts in their places."""
         text = io.StringIO(newline="")
         writer = csv.writer(text, **self._form)
-        new = iter(batch.new)
-        for row in filter(None, batch.rows):
+        drawn = iter(new)
+        for row in filter(None, batch.records):
             for at in self.places:
-                row[at] = next(new)
+                row[at] = next(drawn)
         try:
             if self._header is not None:
                 writer.writerow(self._header)
                 self._header = None
-            writer.writerows(batch.rows)
+            writer.writerows(batch.records)
         except csv.Error as e:
             # A field contains the delimiter, and the format has no quotes.
             raise CommandError(f"{self.file}: {e}") from None

@@ -7,26 +7,13 @@ and the form of numbers. `fastdx._core` parses; this module opens the files.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import BinaryIO, ClassVar
 
 from fastdx._core import JsonBlock, JsonError, JsonFields
 from fastdx.cli.formats.base import BATCH_CHARACTERS, MOST_NAMES, Batch, Choice, Format
 from fastdx.cli.formats.opening import Opener, cut
 from fastdx.cli.messages import CommandError
-
-
-class _Records(Batch):
-    """A block of JSON text, with the strings to be replaced."""
-
-    def __init__(self, name: str, block: JsonBlock, choice: Choice) -> None:
-        self._name, self.block, self._choice = name, block, choice
-        self.texts = block.texts()
-        if choice.account is not None:
-            self.payers = block.payers()
-
-    def place(self, text: int, start: int | None = None) -> str:
-        line, column = self.block.place(text) or (0, 0)
-        return f"{self._name}, line {line}, column {self._choice.columns[column]!r}"
 
 
 class Json(Format):
@@ -51,10 +38,15 @@ class Json(Format):
                     for other in block.others:
                         if len(self.left) < MOST_NAMES:
                             self.left[other] = None
-                    yield _Records(name, block, self.choice)
+                    place = partial(self._place, name, block)
+                    yield Batch(block.texts, place, block.payers(), block)
             except JsonError as e:
                 message, content = e.args
                 raise CommandError(f"{name}{message}", content) from None
+
+    def _place(self, name: str, block: JsonBlock, text: int, _: int = 0) -> str:
+        line, column = block.place(text) or (0, 0)
+        return f"{name}, line {line}, column {self.choice.columns[column]!r}"
 
     def _blocks(self, name: str, source: BinaryIO) -> Iterator[JsonBlock]:
         """Parse a file in pieces; only the size of a record is bounded."""
@@ -64,9 +56,9 @@ class Json(Format):
             data = source.read(max(BATCH_CHARACTERS, document.pending))
             yield document.feed(data)
 
-    def write(self, batch: _Records, out: BinaryIO) -> None:
+    def write(self, batch: Batch, new: list[str], out: BinaryIO) -> None:
         """Write the records."""
-        out.write(batch.block.replaced(batch.new))
+        out.write(batch.records.replaced(new))
 
 
 class JsonLines(Json):

@@ -120,7 +120,7 @@ def _records(name: str, kind: str, opener: Opener, columns: list[str]) -> Iterat
         return
     if kind in ("csv", "tsv"):
         for batch in FORMATS[kind](Choice(tuple(columns))).read(name, opener):
-            texts = batch.texts
+            texts = batch.texts()
             for first in range(0, len(texts), len(columns)):
                 fields = texts[first : first + len(columns)]
                 yield batch.place(first), dict(zip(columns, fields, strict=True))
