@@ -16,7 +16,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -107,17 +107,13 @@ def _ending_signals() -> Iterator[None]:
     def end(number: int, _: FrameType | None) -> None:
         raise _Ended(number)
 
-    before = {}
-    with suppress(ValueError):  # not on the main thread
+    with ExitStack() as restored:
         for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:
             # Under nohup the process ignores SIGHUP, and continues to do so.
             if signal.getsignal(number) == signal.SIG_DFL:
-                before[number] = signal.signal(number, end)
-    try:
+                with suppress(ValueError):  # not on the main thread
+                    restored.callback(signal.signal, number, signal.signal(number, end))
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 OUTPUTS = ("output", "report_file")

@@ -32,7 +32,7 @@ def add(commands: options.Commands) -> None:
     p.add_argument("--lexicon", action="append", required=True, metavar="FILE",
                    help="a file of words, one per line; repeatable")  # fmt: skip
     p.add_argument("--each", action="store_true", help="also estimate each word of the lexicons")
-    options.card(p)
+    options.add(p, "card", "embedding")
     p.add_argument("--column", metavar="NAME", help="a column or field of text; in JSON and "
                    "Parquet also nested fields: user.comment, items[].text")  # fmt: skip
     p.add_argument("--format", choices=tuple(FORMATS),
@@ -40,7 +40,7 @@ def add(commands: options.Commands) -> None:
     p.add_argument("--confidence", type=float, default=0.95, metavar="P",
                    help="the confidence of the intervals (default %(default)s)")  # fmt: skip
     p.add_argument("--report", choices=("json",), help="print one JSON object instead of a table")
-    options.show_text(p)
+    options.add(p, "show-text")
     p.set_defaults(run=_counts)
 
 

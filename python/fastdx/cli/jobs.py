@@ -11,13 +11,21 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from fastdx._shared.card import SUFFIX
-from fastdx._shared.replace import PACKED, open_output
+from fastdx._shared.replace import open_output
 from fastdx.cli.formats import Choice, Format, Opener, format_named, format_of
 from fastdx.cli.formats.opening import bare
 from fastdx.cli.messages import CommandError
 
 MANIFEST = ".fastdx-finished.json"
 """The name of the record of finished outputs, their inputs and parameters. It lies beside them."""
+
+
+OTHER = {
+    "sha256": "is not what an earlier run wrote",
+    "parameters": "was written under other parameters",
+    "input": "was written from another state of its input",
+}
+"""What is wrong with an output of which the record says something else."""
 
 
 class Job(NamedTuple):
@@ -46,7 +54,8 @@ def jobs(args: argparse.Namespace, choice: Choice, opener: Opener) -> tuple[list
                 others += 1
     kinds = {name: format_of(name, opener, args.format) for name in found}
     for name, kind in kinds.items():
-        _check_kind(choice, kind, name)
+        _check_kind(choice, kind)
+        _check_packed(kind, name)
     if not kinds:
         raise CommandError("no file to privatise" + (f": {others} have other formats"
                                                      if others else ""))  # fmt: skip
@@ -56,7 +65,11 @@ def jobs(args: argparse.Namespace, choice: Choice, opener: Opener) -> tuple[list
     if len(kinds) > 1:
         raise CommandError("several files at once: --output-dir takes them")
     ((name, kind),) = kinds.items()
-    _check_output(args, kind)
+    named = format_named(args.output or "-")
+    if named is not None and named is not kind:
+        raise CommandError(f"{args.output}: its name says {named.name}, and it would hold "
+                           f"{kind.name}")  # fmt: skip
+    _check_packed(kind, args.output or "-")
     return [Job(kind, name, args.output)], others
 
 
@@ -103,7 +116,7 @@ def _targets(found: dict[str, Path], folder: Path) -> dict[str, str]:
     return {name: str(target) for target, name in owner.items()}
 
 
-def _check_kind(choice: Choice, kind: type[Format], name: str) -> None:
+def _check_kind(choice: Choice, kind: type[Format]) -> None:
     """Refuse options that a format does not take."""
     if not kind.by_column and (choice.columns or choice.account):
         option = "--column" if choice.columns else "--account-column"
@@ -111,25 +124,16 @@ def _check_kind(choice: Choice, kind: type[Format], name: str) -> None:
     if kind.by_column and not choice.columns:
         raise CommandError(f"{kind.name} needs --column NAME, the text to privatise "
                            "(--format text privatises all of the file)")  # fmt: skip
-    for option, kinds in (("--no-header", ("csv", "tsv")), ("--delimiter", ("csv",))):
-        given = not choice.header if option == "--no-header" else choice.delimiter is not None
+    for option, given, kinds in (("--no-header", not choice.header, ("csv", "tsv")),
+                                 ("--delimiter", choice.delimiter, ("csv",))):  # fmt: skip
         if given and kind.name not in kinds:
             raise CommandError(f"{option} goes with {' and '.join(kinds)}, not with {kind.name}")
+
+
+def _check_packed(kind: type[Format], name: str) -> None:
     if not kind.packs and bare(name) != name:
-        raise CommandError(f"{name}: a {kind.name} file is compressed inside, not as {name[-4:]}")
-
-
-def _check_output(args: argparse.Namespace, kind: type[Format]) -> None:
-    """Refuse an output name whose ending belongs to another format."""
-    if args.output is None or args.output == "-":
-        return
-    named = format_named(args.output)
-    if named is not None and named is not kind:
-        raise CommandError(f"{args.output}: its name says {named.name}, and it would hold "
-                           f"{kind.name}")  # fmt: skip
-    if Path(args.output).suffix.lower() in PACKED and not kind.packs:
-        raise CommandError(f"{args.output}: a {kind.name} file is compressed inside: leave out "
-                           f"{Path(args.output).suffix}")  # fmt: skip
+        how = Path(name).suffix
+        raise CommandError(f"{name}: a {kind.name} file is compressed inside, not as {how}")
 
 
 def _hash(file: BinaryIO) -> str:
@@ -168,10 +172,14 @@ class Finished:
     def _key(self, output: str) -> str:
         return Path(output).relative_to(self.folder).as_posix()
 
-    @staticmethod
-    def _input(name: str) -> list[int]:
+    def _entry(self, name: str, file: BinaryIO) -> dict[str, Any]:
+        """Return what the record says of an input and the file that was made of it."""
         of = Path(name).stat()
-        return [of.st_size, of.st_mtime_ns]
+        return {
+            "sha256": _hash(file),
+            "parameters": self.parameters,
+            "input": [of.st_size, of.st_mtime_ns],
+        }
 
     def has(self, name: str, output: str) -> bool:
         """Return whether an output is finished; refuse any other file in its place."""
@@ -179,25 +187,15 @@ class Finished:
             return False
         entry = self._entries.get(self._key(output), {})
         with Path(output).open("rb") as file:
-            found = _hash(file)
-        if entry.get("sha256") != found:
-            why = "is not what an earlier run wrote"
-        elif entry["parameters"] != self.parameters:
-            why = "was written under other parameters"
-        elif entry["input"] != self._input(name):
-            why = "was written from another state of its input"
-        else:
+            found = self._entry(name, file)
+        differs = next((key for key in found if entry.get(key) != found[key]), None)
+        if differs is None:
             return True
-        raise CommandError(
-            f"{output} {why}: remove it to draw and pay for it again, or choose another output"
-        )
+        raise CommandError(f"{output} {OTHER[differs]}: remove it to draw and pay for it again, or "
+                           "choose another output")  # fmt: skip
 
     def save(self, name: str, output: str, file: BinaryIO) -> None:
         """Record an output of an input, with the hash of its file."""
-        self._entries[self._key(output)] = {
-            "parameters": self.parameters,
-            "input": self._input(name),
-            "sha256": _hash(file),
-        }
+        self._entries[self._key(output)] = self._entry(name, file)
         with open_output(str(self._file)) as out:
             out.write(json.dumps({"files": self._entries}, indent=1, sort_keys=True).encode())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from fastdx import Embedding, from_spec
-from fastdx._core import RECOMMENDED_EPSILON, spec_keys
+from fastdx._core import MOST_UNCHANGED, RECOMMENDED_EPSILON, spec_keys
 from fastdx._types import Unchanged
 from fastdx.cli import policies
 from fastdx.cli.messages import CommandError, step, tell
@@ -80,13 +80,9 @@ def lines_of(path: str) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-def _file(path: str) -> dict[str, str]:
-    # An absolute path, so that a file called "none" or "offensive" is not taken for a keyword.
-    return {"file": str(Path(path).absolute())}
-
-
 def _language(given: str) -> str | dict[str, str]:
-    return given if given in ("uniform", "rank", "frequency", "english") else _file(given)
+    known = given in ("uniform", "rank", "frequency", "english")
+    return given if known else {"file": str(Path(given).absolute())}
 
 
 def _figure(given: str) -> Any:
@@ -148,6 +144,13 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
 """The options that set keys of a Spec, by the groups of the help, and what argparse gets of each.
 Those of the same name set a key, but for `INDEX`."""
 OPTIONS = {name: more for group in GROUPS.values() for name, more in group.items()}
+SHARED: dict[str, dict[str, Any]] = {
+    "card": {"metavar": "FILE", "help": "the channel card, whose fingerprint of the words is "
+             "checked; by default that in the first file, or beside it"},
+    "quiet": {"action": "store_true", "help": "show no progress"},
+    "show-text": {"action": "store_true", "help": "show private content in messages"},
+}  # fmt: skip
+"""Other options of several commands."""
 INDEX = ("embedding", "graph")
 """The options that set the key ``index``."""
 VALUES: dict[str, Callable[[Any], Any]] = {
@@ -165,30 +168,13 @@ COVER = ("cover", "balance", "exclude")
 
 
 def add(p: argparse._ActionsContainer, *names: str) -> None:
-    """Add options of `OPTIONS`; the help names the mechanisms that take one, if not all do."""
+    """Add shared options; the help names the mechanisms that take one, if not all do."""
     for name in names:
-        more = OPTIONS[name]
+        more = (OPTIONS | SHARED)[name]
+        flags = ("-q", "--quiet") if name == "quiet" else (f"--{name}",)
         kinds = [kind for kind in dict(spec_keys()).get(name, ()) if kind in MECHANISMS]
         some = f"{', '.join(kinds)}: " if 0 < len(kinds) < len(MECHANISMS) else ""
-        p.add_argument(f"--{name}", **{"default": None, **more, "help": some + more["help"]})
-
-
-def show_text(p: argparse._ActionsContainer) -> None:
-    """Add ``--show-text``."""
-    p.add_argument("--show-text", action="store_true",
-                   help="show private content in messages")  # fmt: skip
-
-
-def quiet(p: argparse._ActionsContainer) -> None:
-    """Add ``--quiet``."""
-    p.add_argument("-q", "--quiet", action="store_true", help="show no progress")
-
-
-def card(p: argparse._ActionsContainer) -> None:
-    """Add the options of `channel_of`."""
-    p.add_argument("--card", metavar="FILE", help="the channel card, whose fingerprint of the "
-                   "words is checked; by default that in the first file, or beside it")  # fmt: skip
-    add(p, "embedding")
+        p.add_argument(*flags, **{"default": None, **more, "help": some + more["help"]})
 
 
 def add_mechanism(p: argparse.ArgumentParser) -> None:
@@ -280,8 +266,6 @@ def refuse_beside_policy(args: argparse.Namespace) -> None:
 
 def refuse_unchanged(mechanism: Mechanism, *, allowed: bool) -> None:
     """Refuse a policy under which more than half of the common words come back unchanged."""
-    from fastdx._core import MOST_UNCHANGED
-
     found = Unchanged(*mechanism._unchanged())
     if found.mean > MOST_UNCHANGED and not allowed:
         without = "without a history, " if mechanism._has_history else ""

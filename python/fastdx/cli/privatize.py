@@ -81,7 +81,7 @@ def add(commands: options.Commands) -> None:
     group.add_argument("--guarantee", action="store_true", help="print the guarantee too")
     group.add_argument("--allow-unchanged", action="store_true", help="release the texts even if "
                        "more than half of the common words come back unchanged")  # fmt: skip
-    options.show_text(group)
+    options.add(group, "show-text")
     group = p.add_argument_group("ledger")
     group.add_argument("--ledger", metavar="FILE", help="charge this ledger (fastdx.budget; "
                        "created if missing) ε·words before an output is released; nothing is "

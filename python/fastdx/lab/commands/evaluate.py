@@ -64,8 +64,7 @@ def add(commands: options.Commands) -> None:
     group.add_argument("-o", "--output", required=True, metavar="FILE", help="the HTML page; a "
                        "JSON file is written beside it")  # fmt: skip
     group.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    options.quiet(group)
-    options.show_text(group)
+    options.add(group, "quiet", "show-text")
     p.set_defaults(run=_evaluate)
 
 
