@@ -35,7 +35,8 @@ def timed(what: str, work: Callable[[], T]) -> T:
 
 def main() -> None:
     files = reviews()
-    opener, form = Opener(), JsonLines(Choice(("text",)))
+    opener = Opener()
+    forms = [JsonLines(Choice(("text",)), name) for name in files]
 
     def unpack() -> int:
         size = 0
@@ -52,17 +53,17 @@ def main() -> None:
     print(f"| start, end | {used(resource.RUSAGE_CHILDREN) - start:.2f} |")
     timed("unpack (a part of the next)", unpack)
     batches = timed("read: unpack, decode, find the strings",
-                    lambda: [b for name in files for b in form.read(name, opener)])  # fmt: skip
+                    lambda: [(form, b) for form in forms for b in form.read(opener)])  # fmt: skip
     tem = fastdx.Tem(epsilon=3.0, exclude="offensive")
 
     def draw() -> list[Any]:
-        return [form.draw(batch, tem) for batch in batches]
+        return [form.draw(batch, tem) for form, batch in batches]
 
     drawn = timed("draw, every word for the first time", draw)
     timed("draw, the same again", draw)
 
     def write() -> None:
-        for batch, (new, _) in zip(batches, drawn, strict=True):
+        for (form, batch), (new, _) in zip(batches, drawn, strict=True):
             form.write(batch, new, io.BytesIO())
 
     timed("write: quote, join, encode", write)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from fastdx.cli import options
@@ -63,24 +62,6 @@ def _counts(args: argparse.Namespace) -> None:
             found.append((name, estimator.share(known, args.confidence)))
             if args.each:
                 found += [(word, estimator.share(word, args.confidence)) for word in known]
-    _show(args, estimator, found)
-
-
-def _lexicon(name: str, space: Any) -> list[str]:
-    """Return the words of a file that the vocabulary has, and say how many it has not."""
-    words = list(dict.fromkeys(options.lines_of(name)))
-    known = [word for word in words if word in space]
-    if not known:
-        raise CommandError(f"{name}: no word of it is in the vocabulary")
-    if len(known) < len(words):
-        tell(f"{name}: {len(words) - len(known):,} of {len(words):,} words are not in the "
-             "vocabulary and left out")  # fmt: skip
-    return known
-
-
-def _show(
-    args: argparse.Namespace, estimator: Estimator, found: Sequence[tuple[str, Share]]
-) -> None:
     if args.report:
         shares = [{"name": name, "value": s.value, "low": s.low, "high": s.high, "bias": s.bias,
                    "error": s.error} for name, s in found]  # fmt: skip
@@ -97,3 +78,15 @@ def _show(
     if any(s.bias > abs(s.value) for _, s in found):
         tell("a bias exceeds its share: under this mechanism no number of documents is enough "
              "(fastdx.counts.plan)")  # fmt: skip
+
+
+def _lexicon(name: str, space: Any) -> list[str]:
+    """Return the words of a file that the vocabulary has, and say how many it has not."""
+    words = list(dict.fromkeys(options.lines_of(name)))
+    known = [word for word in words if word in space]
+    if not known:
+        raise CommandError(f"{name}: no word of it is in the vocabulary")
+    if len(known) < len(words):
+        tell(f"{name}: {len(words) - len(known):,} of {len(words):,} words are not in the "
+             "vocabulary and left out")  # fmt: skip
+    return known

@@ -95,6 +95,9 @@ def _figure(given: str) -> Any:
 
 GROUPS: dict[str, dict[str, dict[str, Any]]] = {
     "policy": {
+        "mechanism": {"choices": tuple(MECHANISMS), "metavar": "NAME", "help": "%(choices)s; by "
+                      "default the recommended policy, or tem on other words than the built-in "
+                      "ones"},
         "epsilon": {"type": float, "help": "ε per unit of distance (default on the built-in words: "
                     f"{RECOMMENDED_EPSILON:g}, as recommended)"},
         "certified": {"action": "store_true", "help": "--epsilon is the certified ε, which needs "
@@ -145,6 +148,8 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
 Those of the same name set a key, but for `INDEX`."""
 OPTIONS = {name: more for group in GROUPS.values() for name, more in group.items()}
 SHARED: dict[str, dict[str, Any]] = {
+    "policy": {"metavar": "FILE", "help": "replaces the other options of the mechanism: a Spec "
+               "(JSON or TOML), or policies as for the service, of which FILE:NAME chooses one"},
     "card": {"metavar": "FILE", "help": "the channel card, whose fingerprint of the words is "
              "checked; by default that in the first file, or beside it"},
     "quiet": {"action": "store_true", "help": "show no progress"},
@@ -180,15 +185,7 @@ def add(p: argparse._ActionsContainer, *names: str) -> None:
 def add_mechanism(p: argparse.ArgumentParser) -> None:
     """Add the options that choose a mechanism, its words, and what it does with text."""
     for title, options in GROUPS.items():
-        group = p.add_argument_group(title)
-        if title == "policy":
-            group.add_argument("--policy", metavar="FILE", help="replaces the other options of the "
-                               "mechanism: a Spec (JSON or TOML), or policies as for the service, "
-                               "of which FILE:NAME chooses one")  # fmt: skip
-            group.add_argument("--mechanism", choices=tuple(MECHANISMS), metavar="NAME",
-                               help="%(choices)s; by default the recommended policy, or tem on "
-                               "other words than the built-in ones")  # fmt: skip
-        add(group, *options)
+        add(p.add_argument_group(title), *(["policy"] if title == "policy" else []), *options)
 
 
 def spec_of(args: argparse.Namespace) -> dict[str, Any]:
@@ -205,7 +202,6 @@ class MechanismOptions(NamedTuple):
     """The mechanism that the options of a command describe."""
 
     spec: dict[str, Any]
-    """The Spec of the mechanism."""
     quiet: bool
     file: str | None = None
     """The file that `spec` is from, if ``--policy`` names one."""
@@ -221,13 +217,12 @@ class MechanismOptions(NamedTuple):
             refuse_beside_policy(args)
             policy = policies.one(args.policy)
             return cls(policy.spec, args.quiet, args.policy, False, policy.allow_unchanged)
-        named = args.mechanism
-        spec = {"mechanism": named or "tem", **spec_of(args)}
+        spec = spec_of(args)
+        named = spec.get("mechanism")
         recommended = "index" not in spec and (
             named is None or (named == "tem" and args.epsilon is None)
         )
-        if recommended:
-            spec = RECOMMENDED | spec
+        spec = {"mechanism": "tem", **(RECOMMENDED if recommended else {}), **spec}
         return cls(spec, args.quiet, None, recommended)
 
     @property
@@ -258,8 +253,7 @@ class MechanismOptions(NamedTuple):
 
 def refuse_beside_policy(args: argparse.Namespace) -> None:
     """Refuse options of the mechanism beside a policy, which describes all of it."""
-    given = ["--mechanism"] if args.mechanism is not None else []
-    given += [f"--{o}" for o, more in OPTIONS.items() if getattr(args, o) != more.get("default")]
+    given = [f"--{o}" for o, more in OPTIONS.items() if getattr(args, o) != more.get("default")]
     if given:
         raise CommandError(f"--policy describes the whole mechanism: leave out {', '.join(given)}")
 

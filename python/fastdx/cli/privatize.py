@@ -149,8 +149,6 @@ def _privatize(args: argparse.Namespace) -> None:
         for job in wanted:
             bill = None if ledger is None else _Bill(ledger, mechanism, args.account, whole=whole)
             run.make(job, bill)
-    if not mechanism._has_history:
-        total.nearly = mechanism._nearly_always_unchanged()
     summary.report(args, asked.policy, mechanism, total)
 
 
@@ -232,7 +230,7 @@ class _Run(NamedTuple):
     def make(self, job: Job, bill: _Bill | None) -> None:
         """Make an output; it gets its name when it is complete and paid for."""
         kept = Replacements() if self.mechanism.consistent and not self.choice.columns else None
-        form, card = job.kind(self.choice), None
+        form, card = job.kind(self.choice, job.name), None
         if job.output is not None and not streams(job.output):
             self.total.no_card, card = no_card(self.mechanism), card_of(self.mechanism)
         form.card = card
@@ -246,7 +244,7 @@ class _Run(NamedTuple):
         with open_output(job.output, [job.name], then=complete) as out:
             done = False
             try:
-                for batch in form.read(job.name, self.opener):
+                for batch in form.read(self.opener):
                     try:
                         if bill is not None:
                             bill.add(batch)

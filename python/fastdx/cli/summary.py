@@ -28,8 +28,6 @@ class Totals:
     names_are_content = False
     no_card: str | None = None
     """The reason why outputs got no channel card, if they should have one."""
-    nearly = 0
-    """The number of different words of these texts that come back unchanged nearly always."""
 
     def __init__(self, others: int) -> None:
         """Start with the number of files of other formats in folders."""
@@ -98,9 +96,9 @@ def _warnings(word: Mechanism, total: Totals, *, show_text: bool) -> Iterator[st
     unchanged = Unchanged(*word._unchanged())
     if (warning := unchanged.warning) is not None:
         yield f"without a history, {warning}" if word._has_history else warning
-    if total.nearly:
+    if not word._has_history and (nearly := word._nearly_always_unchanged()):
         yield (
-            f"{total.nearly:,} different words of these texts come back as they were nearly "
+            f"{nearly:,} different words of these texts come back as they were nearly "
             "always: with a probability above 0.9"
         )
     if counts["words"] >= FEW_WORDS and 2 * counts["unknown"] > counts["words"]:

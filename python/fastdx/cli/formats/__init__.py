@@ -29,27 +29,26 @@ class Text(Format):
     suffixes = (".txt", ".text")
     by_column = False
 
-    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
-        """Read a file as one text; cuts split no word, number or date."""
+    def read(self, opener: Opener) -> Iterator[Batch]:
+        """Read the file as one text; cuts split no word, number or date."""
         end_of = line_end if self.choice.by_line else between_words
-        with opener.open(name) as source:
-            for lines in cut(source, name, BATCH_CHARACTERS, end_of, self.choice.longest):
-                yield _part(name, lines)
+        with opener.open(self.file) as source:
+            for lines in cut(source, self.file, BATCH_CHARACTERS, end_of, self.choice.longest):
+                yield self._part(lines)
+
+    def _part(self, lines: Lines) -> Batch:
+        text = lines.text(self.file)
+
+        def place(_: int, start: int | None = None) -> str:
+            if start is None:
+                return f"{self.file}, from line {lines.line}"
+            return f"{self.file}, line {lines.line + lines.data.count(10, 0, start)}"
+
+        return Batch(lambda: [text], place)
 
     def write(self, batch: Batch, new: list[str], out: BinaryIO) -> None:
         """Write a part."""
         out.write(new[0].encode())
-
-
-def _part(name: str, lines: Lines) -> Batch:
-    text = lines.text(name)
-
-    def place(_: int, start: int | None = None) -> str:
-        if start is None:
-            return f"{name}, from line {lines.line}"
-        return f"{name}, line {lines.line + lines.data.count(10, 0, start)}"
-
-    return Batch(lambda: [text], place)
 
 
 FORMATS: dict[str, type[Format]] = {
@@ -96,4 +95,4 @@ def read(name: str, format: str | None, column: str | None, opener: Opener) -> I
     if kind.by_column != (column is not None):
         needs = "needs" if kind.by_column else "takes no"
         raise CommandError(f"{name}: {kind.name} {needs} --column NAME")
-    return kind(Choice((column,) if column else (), by_line=True)).read(name, opener)
+    return kind(Choice((column,) if column else (), by_line=True), name).read(opener)

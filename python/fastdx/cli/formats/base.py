@@ -63,16 +63,17 @@ class Format(ABC):
     card: str | None = None
     """The channel card of the output, for formats with metadata."""
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: Choice, file: str) -> None:
         self.choice = choice
+        self.file = file
         self.left: dict[str, None] = {}
         """Columns or fields that the output releases unchanged, in their order."""
         self.dropped: dict[str, None] = {}
         """Keys of metadata that it drops."""
 
     @abstractmethod
-    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
-        """Read a file, in batches of bounded size."""
+    def read(self, opener: Opener) -> Iterator[Batch]:
+        """Read the file, in batches of bounded size."""
 
     def draw(
         self, batch: Batch, mechanism: Mechanism, kept: Replacements | None = None

@@ -19,15 +19,13 @@ class Delimited(Format):
     name = "csv"
     suffixes = (".csv",)
     delimiter = ","
-    file = ""
-    """The name of the file."""
     places: Sequence[int] = ()
     """The places of the columns of text."""
     account: int | None = None
     """The place of the column of accounts."""
 
-    def __init__(self, choice: Choice) -> None:
-        super().__init__(choice)
+    def __init__(self, choice: Choice, file: str) -> None:
+        super().__init__(choice, file)
         delimiter = choice.delimiter or self.delimiter
         self._form: dict[str, Any] = {"delimiter": delimiter, "strict": True}
         if delimiter == "\t":
@@ -36,15 +34,14 @@ class Delimited(Format):
         self._line, self._unfinished = 1, 0  # of the row that is read: its first line, its bytes
         self._header: list[str] | None = None
 
-    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
-        """Read the rows of a file."""
-        self.file = name
-        with opener.open(name) as source:
-            rows = self._rows(name, source)
+    def read(self, opener: Opener) -> Iterator[Batch]:
+        """Read the rows of the file."""
+        with opener.open(self.file) as source:
+            rows = self._rows(source)
             line, first = next(rows, (0, None))
             if first is None:
                 if self.choice.header:
-                    raise CommandError(f"{name}: no header: the file is empty")
+                    raise CommandError(f"{self.file}: no header: the file is empty")
                 return
             columns, names = self.choice.columns, first
             if self.choice.header:
@@ -61,8 +58,8 @@ class Delimited(Format):
             for line, row in rows:
                 if row and len(row) != len(first):
                     what = "header" if self.choice.header else "first line"
-                    raise CommandError(f"{name}, line {line}: {len(row)} fields, the {what} has "
-                                       f"{len(first)}")  # fmt: skip
+                    raise CommandError(f"{self.file}, line {line}: {len(row)} fields, the {what} "
+                                       f"has {len(first)}")  # fmt: skip
                 batch.append((line, row))
                 size += 64 + len(row) + sum(map(len, row))
                 if size >= BATCH_CHARACTERS:
@@ -91,18 +88,18 @@ class Delimited(Format):
 
         return Batch(lambda: texts, place, payers, [row for _, row in rows])
 
-    def _rows(self, name: str, source: BinaryIO) -> Iterator[tuple[int, list[str]]]:
+    def _rows(self, source: BinaryIO) -> Iterator[tuple[int, list[str]]]:
         """Yield each row with the line at which it ends."""
         csv.field_size_limit(self.choice.longest)
-        reader = csv.reader(self._lines(name, source), **self._form)
+        reader = csv.reader(self._lines(source), **self._form)
         try:
             for row in reader:
                 self._line, self._unfinished = reader.line_num + 1, 0
                 yield reader.line_num, row
         except csv.Error as e:
-            raise CommandError(f"{name}, line {reader.line_num}: {e}") from None
+            raise CommandError(f"{self.file}, line {reader.line_num}: {e}") from None
 
-    def _lines(self, name: str, source: BinaryIO) -> Iterator[str]:
+    def _lines(self, source: BinaryIO) -> Iterator[str]:
         """Yield lines with their ends; only a line feed ends a line.
 
         A quoted row may span lines, but it must not be longer than the bound.
@@ -112,8 +109,8 @@ class Delimited(Format):
             self._unfinished += len(line)
             if self._unfinished > self.choice.longest:
                 row = f"a row of more than {self.choice.longest} characters"
-                raise CommandError(f"{name}, line {self._line}: {row}{HINT}")
-            text = Lines(line, number, offset).text(name)
+                raise CommandError(f"{self.file}, line {self._line}: {row}{HINT}")
+            text = Lines(line, number, offset).text(self.file)
             if number == 1:
                 text = text.removeprefix("\ufeff")
                 self._form["lineterminator"] = "\r\n" if text.endswith("\r\n") else "\n"

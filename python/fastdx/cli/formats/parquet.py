@@ -74,33 +74,30 @@ class Parquet(Format):
     name = "parquet"
     suffixes = (".parquet", ".pq")
     packs = False
-    file = ""
-    """The name of the file."""
     columns: Sequence[_Column] = ()
     """The columns of text."""
     account: _Column | None = None
     _schema: Any = None
     _writer: Any = None
 
-    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
-        """Read the row groups of a file."""
+    def read(self, opener: Opener) -> Iterator[Batch]:
+        """Read the row groups of the file."""
         # With numpy, which other formats do not need.
         from fastdx._shared.columns import drawn_field, own_schema
 
-        if name == "-":
+        if self.file == "-":
             raise CommandError("Parquet cannot be read from standard input: name a file")
-        self.file = name
-        with opened(name) as file:
+        with opened(self.file) as file:
             self._schema, dropped = own_schema(file.schema_arrow)
             self.dropped |= dict.fromkeys(dropped)
-            self.columns = [_Column(name, self._schema, c) for c in self.choice.columns]
+            self.columns = [_Column(self.file, self._schema, c) for c in self.choice.columns]
             for column in self.columns:
                 try:
                     drawn_field(self._schema.field(column.at), column.path)
                 except InputTypeError as e:
-                    raise CommandError(f"{name}: column {column.asked!r}: {e}") from None
+                    raise CommandError(f"{self.file}: column {column.asked!r}: {e}") from None
             if self.choice.account is not None:
-                self.account = _Column(name, self._schema, self.choice.account)
+                self.account = _Column(self.file, self._schema, self.choice.account)
             asked = {column.replace("[]", "") for column in self.choice.columns}
             leaves = [leaf for field in self._schema for leaf in _leaves(field.type, field.name)]
             self.left |= {leaf: None for leaf in leaves if leaf.replace("[]", "") not in asked}

@@ -118,7 +118,7 @@ def _records(name: str, kind: str, opener: Opener, columns: list[str]) -> Iterat
                 yield f"{name}, row {row}", record
         return
     if kind in ("csv", "tsv"):
-        for batch in FORMATS[kind](Choice(tuple(columns))).read(name, opener):
+        for batch in FORMATS[kind](Choice(tuple(columns)), name).read(opener):
             texts = batch.texts()
             for first in range(0, len(texts), len(columns)):
                 fields = texts[first : first + len(columns)]
