@@ -78,20 +78,14 @@ def overview() -> str:
 
 
 def parser(asked: str | None = None) -> Parser:
-    """Return the parser of all commands.
-
-    If an argument `asked` is given, only the module of the command that it names is imported.
-    """
+    """Return the parser of all commands, or of the one that is asked for, if there is such one."""
     made = Parser(
         prog="fastdx", description="Metric differential privacy for text.", examples=EXAMPLES
     )
     made.add_argument("--version", action="version", version=f"fastdx {__version__}")
-    modules, every = list(dict.fromkeys(COMMANDS.values())), None
-    if asked is not None:
-        # The usage line names all commands, although the parser has only one.
-        modules, every = [COMMANDS[c] for c in COMMANDS if c == asked], f"{{{','.join(COMMANDS)}}}"
+    every = f"{{{','.join(COMMANDS)}}}"  # in the usage, also if the parser has only one
     commands = made.add_subparsers(dest="command", required=True, metavar=every, action=_Commands)
-    for module in modules:
+    for module in dict.fromkeys(COMMANDS[c] for c in COMMANDS if asked in (None, c)):
         import_module(f"fastdx.{module}").add(commands)
     return made
 

@@ -19,14 +19,6 @@ MANIFEST = ".fastdx-finished.json"
 """The name of the record of finished outputs, their inputs and parameters. It lies beside them."""
 
 
-OTHER = {
-    "sha256": "is not what an earlier run wrote",
-    "parameters": "was written under other parameters",
-    "input": "was written from another state of its input",
-}
-"""What is wrong with an output of which the record says something else."""
-
-
 class Job(NamedTuple):
     """An output and its input."""
 
@@ -51,25 +43,26 @@ def jobs(args: argparse.Namespace, choice: Choice, opener: Opener) -> tuple[list
                 found[str(path)] = path.relative_to(name)
             else:
                 others += 1
-    kinds = {name: format_of(name, opener, args.format) for name in found}
-    for name, kind in kinds.items():
-        _check_kind(choice, kind)
-        _check_packed(kind, name)
-    if not kinds:
+    if not found:
         raise CommandError("no file to privatise" + (f": {others} have other formats"
                                                      if others else ""))  # fmt: skip
-    if args.output_dir:
-        targets = _targets(found, Path(args.output_dir))
-        return [Job(kind, name, targets[name]) for name, kind in kinds.items()], others
-    if len(kinds) > 1:
+    outputs = _targets(found, Path(args.output_dir)) if args.output_dir else [args.output]
+    if len(found) > len(outputs):
         raise CommandError("several files at once: --output-dir takes them")
-    ((name, kind),) = kinds.items()
-    named = format_named(args.output or "-")
+    made = [
+        Job(format_of(name, opener, args.format), name, output)
+        for name, output in zip(found, outputs, strict=True)
+    ]
+    for job in made:
+        _check(job, choice)
+    named, kind = format_named(args.output or "-"), made[0].kind
     if named is not None and named is not kind:
         raise CommandError(f"{args.output}: its name says {named.name}, and it would hold "
                            f"{kind.name}")  # fmt: skip
-    _check_packed(kind, args.output or "-")
-    return [Job(kind, name, args.output)], others
+    if args.output_dir:
+        for output in outputs:
+            Path(output).parent.mkdir(parents=True, exist_ok=True)
+    return made, others
 
 
 def streams(output: str) -> bool:
@@ -90,8 +83,8 @@ def _walk(folder: Path, outputs: Path) -> Iterator[Path]:
             yield path
 
 
-def _targets(found: dict[str, Path], folder: Path) -> dict[str, str]:
-    """Return the output of every input, and create the folders."""
+def _targets(found: dict[str, Path], folder: Path) -> list[str]:
+    """Return the output of every input."""
     if "-" in found:
         raise CommandError("--output-dir goes with files, not with standard input")
     owner: dict[Path, str] = {}
@@ -108,13 +101,12 @@ def _targets(found: dict[str, Path], folder: Path) -> dict[str, str]:
         if streams(str(target)):
             raise CommandError(f"{target} is a stream: --output-dir takes files")
         owner[target] = name
-    for target in owner:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    return {name: str(target) for target, name in owner.items()}
+    return [str(target) for target in owner]
 
 
-def _check_kind(choice: Choice, kind: type[Format]) -> None:
-    """Refuse options that a format does not take."""
+def _check(job: Job, choice: Choice) -> None:
+    """Refuse options and names that a format does not take."""
+    kind = job.kind
     if not kind.by_column and (choice.columns or choice.account):
         option = "--column" if choice.columns else "--account-column"
         raise CommandError(f"{option} goes with CSV, JSON and Parquet (see --format)")
@@ -125,12 +117,10 @@ def _check_kind(choice: Choice, kind: type[Format]) -> None:
                                  ("--delimiter", choice.delimiter, ("csv",))):  # fmt: skip
         if given and kind.name not in kinds:
             raise CommandError(f"{option} goes with {' and '.join(kinds)}, not with {kind.name}")
-
-
-def _check_packed(kind: type[Format], name: str) -> None:
-    if not kind.packs and bare(name) != name:
-        how = Path(name).suffix
-        raise CommandError(f"{name}: a {kind.name} file is compressed inside, not as {how}")
+    for name in (job.name, job.output or "-"):
+        if not kind.packs and bare(name) != name:
+            how = Path(name).suffix
+            raise CommandError(f"{name}: a {kind.name} file is compressed inside, not as {how}")
 
 
 def _hash(file: BinaryIO) -> str:
@@ -185,11 +175,13 @@ class Finished:
         entry = self._entries.get(self._key(output), {})
         with Path(output).open("rb") as file:
             found = self._entry(name, file)
-        differs = next((key for key in found if entry.get(key) != found[key]), None)
-        if differs is None:
-            return True
-        raise CommandError(f"{output} {OTHER[differs]}: remove it to draw and pay for it again, or "
-                           "choose another output")  # fmt: skip
+        for key, why in (("sha256", "is not what an earlier run wrote"),
+                         ("parameters", "was written under other parameters"),
+                         ("input", "was written from another state of its input")):  # fmt: skip
+            if entry.get(key) != found[key]:
+                raise CommandError(f"{output} {why}: remove it to draw and pay for it again, or "
+                                   "choose another output")  # fmt: skip
+        return True
 
     def save(self, name: str, output: str, file: BinaryIO) -> None:
         """Record an output of an input, with the hash of its file."""

@@ -265,6 +265,5 @@ class _Run(NamedTuple):
                 beside_it.write(f"{card}\n".encode())
         self.total.left |= form.left
         self.total.dropped |= form.dropped
-        self.total.names_are_content |= form.names_are_content
         file = {"input": job.name, "output": job.output or "-", "format": job.kind.name}
         self.total.files.append(file)

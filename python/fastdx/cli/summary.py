@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from fastdx._shared.replace import open_output
 from fastdx._types import Unchanged
+from fastdx.cli.formats import FORMATS
 from fastdx.mechanisms import Mechanism
 
 OOV = {"random": "drawn at random", "error": "refused", "drop": "left out", "mask": "masked",
@@ -25,7 +26,6 @@ class Totals:
 
     skipped = 0
     """The number of files that earlier runs finished."""
-    names_are_content = False
     no_card: str | None = None
     """The reason why outputs got no channel card, if they should have one."""
 
@@ -112,7 +112,8 @@ def _warnings(word: Mechanism, total: Totals, *, show_text: bool) -> Iterator[st
         yield f"{counts['unknown']:,} unknown words RELEASED AS THEY ARE (--oov keep)"
     if word.skip:
         yield f"{counts['skipped']:,} skipped words RELEASED AS THEY ARE (--skip)"
-    if total.left and total.names_are_content and not show_text:
+    content = any(FORMATS[file["format"]].names_are_content for file in total.files)
+    if total.left and content and not show_text:
         yield f"{len(total.left)} other fields released as they were (--show-text names them)"
     elif total.left:
         yield f"released as they were: {', '.join(total.left)}"
