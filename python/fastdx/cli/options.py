@@ -202,9 +202,9 @@ class MechanismOptions(NamedTuple):
     """The mechanism that the options of a command describe."""
 
     spec: dict[str, Any]
+    policy: str
+    """A phrase about the policy: what of it is as recommended, or else its Spec."""
     quiet: bool
-    file: str | None = None
-    """The file that `spec` is from, if ``--policy`` names one."""
     recommended: bool = False
     """Whether `spec` is the recommended policy, or this with some keys changed."""
     allow_unchanged: bool = False
@@ -216,27 +216,22 @@ class MechanismOptions(NamedTuple):
         if args.policy is not None:
             refuse_beside_policy(args)
             policy = policies.one(args.policy)
-            return cls(policy.spec, args.quiet, args.policy, False, policy.allow_unchanged)
+            phrase = f"the Spec of {args.policy}: {json.dumps(policy.spec)}"
+            return cls(policy.spec, phrase, args.quiet, False, policy.allow_unchanged)
         spec = spec_of(args)
         named = spec.get("mechanism")
         recommended = "index" not in spec and (
             named is None or (named == "tem" and args.epsilon is None)
         )
         spec = {"mechanism": "tem", **(RECOMMENDED if recommended else {}), **spec}
-        return cls(spec, args.quiet, None, recommended)
-
-    @property
-    def policy(self) -> str:
-        """A phrase about the policy: what of it is as recommended, or else its Spec."""
-        if not self.recommended:
-            return f"the Spec of {self.file or 'the options'}: {json.dumps(self.spec)}"
         law = {*RECOMMENDED, "cover", "gamma", "beta", "certified"}
-        changed = [
-            key for key in self.spec if key in law and self.spec[key] != RECOMMENDED.get(key)
-        ]
-        if changed:
-            return f"no longer the recommended policy, by --{', --'.join(changed)}"
-        return f"the recommended policy: --epsilon {RECOMMENDED_EPSILON:g} --language rank"
+        changed = [key for key in spec if key in law and spec[key] != RECOMMENDED.get(key)]
+        phrase = f"the recommended policy: --epsilon {RECOMMENDED_EPSILON:g} --language rank"
+        if not recommended:
+            phrase = f"the Spec of the options: {json.dumps(spec)}"
+        elif changed:
+            phrase = f"no longer the recommended policy, by --{', --'.join(changed)}"
+        return cls(spec, phrase, args.quiet, recommended)
 
     def make(self, *, pieces: bool = False) -> Mechanism:
         """Make the mechanism; `pieces` says that each of its calls gets the pieces of one text."""

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import operator
-from collections import defaultdict
-from collections.abc import Callable
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fastdx import __version__
 from fastdx._core import Replacements
 from fastdx._shared.card import beside, card_of, no_card
 from fastdx._shared.replace import open_output
-from fastdx.cli import options, summary
-from fastdx.cli.formats import FORMATS, Batch, Choice, Opener
+from fastdx._types import Unchanged
+from fastdx.cli import options
+from fastdx.cli.formats import FORMATS, Batch, Choice, Format, Opener
 from fastdx.cli.formats.opening import LONGEST_BYTES
 from fastdx.cli.jobs import Finished, Job, jobs, streams
-from fastdx.cli.messages import CommandError, step
-from fastdx.cli.summary import Totals
+from fastdx.cli.messages import CommandError, step, tell
 from fastdx.exceptions import UnknownWordError
 from fastdx.mechanisms import Mechanism
 
@@ -27,6 +29,11 @@ if TYPE_CHECKING:
     from fastdx.budget import Ledger
 
 WORDLESS = "all of it would be released as it is (--allow-wordless)"
+OOV = {"random": "drawn at random", "error": "refused", "drop": "left out", "mask": "masked",
+       "keep": "RELEASED"}  # fmt: skip
+"""The treatment of unknown words, as the closing line says it."""
+FEW_WORDS = 10
+"""With fewer words than this, unknown ones say nothing about the language of the texts."""
 
 
 def add(commands: options.Commands) -> None:
@@ -128,7 +135,6 @@ def _privatize(args: argparse.Namespace) -> None:
                     args.delimiter, longest=args.max_record << 20)  # fmt: skip
     opener = Opener()
     wanted, others = jobs(args, choice, opener)
-    total = Totals(others)
     ledger = None
     if args.ledger:
         from fastdx.budget import Ledger
@@ -138,18 +144,17 @@ def _privatize(args: argparse.Namespace) -> None:
     whole = not choice.columns
     mechanism = asked.make(pieces=whole)
     options.refuse_unchanged(mechanism, allowed=args.allow_unchanged or asked.allow_unchanged)
-    finished = None
+    run = _Run(mechanism, others)
     if args.output_dir:
-        finished = Finished(Path(args.output_dir), _released_by(args, choice, mechanism))
+        run.finished = Finished(Path(args.output_dir), _released_by(args, choice, mechanism))
         if args.resume:
-            left = [job for job in wanted if not finished.has(job.name, str(job.output))]
-            total.skipped, wanted = len(wanted) - len(left), left
+            left = [job for job in wanted if not run.finished.has(job.name, str(job.output))]
+            run.skipped, wanted = len(wanted) - len(left), left
     with step("drawing", quiet=args.quiet) as progress:
-        run = _Run(choice, mechanism, opener, finished, total, progress)
         for job in wanted:
             bill = None if ledger is None else _Bill(ledger, mechanism, args.account, whole=whole)
-            run.make(job, bill)
-    summary.report(args, asked.policy, mechanism, total)
+            run.make(job, job.kind(choice, job.name), bill, opener, progress)
+    _report(args, asked.policy, run)
 
 
 def _released_by(args: argparse.Namespace, choice: Choice, mechanism: Mechanism) -> dict[str, Any]:
@@ -216,35 +221,52 @@ class _Bill:
         return prices
 
 
-class _Run(NamedTuple):
-    """What all outputs share."""
+class _Run:
+    """Makes the outputs, and holds what is said of them at the end."""
 
-    choice: Choice
-    mechanism: Mechanism
-    opener: Opener
-    finished: Finished | None
-    total: Totals
-    progress: Callable[[int], object]
-    """Called with the number of words drawn so far."""
+    finished: Finished | None = None
+    skipped = 0
+    """The number of files that earlier runs finished."""
+    no_card: str | None = None
+    """The reason why outputs got no channel card, if they should have one."""
 
-    def make(self, job: Job, bill: _Bill | None) -> None:
+    def __init__(self, mechanism: Mechanism, others: int) -> None:
+        """Start with the number of files of other formats in folders."""
+        self.mechanism = mechanism
+        self.others = others
+        self.counts: Counter[str] = Counter()
+        self.left: dict[str, None] = {}
+        """Columns and fields that were released unchanged."""
+        self.dropped: dict[str, None] = {}
+        """Keys of metadata that were dropped."""
+        self.files: list[dict[str, str]] = []
+        self.charged: Counter[str] = Counter()
+
+    def make(
+        self,
+        job: Job,
+        form: Format,
+        bill: _Bill | None,
+        opener: Opener,
+        progress: Callable[[int], object],
+    ) -> None:
         """Make an output; it gets its name when it is complete and paid for."""
-        kept = Replacements() if self.mechanism.consistent and not self.choice.columns else None
-        form, card = job.kind(self.choice, job.name), None
+        kept = Replacements() if self.mechanism.consistent and not form.choice.columns else None
+        card = None
         if job.output is not None and not streams(job.output):
-            self.total.no_card, card = no_card(self.mechanism), card_of(self.mechanism)
+            self.no_card, card = no_card(self.mechanism), card_of(self.mechanism)
         form.card = card
 
         def complete(file: BinaryIO) -> None:
             if bill is not None:
-                self.total.charged.update(bill.pay(job.name))
+                self.charged.update(bill.pay(job.name))
             if self.finished is not None:
                 self.finished.save(job.name, str(job.output), file)
 
         with open_output(job.output, [job.name], then=complete) as out:
             done = False
             try:
-                for batch in form.read(self.opener):
+                for batch in form.read(opener):
                     try:
                         if bill is not None:
                             bill.add(batch)
@@ -254,16 +276,100 @@ class _Run(NamedTuple):
                         what = f"a word of {len(word)} characters"
                         message = f"{place}: {what} is not in the vocabulary (--oov error)"
                         raise CommandError(message, repr(word)) from None
-                    self.total.counts.update(counts)
+                    self.counts.update(counts)
                     form.write(batch, new, out)
-                    self.progress(self.total.counts["words"])
+                    progress(self.counts["words"])
                 done = True
             finally:
                 form.close(complete=done)
         if card is not None:
             with open_output(str(beside(str(job.output))), [job.name]) as beside_it:
                 beside_it.write(f"{card}\n".encode())
-        self.total.left |= form.left
-        self.total.dropped |= form.dropped
+        self.left |= form.left
+        self.dropped |= form.dropped
         file = {"input": job.name, "output": job.output or "-", "format": job.kind.name}
-        self.total.files.append(file)
+        self.files.append(file)
+
+
+def _report(args: argparse.Namespace, policy: str, run: _Run) -> None:
+    """Print or write counts, warnings about unprotected parts, and the guarantee."""
+    warned = list(_warnings(run, show_text=args.show_text))
+    if args.report_file:
+        report = {
+            "counts": dict(run.counts),
+            "spec": run.mechanism.spec,
+            "policy": policy,
+            "guarantee": run.mechanism.guarantee.with_bits().to_dict(),
+            "files": run.files,
+            "finished_before": run.skipped,
+            "left_out": run.others,
+            "charged": math.fsum(run.charged.values()),
+            "accounts": len(run.charged),
+            "warnings": warned,
+            "no_channel_card": run.no_card,
+        }
+        with open_output(args.report_file) as out:
+            out.write(f"{json.dumps(report, ensure_ascii=False)}\n".encode())
+    tell(f"{_line(run)}.", quiet=args.quiet)
+    for warning in warned:
+        tell(f"warning: {warning}")
+    if args.guarantee:
+        print(run.mechanism.guarantee.with_bits(), file=sys.stderr)
+
+
+def _line(run: _Run) -> str:
+    counts = run.counts
+    common = "" if run.mechanism._has_history else f"{run.mechanism.unchanged.mean:.1%}"
+    charged = math.fsum(run.charged.values())
+    many = len(run.files) > 1 or run.skipped
+    parts = {
+        f"{counts['words']:,} words": True,
+        f"{counts['unchanged']:,} came back unchanged": True,
+        f"{counts['unknown']:,} were not in the vocabulary ({OOV[run.mechanism.oov]})": True,
+        f"{counts['skipped']:,} were skipped": counts["skipped"],
+        f"{counts['numbers']:,} were numbers, drawn by their own law": counts["numbers"],
+        f"{counts['dates']:,} were dates, drawn by their own law": counts["dates"],
+        f"under this policy {common} of common words come back": common,
+        f"{charged:g} charged to {len(run.charged):,} accounts": run.charged,
+        f"{len(run.files):,} files written": many,
+        f"{run.skipped:,} finished before": run.skipped,
+        f"{run.others:,} files of other formats left out": run.others,
+        f"no channel card: {run.no_card}": run.no_card,
+    }
+    return "; ".join(part for part, said in parts.items() if said)
+
+
+def _warnings(run: _Run, *, show_text: bool) -> Iterator[str]:
+    """Yield warnings about unprotected parts; ``-q`` does not hide them."""
+    counts, word = run.counts, run.mechanism
+    if (warning := Unchanged(*word._unchanged()).warning) is not None:
+        yield f"without a history, {warning}" if word._has_history else warning
+    if not word._has_history and (nearly := word._nearly_always_unchanged()):
+        yield (
+            f"{nearly:,} different words of these texts come back as they were nearly "
+            "always: with a probability above 0.9"
+        )
+    if counts["words"] >= FEW_WORDS and 2 * counts["unknown"] > counts["words"]:
+        yield (
+            f"{counts['unknown'] / counts['words']:.0%} of the words are not in the vocabulary: is "
+            "it of the language of these texts? (--embedding)"
+        )
+    if word.seed is not None:
+        yield "SEEDED: the output is reproducible, hence NOT protected"
+    if word.oov == "keep":
+        yield f"{counts['unknown']:,} unknown words RELEASED AS THEY ARE (--oov keep)"
+    if word.skip:
+        yield f"{counts['skipped']:,} skipped words RELEASED AS THEY ARE (--skip)"
+    content = any(FORMATS[file["format"]].names_are_content for file in run.files)
+    if run.left and content and not show_text:
+        yield f"{len(run.left)} other fields released as they were (--show-text names them)"
+    elif run.left:
+        yield f"released as they were: {', '.join(run.left)}"
+    if run.dropped:
+        yield f"metadata dropped from the schema: {', '.join(run.dropped)}"
+    if counts["misdecoded"]:
+        yield (
+            f"{counts['misdecoded']:,} texts look like UTF-8 that was read as another encoding "
+            "(Latin-1, Windows-1251, …): parts of their words stand as punctuation and were "
+            "released as they are"
+        )

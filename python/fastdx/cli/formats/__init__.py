@@ -10,16 +10,14 @@ from json import loads
 from pathlib import Path
 from typing import BinaryIO
 
-from fastdx.cli.formats.base import BATCH_CHARACTERS
-from fastdx.cli.formats.base import Batch as Batch
-from fastdx.cli.formats.base import Choice as Choice
-from fastdx.cli.formats.base import Format as Format
+from fastdx.cli.formats.base import BATCH_CHARACTERS, Batch, Choice, Format
 from fastdx.cli.formats.delimited import Delimited, TabSeparated
 from fastdx.cli.formats.json import Json, JsonLines
-from fastdx.cli.formats.opening import Lines, bare, between_words, cut, line_end
-from fastdx.cli.formats.opening import Opener as Opener
+from fastdx.cli.formats.opening import Lines, Opener, bare, between_words, cut, line_end
 from fastdx.cli.formats.parquet import Parquet
 from fastdx.cli.messages import CommandError
+
+__all__ = ["FORMATS", "Batch", "Choice", "Format", "Opener", "format_named", "format_of", "read"]
 
 
 class Text(Format):
