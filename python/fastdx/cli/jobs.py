@@ -123,16 +123,6 @@ def _check(job: Job, choice: Choice) -> None:
             raise CommandError(f"{name}: a {kind.name} file is compressed inside, not as {how}")
 
 
-def _hash(file: BinaryIO) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    from hashlib import sha256
-
-    digest = sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
-    return digest.hexdigest()
-
-
 class Finished:
     """The record of earlier runs into a folder, for ``--resume``.
 
@@ -161,9 +151,13 @@ class Finished:
 
     def _entry(self, name: str, file: BinaryIO) -> dict[str, Any]:
         """Return what the record says of an input and the file that was made of it."""
-        of = Path(name).stat()
+        from hashlib import sha256
+
+        digest, of = sha256(), Path(name).stat()
+        while block := file.read(1 << 20):
+            digest.update(block)
         return {
-            "sha256": _hash(file),
+            "sha256": digest.hexdigest(),
             "parameters": self.parameters,
             "input": [of.st_size, of.st_mtime_ns],
         }

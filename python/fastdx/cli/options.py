@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from fastdx import Embedding, from_spec
-from fastdx._core import MOST_UNCHANGED, RECOMMENDED_EPSILON, spec_keys
-from fastdx._types import Unchanged
+from fastdx._core import RECOMMENDED_EPSILON, spec_keys
 from fastdx.cli import policies
 from fastdx.cli.messages import CommandError, step, tell
 from fastdx.mechanisms import MECHANISMS, Mechanism
@@ -66,7 +65,6 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, *, examples: str, short: str = "", **more: Any) -> None:
-        """Add the examples, and ``--help-all`` if the help is in two parts."""
         formatter: Any = partial(_Help, short=short and f"help help_all {short}")
         epilog = "examples:\n" + examples.strip("\n")
         super().__init__(epilog=epilog, formatter_class=formatter, **more)
@@ -251,15 +249,6 @@ def refuse_beside_policy(args: argparse.Namespace) -> None:
     given = [f"--{o}" for o, more in OPTIONS.items() if getattr(args, o) != more.get("default")]
     if given:
         raise CommandError(f"--policy describes the whole mechanism: leave out {', '.join(given)}")
-
-
-def refuse_unchanged(mechanism: Mechanism, *, allowed: bool) -> None:
-    """Refuse a policy under which more than half of the common words come back unchanged."""
-    found = Unchanged(*mechanism._unchanged())
-    if found.mean > MOST_UNCHANGED and not allowed:
-        without = "without a history, " if mechanism._has_history else ""
-        raise CommandError(f"{without}{found.warning}; take a smaller --epsilon or a --cover, or "
-                           "give --allow-unchanged")  # fmt: skip
 
 
 def channel_of(args: argparse.Namespace) -> Channel:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fastdx import __version__
-from fastdx._core import Replacements
+from fastdx._core import MOST_UNCHANGED, Replacements
 from fastdx._shared.card import beside, card_of, no_card
 from fastdx._shared.replace import open_output
 from fastdx._types import Unchanged
@@ -143,17 +143,19 @@ def _privatize(args: argparse.Namespace) -> None:
     # The pieces of plain text are one text, so one call must keep their replacements.
     whole = not choice.columns
     mechanism = asked.make(pieces=whole)
-    options.refuse_unchanged(mechanism, allowed=args.allow_unchanged or asked.allow_unchanged)
     run = _Run(mechanism, others)
+    if run.unchanged.mean > MOST_UNCHANGED and not (args.allow_unchanged or asked.allow_unchanged):
+        raise CommandError(f"{run.warning}; take a smaller --epsilon or a --cover, or give "
+                           "--allow-unchanged")  # fmt: skip
     if args.output_dir:
         run.finished = Finished(Path(args.output_dir), _released_by(args, choice, mechanism))
         if args.resume:
             left = [job for job in wanted if not run.finished.has(job.name, str(job.output))]
             run.skipped, wanted = len(wanted) - len(left), left
-    with step("drawing", quiet=args.quiet) as progress:
+    with step("drawing", quiet=args.quiet) as run.progress:
         for job in wanted:
             bill = None if ledger is None else _Bill(ledger, mechanism, args.account, whole=whole)
-            run.make(job, job.kind(choice, job.name), bill, opener, progress)
+            run.make(job, job.kind(choice, job.name), opener, bill)
     _report(args, asked.policy, run)
 
 
@@ -208,22 +210,22 @@ class _Bill:
 
         if self._wordless and not self._units and not self._ledger.allow_wordless:
             raise CommandError(f"{name}: no word: {WORDLESS}")
-        prices = dict(self._prices)
-        notes = {account: self._guarantee._note(*self._units[account]) for account in prices}
+        notes = {account: self._guarantee._note(*units) for account, units in self._units.items()}
         try:
-            self._ledger.charge_all(prices, notes)
+            self._ledger.charge_all(self._prices, notes)
         except BudgetExceededError as e:
             if self._account is not None:
                 raise
             # Account names from a column are content.
-            message = f"{name}: one of {len(prices)} accounts would pass the budget"
+            message = f"{name}: one of {len(notes)} accounts would pass the budget"
             raise CommandError(message, str(e)) from None
-        return prices
+        return self._prices
 
 
 class _Run:
     """Makes the outputs, and holds what is said of them at the end."""
 
+    progress: Callable[[int], object]
     finished: Finished | None = None
     skipped = 0
     """The number of files that earlier runs finished."""
@@ -233,6 +235,10 @@ class _Run:
     def __init__(self, mechanism: Mechanism, others: int) -> None:
         """Start with the number of files of other formats in folders."""
         self.mechanism = mechanism
+        self.unchanged = Unchanged(*mechanism._unchanged())
+        self.warning = self.unchanged.warning
+        if self.warning is not None and mechanism._has_history:
+            self.warning = f"without a history, {self.warning}"
         self.others = others
         self.counts: Counter[str] = Counter()
         self.left: dict[str, None] = {}
@@ -242,14 +248,7 @@ class _Run:
         self.files: list[dict[str, str]] = []
         self.charged: Counter[str] = Counter()
 
-    def make(
-        self,
-        job: Job,
-        form: Format,
-        bill: _Bill | None,
-        opener: Opener,
-        progress: Callable[[int], object],
-    ) -> None:
+    def make(self, job: Job, form: Format, opener: Opener, bill: _Bill | None) -> None:
         """Make an output; it gets its name when it is complete and paid for."""
         kept = Replacements() if self.mechanism.consistent and not form.choice.columns else None
         card = None
@@ -278,7 +277,7 @@ class _Run:
                         raise CommandError(message, repr(word)) from None
                     self.counts.update(counts)
                     form.write(batch, new, out)
-                    progress(self.counts["words"])
+                    self.progress(self.counts["words"])
                 done = True
             finally:
                 form.close(complete=done)
@@ -319,7 +318,7 @@ def _report(args: argparse.Namespace, policy: str, run: _Run) -> None:
 
 def _line(run: _Run) -> str:
     counts = run.counts
-    common = "" if run.mechanism._has_history else f"{run.mechanism.unchanged.mean:.1%}"
+    common = "" if run.mechanism._has_history else f"{run.unchanged.mean:.1%}"
     charged = math.fsum(run.charged.values())
     many = len(run.files) > 1 or run.skipped
     parts = {
@@ -342,8 +341,8 @@ def _line(run: _Run) -> str:
 def _warnings(run: _Run, *, show_text: bool) -> Iterator[str]:
     """Yield warnings about unprotected parts; ``-q`` does not hide them."""
     counts, word = run.counts, run.mechanism
-    if (warning := Unchanged(*word._unchanged()).warning) is not None:
-        yield f"without a history, {warning}" if word._has_history else warning
+    if run.warning is not None:
+        yield run.warning
     if not word._has_history and (nearly := word._nearly_always_unchanged()):
         yield (
             f"{nearly:,} different words of these texts come back as they were nearly "

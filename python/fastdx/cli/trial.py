@@ -9,8 +9,8 @@ from fastdx import Tem
 from fastdx.cli.messages import CommandError, step
 from fastdx.cli.options import Commands
 
-EPSILONS = (1.8, None, 3.4)
-"""An ε that tells less, the recommended one (None), and one that tells more."""
+LESS, MORE = 1.8, 3.4
+"""ε that tell less and more than the recommended one."""
 SHOWN = 4
 """Replacements that are shown of a word."""
 WIDTH = 14
@@ -48,10 +48,9 @@ def _try(args: argparse.Namespace) -> None:
     print("One draw each; another call draws other words.")
     _row("written", args.text)
     shown = recommended.privatize(args.text)
-    for epsilon in EPSILONS:
-        mechanism = recommended if epsilon is None else recommended.with_epsilon(epsilon)
-        text = shown if epsilon is None else mechanism.privatize(args.text)
-        _row(f"ε = {mechanism.nominal:g}", text, "(recommended)" * (epsilon is None))
+    _row(f"ε = {LESS:g}", recommended.with_epsilon(LESS).privatize(args.text))
+    _row(f"ε = {recommended.nominal:g}", shown, "(recommended)")
+    _row(f"ε = {MORE:g}", recommended.with_epsilon(MORE).privatize(args.text))
     print("\nUnder the recommended policy: how often a word stays; what it becomes")
     space, vocabulary = recommended.space, recommended.space.words
     for word in dict.fromkeys(words):

@@ -21,8 +21,8 @@ class Delimited(Format):
     delimiter = ","
     places: Sequence[int] = ()
     """The places of the columns of text."""
-    account: int | None = None
-    """The place of the column of accounts."""
+    payer: Sequence[int] = ()
+    """The place of the column of accounts, if there is one."""
 
     def __init__(self, choice: Choice, file: str) -> None:
         super().__init__(choice, file)
@@ -51,7 +51,7 @@ class Delimited(Format):
                 names = [str(i + 1) for i in range(len(first))]
             self.places = [self._column(names, column) for column in columns]
             if self.choice.account is not None:
-                self.account = self._column(names, self.choice.account)
+                self.payer = [self._column(names, self.choice.account)]
             self.left |= dict.fromkeys(name for name in names if name not in columns)
             batch: list[tuple[int, list[str]]] = []
             size = 0
@@ -78,9 +78,7 @@ class Delimited(Format):
     def _batch(self, rows: Sequence[tuple[int, list[str]]]) -> Batch:
         full = [(line, row) for line, row in rows if row]
         texts = [row[at] for _, row in full for at in self.places]
-        payers: list[str] = []
-        if (account := self.account) is not None:
-            payers = [row[account] for _, row in full for _ in self.places]
+        payers = [row[at] for _, row in full for at in self.payer for _ in self.places]
 
         def place(text: int, _: int = 0) -> str:
             row, column = divmod(text, len(self.places))
