@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -140,11 +139,11 @@ class Finished:
         self.parameters = sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()
         self._file = self.folder / MANIFEST
         self._entries: dict[str, dict[str, Any]] = {}
-        with contextlib.suppress(FileNotFoundError):
-            try:
+        try:
+            if self._file.exists():
                 self._entries = json.loads(self._file.read_text("utf-8"))["files"]
-            except (ValueError, KeyError, TypeError):
-                raise CommandError(f"{self._file}: damaged; remove it and the outputs") from None
+        except (ValueError, KeyError, TypeError):
+            raise CommandError(f"{self._file}: damaged; remove it and the outputs") from None
 
     def _key(self, output: str) -> str:
         return Path(output).relative_to(self.folder).as_posix()

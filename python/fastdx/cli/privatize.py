@@ -56,8 +56,7 @@ def add(commands: options.Commands) -> None:
         short="column format output output_dir report_file quiet ledger policy epsilon "
         "mechanism cover embedding",
     )
-    p.add_argument("files", nargs="*", default=[], metavar="FILE",
-                   help="files, folders; '-' or none: stdin")  # fmt: skip
+    p.add_argument("files", nargs="*", metavar="FILE", help="files, folders; '-' or none: stdin")
     options.add_mechanism(p)
     group = p.add_argument_group("input")
     group.add_argument("--format", choices=tuple(FORMATS), help="by default recognised by the "
@@ -251,10 +250,8 @@ class _Run:
     def make(self, job: Job, form: Format, opener: Opener, bill: _Bill | None) -> None:
         """Make an output; it gets its name when it is complete and paid for."""
         kept = Replacements() if self.mechanism.consistent and not form.choice.columns else None
-        card = None
         if job.output is not None and not streams(job.output):
-            self.no_card, card = no_card(self.mechanism), card_of(self.mechanism)
-        form.card = card
+            self.no_card, form.card = no_card(self.mechanism), card_of(self.mechanism)
 
         def complete(file: BinaryIO) -> None:
             if bill is not None:
@@ -281,9 +278,9 @@ class _Run:
                 done = True
             finally:
                 form.close(complete=done)
-        if card is not None:
+        if form.card is not None:
             with open_output(str(beside(str(job.output))), [job.name]) as beside_it:
-                beside_it.write(f"{card}\n".encode())
+                beside_it.write(f"{form.card}\n".encode())
         self.left |= form.left
         self.dropped |= form.dropped
         file = {"input": job.name, "output": job.output or "-", "format": job.kind.name}

@@ -6,6 +6,7 @@ They read files in batches of bounded size, so the memory does not depend on the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from json import loads
 from pathlib import Path
 from typing import BinaryIO
@@ -73,18 +74,14 @@ def format_of(name: str, opener: Opener, given: str | None = None) -> type[Forma
     if start[:4] == b"PAR1":
         return Parquet
     text = start.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
-    line = text.split("\n", 1)[0].rstrip("\r ")
+    line, rest = text.split("\n", 1)[0].rstrip("\r "), text[1:].lstrip()
     if line.startswith("{"):
-        try:
+        with suppress(ValueError, RecursionError):
             loads(line)
-        except (ValueError, RecursionError):
-            # The record continues on further lines, or beyond the bytes read here.
-            rest = text[1:].lstrip()
-            return Json if rest.startswith('"') or not rest else Text
-        return JsonLines
-    if line.startswith("[") and text[1:].lstrip().startswith("{"):
-        return Json
-    return Text
+            return JsonLines
+        # The record continues on further lines, or beyond the bytes read here.
+        return Json if rest.startswith('"') or not rest else Text
+    return Json if line.startswith("[") and rest.startswith("{") else Text
 
 
 def read(name: str, format: str | None, column: str | None, opener: Opener) -> Iterator[Batch]:
