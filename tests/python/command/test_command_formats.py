@@ -78,7 +78,7 @@ class TestDelimited:
         done = run(*args, "--column", "2")
         assert done.stdout == '1;"[MASK]; cat"\n2;dog\n'
         assert "released as they were: 1" in done.stderr
-        for column in ("0", "3", "t", "-1", "²"):
+        for column in ("0", "3", "t", "-1", "²", "01"):
             fails("numbers from 1 to 2", *args, f"--column={column}")
 
     def test_no_header_and_nothing_there(self, sure: list[str]) -> None:
