@@ -10,7 +10,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from common import reviews
 
@@ -35,7 +35,8 @@ def timed(what: str, work: Callable[[], T]) -> T:
 
 def main() -> None:
     files = reviews()
-    opener, form = Opener(), JsonLines(Choice(("text",)))
+    opener = Opener()
+    forms = [JsonLines(Choice(("text",)), name) for name in files]
 
     def unpack() -> int:
         size = 0
@@ -52,20 +53,21 @@ def main() -> None:
     print(f"| start, end | {used(resource.RUSAGE_CHILDREN) - start:.2f} |")
     timed("unpack (a part of the next)", unpack)
     batches = timed("read: unpack, decode, find the strings",
-                    lambda: [b for name in files for b in form.read(name, opener)])  # fmt: skip
+                    lambda: [(form, b) for form in forms for b in form.read(opener)])  # fmt: skip
     tem = fastdx.Tem(epsilon=3.0, exclude="offensive")
 
-    def draw() -> int:
-        return sum(batch.draw(tem)["words"] for batch in batches)
+    def draw() -> list[Any]:
+        return [form.draw(batch, tem) for form, batch in batches]
 
-    words = timed("draw, every word for the first time", draw)
+    drawn = timed("draw, every word for the first time", draw)
     timed("draw, the same again", draw)
 
     def write() -> None:
-        for batch in batches:
-            form.write(batch, io.BytesIO())
+        for (form, batch), (new, _) in zip(batches, drawn, strict=True):
+            form.write(batch, new, io.BytesIO())
 
     timed("write: quote, join, encode", write)
+    words = sum(counts["words"] for _, counts in drawn)
     print(f"\n{words:,} words, `tem`, ε = 3.")
 
 

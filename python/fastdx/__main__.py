@@ -14,7 +14,9 @@ def command() -> int:
     """Run the command with the arguments of the process; return its exit code."""
     given = sys.argv[1:]
     try:
-        if given[:1] == ["privatize"] and not _own_policy(given):
+        # Not for another policy, or for help.
+        own = any(a.startswith(("--eps", "--pol", "-h", "--help")) for a in given)
+        if given[:1] == ["privatize"] and not own:
             # A thread makes the words and their search, while the command's modules are imported.
             prepare_recommended()
         from fastdx.cli import main
@@ -29,11 +31,6 @@ def command() -> int:
     # all objects for cycles first.
     gc.freeze()
     return code
-
-
-def _own_policy(given: list[str]) -> bool:
-    """Whether arguments name ε or a file with the policy, or ask for help."""
-    return any(a.startswith(("--eps", "--pol", "-h", "--help")) for a in given)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -78,20 +78,14 @@ def overview() -> str:
 
 
 def parser(asked: str | None = None) -> Parser:
-    """Return the parser of all commands.
-
-    If an argument `asked` is given, only the module of the command that it names is imported.
-    """
+    """Return the parser of all commands, or of the one that is asked for, if there is such one."""
     made = Parser(
         prog="fastdx", description="Metric differential privacy for text.", examples=EXAMPLES
     )
     made.add_argument("--version", action="version", version=f"fastdx {__version__}")
-    modules, every = list(dict.fromkeys(COMMANDS.values())), None
-    if asked is not None:
-        # The usage line names all commands, although the parser has only one.
-        modules, every = [COMMANDS[c] for c in COMMANDS if c == asked], f"{{{','.join(COMMANDS)}}}"
+    every = f"{{{','.join(COMMANDS)}}}"  # in the usage, also if the parser has only one
     commands = made.add_subparsers(dest="command", required=True, metavar=every, action=_Commands)
-    for module in modules:
+    for module in dict.fromkeys(COMMANDS[c] for c in COMMANDS if asked in (None, c)):
         import_module(f"fastdx.{module}").add(commands)
     return made
 
@@ -107,17 +101,13 @@ def _ending_signals() -> Iterator[None]:
     def end(number: int, _: FrameType | None) -> None:
         raise _Ended(number)
 
-    before = {}
-    with suppress(ValueError):  # not on the main thread
+    with ExitStack() as restored:
         for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:
             # Under nohup the process ignores SIGHUP, and continues to do so.
             if signal.getsignal(number) == signal.SIG_DFL:
-                before[number] = signal.signal(number, end)
-    try:
+                with suppress(ValueError):  # not on the main thread
+                    restored.callback(signal.signal, number, signal.signal(number, end))
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 OUTPUTS = ("output", "report_file")

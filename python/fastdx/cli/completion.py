@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import Commands
@@ -33,17 +34,16 @@ def _completion(args: argparse.Namespace) -> None:
     from fastdx.cli import parser
 
     made = parser()
-    _with_files(made, shtab.FILE, shtab.DIRECTORY)
+    files = dict.fromkeys(("FILE", "PATH", "EDGES"), shtab.FILE)
+    _with_files(made, files | {"FOLDER": shtab.DIRECTORY})
     print(shtab.complete(made, args.shell))
 
 
-def _with_files(parser: argparse.ArgumentParser, file: object, folder: object) -> None:
-    """Mark every option that takes a file or a folder, for shtab."""
+def _with_files(parser: argparse.ArgumentParser, files: dict[Any, Any]) -> None:
+    """Mark every option whose value is a file or a folder, for shtab."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for inner in action.choices.values():
-                _with_files(inner, file, folder)
-        elif action.metavar in ("FILE", "PATH", "EDGES"):
-            action.complete = file  # type: ignore[attr-defined]  # shtab's protocol
-        elif action.metavar == "FOLDER":
-            action.complete = folder  # type: ignore[attr-defined]
+                _with_files(inner, files)
+        elif action.metavar in files:
+            action.complete = files[action.metavar]  # type: ignore[attr-defined]  # shtab's protocol

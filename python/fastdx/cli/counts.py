@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from fastdx.cli import options
@@ -32,7 +31,7 @@ def add(commands: options.Commands) -> None:
     p.add_argument("--lexicon", action="append", required=True, metavar="FILE",
                    help="a file of words, one per line; repeatable")  # fmt: skip
     p.add_argument("--each", action="store_true", help="also estimate each word of the lexicons")
-    options.card(p)
+    options.add(p, "card", "embedding")
     p.add_argument("--column", metavar="NAME", help="a column or field of text; in JSON and "
                    "Parquet also nested fields: user.comment, items[].text")  # fmt: skip
     p.add_argument("--format", choices=tuple(FORMATS),
@@ -40,7 +39,7 @@ def add(commands: options.Commands) -> None:
     p.add_argument("--confidence", type=float, default=0.95, metavar="P",
                    help="the confidence of the intervals (default %(default)s)")  # fmt: skip
     p.add_argument("--report", choices=("json",), help="print one JSON object instead of a table")
-    options.show_text(p)
+    options.add(p, "show-text")
     p.set_defaults(run=_counts)
 
 
@@ -52,7 +51,7 @@ def _counts(args: argparse.Namespace) -> None:
     for name in args.files:
         try:
             for batch in read(name, args.format, args.column, opener):
-                texts = batch.texts
+                texts = batch.texts()
                 lines = [line for text in texts for line in text.splitlines() if line.strip()]
                 estimator.add(lines if args.column is None else texts)
         except ParameterError as e:
@@ -63,24 +62,6 @@ def _counts(args: argparse.Namespace) -> None:
             found.append((name, estimator.share(known, args.confidence)))
             if args.each:
                 found += [(word, estimator.share(word, args.confidence)) for word in known]
-    _show(args, estimator, found)
-
-
-def _lexicon(name: str, space: Any) -> list[str]:
-    """Return the words of a file that the vocabulary has, and say how many it has not."""
-    words = list(dict.fromkeys(options.lines_of(name)))
-    known = [word for word in words if word in space]
-    if not known:
-        raise CommandError(f"{name}: no word of it is in the vocabulary")
-    if len(known) < len(words):
-        tell(f"{name}: {len(words) - len(known):,} of {len(words):,} words are not in the "
-             "vocabulary and left out")  # fmt: skip
-    return known
-
-
-def _show(
-    args: argparse.Namespace, estimator: Estimator, found: Sequence[tuple[str, Share]]
-) -> None:
     if args.report:
         shares = [{"name": name, "value": s.value, "low": s.low, "high": s.high, "bias": s.bias,
                    "error": s.error} for name, s in found]  # fmt: skip
@@ -97,3 +78,15 @@ def _show(
     if any(s.bias > abs(s.value) for _, s in found):
         tell("a bias exceeds its share: under this mechanism no number of documents is enough "
              "(fastdx.counts.plan)")  # fmt: skip
+
+
+def _lexicon(name: str, space: Any) -> list[str]:
+    """Return the words of a file that the vocabulary has, and say how many it has not."""
+    words = list(dict.fromkeys(options.lines_of(name)))
+    known = [word for word in words if word in space]
+    if not known:
+        raise CommandError(f"{name}: no word of it is in the vocabulary")
+    if len(known) < len(words):
+        tell(f"{name}: {len(words) - len(known):,} of {len(words):,} words are not in the "
+             "vocabulary and left out")  # fmt: skip
+    return known

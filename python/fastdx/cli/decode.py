@@ -38,7 +38,7 @@ def add(commands: options.Commands) -> None:
     )
     p.add_argument("files", nargs="*", metavar="FILE", help="released texts: one text per file, or "
                    "records with --column; by default standard input")  # fmt: skip
-    options.card(p)
+    options.add(p, "card", "embedding")
     p.add_argument("--prior", metavar="FILE", help="a model that NgramPrior.save wrote; by default "
                    "bigrams of English if they are built in, else frequencies by rank")  # fmt: skip
     p.add_argument("--view", choices=("likely", "certain", "marginals"), default="likely",
@@ -54,8 +54,7 @@ def add(commands: options.Commands) -> None:
     group.add_argument("--to", choices=("text", "jsonl"), default="text",
                        help="the format of the output (default %(default)s)")  # fmt: skip
     group.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
-    options.quiet(group)
-    options.show_text(group)
+    options.add(group, "quiet", "show-text")
     p.set_defaults(run=_decode)
 
 
@@ -116,9 +115,9 @@ def _texts(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
         format = None if format_named(name) else "text" if args.column is None else "jsonl"
         batches = read(name, format, args.column, opener)
         if args.column is None:
-            text = "".join(part for batch in batches for part in batch.texts)
+            text = "".join(part for batch in batches for part in batch.texts())
             yield name, text.removeprefix("\ufeff").rstrip("\n")
             continue
         for batch in batches:
-            for at, text in enumerate(batch.texts):
+            for at, text in enumerate(batch.texts()):
                 yield batch.place(at), text

@@ -65,8 +65,7 @@ def add(commands: options.Commands) -> None:
     p.add_argument("--k", type=int, help="neighbours per word (default √V, between 256 and 1024)")
     p.add_argument("--memory", type=int, help="the most bytes for the lists (default 8 GiB)")
     p.add_argument("-o", "--output", required=True, metavar="FILE")
-    options.quiet(p)
-    options.add(p, *options.COVER, "embedding")
+    options.add(p, "quiet", *options.COVER, "embedding")
     p.set_defaults(run=_index_build, exclude="none")
     p = kinds.add_parser(
         "check",

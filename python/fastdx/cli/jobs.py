@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from fastdx._shared.card import SUFFIX
-from fastdx._shared.replace import PACKED, open_output
+from fastdx._shared.replace import open_output
 from fastdx.cli.formats import Choice, Format, Opener, format_named, format_of
 from fastdx.cli.formats.opening import bare
 from fastdx.cli.messages import CommandError
@@ -44,20 +42,26 @@ def jobs(args: argparse.Namespace, choice: Choice, opener: Opener) -> tuple[list
                 found[str(path)] = path.relative_to(name)
             else:
                 others += 1
-    kinds = {name: format_of(name, opener, args.format) for name in found}
-    for name, kind in kinds.items():
-        _check_kind(choice, kind, name)
-    if not kinds:
+    if not found:
         raise CommandError("no file to privatise" + (f": {others} have other formats"
                                                      if others else ""))  # fmt: skip
-    if args.output_dir:
-        targets = _targets(found, Path(args.output_dir))
-        return [Job(kind, name, targets[name]) for name, kind in kinds.items()], others
-    if len(kinds) > 1:
+    outputs = _targets(found, Path(args.output_dir)) if args.output_dir else [args.output]
+    if len(found) > len(outputs):
         raise CommandError("several files at once: --output-dir takes them")
-    ((name, kind),) = kinds.items()
-    _check_output(args, kind)
-    return [Job(kind, name, args.output)], others
+    made = [
+        Job(format_of(name, opener, args.format), name, output)
+        for name, output in zip(found, outputs, strict=True)
+    ]
+    for job in made:
+        _check(job, choice)
+    named, kind = format_named(args.output or "-"), made[0].kind
+    if named is not None and named is not kind:
+        raise CommandError(f"{args.output}: its name says {named.name}, and it would hold "
+                           f"{kind.name}")  # fmt: skip
+    if args.output_dir:
+        for output in outputs:
+            Path(output).parent.mkdir(parents=True, exist_ok=True)
+    return made, others
 
 
 def streams(output: str) -> bool:
@@ -70,18 +74,16 @@ def _walk(folder: Path, outputs: Path) -> Iterator[Path]:
     """Yield the files in a folder and its sub-folders, without hidden ones, cards and outputs."""
     if folder.resolve() == outputs.resolve():
         raise CommandError(f"{folder}: --output-dir would replace an input; choose another")
-    for where, folders, files in os.walk(folder):
-        here = Path(where)
-        shown = sorted(name for name in folders if not name.startswith("."))
-        folders[:] = [name for name in shown if (here / name).resolve() != outputs.resolve()]
-        for file in sorted(files):
-            # A channel card beside a release is not a text.
-            if not file.startswith(".") and not file.endswith(SUFFIX) and (here / file).is_file():
-                yield here / file
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        written = path.parent.resolve().is_relative_to(outputs.resolve())
+        # A channel card beside a release is not a text.
+        if not hidden and not written and not path.name.endswith(SUFFIX) and path.is_file():
+            yield path
 
 
-def _targets(found: dict[str, Path], folder: Path) -> dict[str, str]:
-    """Return the output of every input, and create the folders."""
+def _targets(found: dict[str, Path], folder: Path) -> list[str]:
+    """Return the output of every input."""
     if "-" in found:
         raise CommandError("--output-dir goes with files, not with standard input")
     owner: dict[Path, str] = {}
@@ -98,48 +100,26 @@ def _targets(found: dict[str, Path], folder: Path) -> dict[str, str]:
         if streams(str(target)):
             raise CommandError(f"{target} is a stream: --output-dir takes files")
         owner[target] = name
-    for target in owner:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    return {name: str(target) for target, name in owner.items()}
+    return [str(target) for target in owner]
 
 
-def _check_kind(choice: Choice, kind: type[Format], name: str) -> None:
-    """Refuse options that a format does not take."""
+def _check(job: Job, choice: Choice) -> None:
+    """Refuse options and names that a format does not take."""
+    kind = job.kind
     if not kind.by_column and (choice.columns or choice.account):
         option = "--column" if choice.columns else "--account-column"
         raise CommandError(f"{option} goes with CSV, JSON and Parquet (see --format)")
     if kind.by_column and not choice.columns:
         raise CommandError(f"{kind.name} needs --column NAME, the text to privatise "
                            "(--format text privatises all of the file)")  # fmt: skip
-    for option, kinds in (("--no-header", ("csv", "tsv")), ("--delimiter", ("csv",))):
-        given = not choice.header if option == "--no-header" else choice.delimiter is not None
+    for option, given, kinds in (("--no-header", not choice.header, ("csv", "tsv")),
+                                 ("--delimiter", choice.delimiter, ("csv",))):  # fmt: skip
         if given and kind.name not in kinds:
             raise CommandError(f"{option} goes with {' and '.join(kinds)}, not with {kind.name}")
-    if not kind.packs and bare(name) != name:
-        raise CommandError(f"{name}: a {kind.name} file is compressed inside, not as {name[-4:]}")
-
-
-def _check_output(args: argparse.Namespace, kind: type[Format]) -> None:
-    """Refuse an output name whose ending belongs to another format."""
-    if args.output is None or args.output == "-":
-        return
-    named = format_named(args.output)
-    if named is not None and named is not kind:
-        raise CommandError(f"{args.output}: its name says {named.name}, and it would hold "
-                           f"{kind.name}")  # fmt: skip
-    if Path(args.output).suffix.lower() in PACKED and not kind.packs:
-        raise CommandError(f"{args.output}: a {kind.name} file is compressed inside: leave out "
-                           f"{Path(args.output).suffix}")  # fmt: skip
-
-
-def _hash(file: BinaryIO) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    from hashlib import sha256
-
-    digest = sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
-    return digest.hexdigest()
+    for name in (job.name, job.output or "-"):
+        if not kind.packs and bare(name) != name:
+            how = Path(name).suffix
+            raise CommandError(f"{name}: a {kind.name} file is compressed inside, not as {how}")
 
 
 class Finished:
@@ -159,19 +139,27 @@ class Finished:
         self.parameters = sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()
         self._file = self.folder / MANIFEST
         self._entries: dict[str, dict[str, Any]] = {}
-        with contextlib.suppress(FileNotFoundError):
-            try:
+        try:
+            if self._file.exists():
                 self._entries = json.loads(self._file.read_text("utf-8"))["files"]
-            except (ValueError, KeyError, TypeError):
-                raise CommandError(f"{self._file}: damaged; remove it and the outputs") from None
+        except (ValueError, KeyError, TypeError):
+            raise CommandError(f"{self._file}: damaged; remove it and the outputs") from None
 
     def _key(self, output: str) -> str:
         return Path(output).relative_to(self.folder).as_posix()
 
-    @staticmethod
-    def _input(name: str) -> list[int]:
-        of = Path(name).stat()
-        return [of.st_size, of.st_mtime_ns]
+    def _entry(self, name: str, file: BinaryIO) -> dict[str, Any]:
+        """Return what the record says of an input and the file that was made of it."""
+        from hashlib import sha256
+
+        digest, of = sha256(), Path(name).stat()
+        while block := file.read(1 << 20):
+            digest.update(block)
+        return {
+            "sha256": digest.hexdigest(),
+            "parameters": self.parameters,
+            "input": [of.st_size, of.st_mtime_ns],
+        }
 
     def has(self, name: str, output: str) -> bool:
         """Return whether an output is finished; refuse any other file in its place."""
@@ -179,25 +167,17 @@ class Finished:
             return False
         entry = self._entries.get(self._key(output), {})
         with Path(output).open("rb") as file:
-            found = _hash(file)
-        if entry.get("sha256") != found:
-            why = "is not what an earlier run wrote"
-        elif entry["parameters"] != self.parameters:
-            why = "was written under other parameters"
-        elif entry["input"] != self._input(name):
-            why = "was written from another state of its input"
-        else:
-            return True
-        raise CommandError(
-            f"{output} {why}: remove it to draw and pay for it again, or choose another output"
-        )
+            found = self._entry(name, file)
+        for key, why in (("sha256", "is not what an earlier run wrote"),
+                         ("parameters", "was written under other parameters"),
+                         ("input", "was written from another state of its input")):  # fmt: skip
+            if entry.get(key) != found[key]:
+                raise CommandError(f"{output} {why}: remove it to draw and pay for it again, or "
+                                   "choose another output")  # fmt: skip
+        return True
 
     def save(self, name: str, output: str, file: BinaryIO) -> None:
         """Record an output of an input, with the hash of its file."""
-        self._entries[self._key(output)] = {
-            "parameters": self.parameters,
-            "input": self._input(name),
-            "sha256": _hash(file),
-        }
+        self._entries[self._key(output)] = self._entry(name, file)
         with open_output(str(self._file)) as out:
             out.write(json.dumps({"files": self._entries}, indent=1, sort_keys=True).encode())

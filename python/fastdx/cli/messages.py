@@ -41,27 +41,24 @@ def step(
     """
     begun, last = time.monotonic(), ""
 
-    def show(line: str) -> None:
-        nonlocal last
-        if line != last and not quiet and sys.stderr.isatty():
-            print(f"{CLEAR}{line}", end="", file=sys.stderr, flush=True)
-            last = line
-
     def progress(done: int | str, before: float | None = None) -> None:
-        nonlocal begun
+        nonlocal begun, last
         if isinstance(done, str):
-            line, share = done, before or 0.0
+            line, share = done, before
             begun = time.monotonic() if before is None else begun
         else:
-            line, share = f"{what}, {done:,} words", done / total if total else 0.0
+            line, share = f"{what}, {done:,} words", done / total if total else None
         left = ""
         if share:
             seconds = round((time.monotonic() - begun) * (1 / share - 1))
             left = f", {seconds // 60} min {seconds % 60} s left"
-        show(line[: get_terminal_size().columns - len(left) - 1] + left)
+        line = line[: get_terminal_size().columns - len(left) - 1] + left
+        if line != last and not quiet and sys.stderr.isatty():
+            print(f"{CLEAR}{line}", end="", file=sys.stderr, flush=True)
+            last = line
 
-    show(what)
+    progress(what)
     try:
         yield progress
     finally:
-        show("")
+        progress("")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from fastdx import Embedding, from_spec
 from fastdx._core import RECOMMENDED_EPSILON, spec_keys
-from fastdx._types import Unchanged
 from fastdx.cli import policies
 from fastdx.cli.messages import CommandError, step, tell
 from fastdx.mechanisms import MECHANISMS, Mechanism
@@ -66,7 +65,6 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, *, examples: str, short: str = "", **more: Any) -> None:
-        """Add the examples, and ``--help-all`` if the help is in two parts."""
         formatter: Any = partial(_Help, short=short and f"help help_all {short}")
         epilog = "examples:\n" + examples.strip("\n")
         super().__init__(epilog=epilog, formatter_class=formatter, **more)
@@ -80,13 +78,9 @@ def lines_of(path: str) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-def _file(path: str) -> dict[str, str]:
-    # An absolute path, so that a file called "none" or "offensive" is not taken for a keyword.
-    return {"file": str(Path(path).absolute())}
-
-
 def _language(given: str) -> str | dict[str, str]:
-    return given if given in ("uniform", "rank", "frequency", "english") else _file(given)
+    known = given in ("uniform", "rank", "frequency", "english")
+    return given if known else {"file": str(Path(given).absolute())}
 
 
 def _figure(given: str) -> Any:
@@ -99,6 +93,9 @@ def _figure(given: str) -> Any:
 
 GROUPS: dict[str, dict[str, dict[str, Any]]] = {
     "policy": {
+        "mechanism": {"choices": tuple(MECHANISMS), "metavar": "NAME", "help": "%(choices)s; by "
+                      "default the recommended policy, or tem on other words than the built-in "
+                      "ones"},
         "epsilon": {"type": float, "help": "ε per unit of distance (default on the built-in words: "
                     f"{RECOMMENDED_EPSILON:g}, as recommended)"},
         "certified": {"action": "store_true", "help": "--epsilon is the certified ε, which needs "
@@ -148,6 +145,15 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
 """The options that set keys of a Spec, by the groups of the help, and what argparse gets of each.
 Those of the same name set a key, but for `INDEX`."""
 OPTIONS = {name: more for group in GROUPS.values() for name, more in group.items()}
+SHARED: dict[str, dict[str, Any]] = {
+    "policy": {"metavar": "FILE", "help": "replaces the other options of the mechanism: a Spec "
+               "(JSON or TOML), or policies as for the service, of which FILE:NAME chooses one"},
+    "card": {"metavar": "FILE", "help": "the channel card, whose fingerprint of the words is "
+             "checked; by default that in the first file, or beside it"},
+    "quiet": {"action": "store_true", "help": "show no progress"},
+    "show-text": {"action": "store_true", "help": "show private content in messages"},
+}  # fmt: skip
+"""Other options of several commands."""
 INDEX = ("embedding", "graph")
 """The options that set the key ``index``."""
 VALUES: dict[str, Callable[[Any], Any]] = {
@@ -165,44 +171,19 @@ COVER = ("cover", "balance", "exclude")
 
 
 def add(p: argparse._ActionsContainer, *names: str) -> None:
-    """Add options of `OPTIONS`; the help names the mechanisms that take one, if not all do."""
+    """Add shared options; the help names the mechanisms that take one, if not all do."""
     for name in names:
-        more = OPTIONS[name]
+        more = (OPTIONS | SHARED)[name]
+        flags = ("-q", "--quiet") if name == "quiet" else (f"--{name}",)
         kinds = [kind for kind in dict(spec_keys()).get(name, ()) if kind in MECHANISMS]
         some = f"{', '.join(kinds)}: " if 0 < len(kinds) < len(MECHANISMS) else ""
-        p.add_argument(f"--{name}", **{"default": None, **more, "help": some + more["help"]})
-
-
-def show_text(p: argparse._ActionsContainer) -> None:
-    """Add ``--show-text``."""
-    p.add_argument("--show-text", action="store_true",
-                   help="show private content in messages")  # fmt: skip
-
-
-def quiet(p: argparse._ActionsContainer) -> None:
-    """Add ``--quiet``."""
-    p.add_argument("-q", "--quiet", action="store_true", help="show no progress")
-
-
-def card(p: argparse._ActionsContainer) -> None:
-    """Add the options of `channel_of`."""
-    p.add_argument("--card", metavar="FILE", help="the channel card, whose fingerprint of the "
-                   "words is checked; by default that in the first file, or beside it")  # fmt: skip
-    add(p, "embedding")
+        p.add_argument(*flags, **{"default": None, **more, "help": some + more["help"]})
 
 
 def add_mechanism(p: argparse.ArgumentParser) -> None:
     """Add the options that choose a mechanism, its words, and what it does with text."""
     for title, options in GROUPS.items():
-        group = p.add_argument_group(title)
-        if title == "policy":
-            group.add_argument("--policy", metavar="FILE", help="replaces the other options of the "
-                               "mechanism: a Spec (JSON or TOML), or policies as for the service, "
-                               "of which FILE:NAME chooses one")  # fmt: skip
-            group.add_argument("--mechanism", choices=tuple(MECHANISMS), metavar="NAME",
-                               help="%(choices)s; by default the recommended policy, or tem on "
-                               "other words than the built-in ones")  # fmt: skip
-        add(group, *options)
+        add(p.add_argument_group(title), *(["policy"] if title == "policy" else []), *options)
 
 
 def spec_of(args: argparse.Namespace) -> dict[str, Any]:
@@ -219,10 +200,9 @@ class MechanismOptions(NamedTuple):
     """The mechanism that the options of a command describe."""
 
     spec: dict[str, Any]
-    """The Spec of the mechanism."""
+    policy: str
+    """A phrase about the policy: what of it is as recommended, or else its Spec."""
     quiet: bool
-    file: str | None = None
-    """The file that `spec` is from, if ``--policy`` names one."""
     recommended: bool = False
     """Whether `spec` is the recommended policy, or this with some keys changed."""
     allow_unchanged: bool = False
@@ -234,28 +214,22 @@ class MechanismOptions(NamedTuple):
         if args.policy is not None:
             refuse_beside_policy(args)
             policy = policies.one(args.policy)
-            return cls(policy.spec, args.quiet, args.policy, False, policy.allow_unchanged)
-        named = args.mechanism
-        spec = {"mechanism": named or "tem", **spec_of(args)}
+            phrase = f"the Spec of {args.policy}: {json.dumps(policy.spec)}"
+            return cls(policy.spec, phrase, args.quiet, False, policy.allow_unchanged)
+        spec = spec_of(args)
+        named = spec.get("mechanism")
         recommended = "index" not in spec and (
             named is None or (named == "tem" and args.epsilon is None)
         )
-        if recommended:
-            spec = RECOMMENDED | spec
-        return cls(spec, args.quiet, None, recommended)
-
-    @property
-    def policy(self) -> str:
-        """A phrase about the policy: what of it is as recommended, or else its Spec."""
-        if not self.recommended:
-            return f"the Spec of {self.file or 'the options'}: {json.dumps(self.spec)}"
+        spec = {"mechanism": "tem", **(RECOMMENDED if recommended else {}), **spec}
         law = {*RECOMMENDED, "cover", "gamma", "beta", "certified"}
-        changed = [
-            key for key in self.spec if key in law and self.spec[key] != RECOMMENDED.get(key)
-        ]
-        if changed:
-            return f"no longer the recommended policy, by --{', --'.join(changed)}"
-        return f"the recommended policy: --epsilon {RECOMMENDED_EPSILON:g} --language rank"
+        changed = [key for key in spec if key in law and spec[key] != RECOMMENDED.get(key)]
+        phrase = f"the recommended policy: --epsilon {RECOMMENDED_EPSILON:g} --language rank"
+        if not recommended:
+            phrase = f"the Spec of the options: {json.dumps(spec)}"
+        elif changed:
+            phrase = f"no longer the recommended policy, by --{', --'.join(changed)}"
+        return cls(spec, phrase, args.quiet, recommended)
 
     def make(self, *, pieces: bool = False) -> Mechanism:
         """Make the mechanism; `pieces` says that each of its calls gets the pieces of one text."""
@@ -272,21 +246,9 @@ class MechanismOptions(NamedTuple):
 
 def refuse_beside_policy(args: argparse.Namespace) -> None:
     """Refuse options of the mechanism beside a policy, which describes all of it."""
-    given = ["--mechanism"] if args.mechanism is not None else []
-    given += [f"--{o}" for o, more in OPTIONS.items() if getattr(args, o) != more.get("default")]
+    given = [f"--{o}" for o, more in OPTIONS.items() if getattr(args, o) != more.get("default")]
     if given:
         raise CommandError(f"--policy describes the whole mechanism: leave out {', '.join(given)}")
-
-
-def refuse_unchanged(mechanism: Mechanism, *, allowed: bool) -> None:
-    """Refuse a policy under which more than half of the common words come back unchanged."""
-    from fastdx._core import MOST_UNCHANGED
-
-    found = Unchanged(*mechanism._unchanged())
-    if found.mean > MOST_UNCHANGED and not allowed:
-        without = "without a history, " if mechanism._has_history else ""
-        raise CommandError(f"{without}{found.warning}; take a smaller --epsilon or a --cover, or "
-                           "give --allow-unchanged")  # fmt: skip
 
 
 def channel_of(args: argparse.Namespace) -> Channel:

@@ -68,8 +68,5 @@ def mechanisms(path: str) -> dict[str, Mechanism]:
 
 
 def _read(path: str) -> tuple[str | None, dict[str, Policy]]:
-    try:
-        default, named = read_policies(path)
-    except FastdxError as e:
-        raise CommandError(str(e)) from None
+    default, named = read_policies(path)
     return default, {name: Policy(json.loads(spec), *more) for name, spec, *more in named}

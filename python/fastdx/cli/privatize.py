@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import defaultdict
-from collections.abc import Callable
+import math
+import operator
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fastdx import __version__
-from fastdx._core import Replacements
+from fastdx._core import MOST_UNCHANGED, Replacements
 from fastdx._shared.card import beside, card_of, no_card
 from fastdx._shared.replace import open_output
-from fastdx.cli import options, summary
-from fastdx.cli.formats import FORMATS, Batch, Choice, Opener
+from fastdx._types import Unchanged
+from fastdx.cli import options
+from fastdx.cli.formats import FORMATS, Batch, Choice, Format, Opener
 from fastdx.cli.formats.opening import LONGEST_BYTES
 from fastdx.cli.jobs import Finished, Job, jobs, streams
-from fastdx.cli.messages import CommandError, step
-from fastdx.cli.summary import Totals
+from fastdx.cli.messages import CommandError, step, tell
 from fastdx.exceptions import UnknownWordError
 from fastdx.mechanisms import Mechanism
 
@@ -26,6 +29,11 @@ if TYPE_CHECKING:
     from fastdx.budget import Ledger
 
 WORDLESS = "all of it would be released as it is (--allow-wordless)"
+OOV = {"random": "drawn at random", "error": "refused", "drop": "left out", "mask": "masked",
+       "keep": "RELEASED"}  # fmt: skip
+"""The treatment of unknown words, as the closing line says it."""
+FEW_WORDS = 10
+"""With fewer words than this, unknown ones say nothing about the language of the texts."""
 
 
 def add(commands: options.Commands) -> None:
@@ -48,16 +56,8 @@ def add(commands: options.Commands) -> None:
         short="column format output output_dir report_file quiet ledger policy epsilon "
         "mechanism cover embedding",
     )
-    p.add_argument("files", nargs="*", default=[], metavar="FILE",
-                   help="files, folders; '-' or none: stdin")  # fmt: skip
+    p.add_argument("files", nargs="*", metavar="FILE", help="files, folders; '-' or none: stdin")
     options.add_mechanism(p)
-    _input_options(p)
-    _output_options(p)
-    _ledger_options(p)
-    p.set_defaults(run=_privatize)
-
-
-def _input_options(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("input")
     group.add_argument("--format", choices=tuple(FORMATS), help="by default recognised by the "
                        "files' names or content")  # fmt: skip
@@ -72,9 +72,6 @@ def _input_options(p: argparse.ArgumentParser) -> None:
     group.add_argument("--max-record", type=int, default=LONGEST_BYTES >> 20, metavar="MB",
                        help="the largest line, row or record, in MB (default %(default)s); memory "
                        "grows with it")  # fmt: skip
-
-
-def _output_options(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("output")
     group.add_argument("-o", "--output", metavar="FILE", help="the output, which gets this name "
                        "when it is complete; compressed if it ends in .gz or .zst")  # fmt: skip
@@ -90,10 +87,7 @@ def _output_options(p: argparse.ArgumentParser) -> None:
     group.add_argument("--guarantee", action="store_true", help="print the guarantee too")
     group.add_argument("--allow-unchanged", action="store_true", help="release the texts even if "
                        "more than half of the common words come back unchanged")  # fmt: skip
-    options.show_text(group)
-
-
-def _ledger_options(p: argparse.ArgumentParser) -> None:
+    options.add(group, "show-text")
     group = p.add_argument_group("ledger")
     group.add_argument("--ledger", metavar="FILE", help="charge this ledger (fastdx.budget; "
                        "created if missing) ε·words before an output is released; nothing is "
@@ -105,6 +99,7 @@ def _ledger_options(p: argparse.ArgumentParser) -> None:
                        "the account of a record")  # fmt: skip
     group.add_argument("--allow-wordless", action="store_true", help="release texts without words "
                        "(punctuation only) unchanged, and charge nothing for them")  # fmt: skip
+    p.set_defaults(run=_privatize)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -139,29 +134,28 @@ def _privatize(args: argparse.Namespace) -> None:
                     args.delimiter, longest=args.max_record << 20)  # fmt: skip
     opener = Opener()
     wanted, others = jobs(args, choice, opener)
-    total = Totals(others)
     ledger = None
     if args.ledger:
         from fastdx.budget import Ledger
 
         ledger = Ledger(args.ledger, args.budget, allow_wordless=args.allow_wordless)
     # The pieces of plain text are one text, so one call must keep their replacements.
-    mechanism = asked.make(pieces=not choice.columns)
-    options.refuse_unchanged(mechanism, allowed=args.allow_unchanged or asked.allow_unchanged)
-    finished = None
+    whole = not choice.columns
+    mechanism = asked.make(pieces=whole)
+    run = _Run(mechanism, others)
+    if run.unchanged.mean > MOST_UNCHANGED and not (args.allow_unchanged or asked.allow_unchanged):
+        raise CommandError(f"{run.warning}; take a smaller --epsilon or a --cover, or give "
+                           "--allow-unchanged")  # fmt: skip
     if args.output_dir:
-        parameters = _released_by(args, choice, mechanism)
-        finished = Finished(Path(args.output_dir), parameters)
+        run.finished = Finished(Path(args.output_dir), _released_by(args, choice, mechanism))
         if args.resume:
-            left = [job for job in wanted if not finished.has(job.name, str(job.output))]
-            total.skipped, wanted = len(wanted) - len(left), left
-    with step("drawing", quiet=args.quiet) as progress:
-        run = _Run(args, choice, mechanism, opener, ledger, finished, total, progress)
+            left = [job for job in wanted if not run.finished.has(job.name, str(job.output))]
+            run.skipped, wanted = len(wanted) - len(left), left
+    with step("drawing", quiet=args.quiet) as run.progress:
         for job in wanted:
-            run.make(job)
-    if not mechanism._has_history:
-        total.nearly = mechanism._nearly_always_unchanged()
-    summary.report(args, asked.policy, mechanism, total)
+            bill = None if ledger is None else _Bill(ledger, mechanism, args.account, whole=whole)
+            run.make(job, job.kind(choice, job.name), opener, bill)
+    _report(args, asked.policy, run)
 
 
 def _released_by(args: argparse.Namespace, choice: Choice, mechanism: Mechanism) -> dict[str, Any]:
@@ -190,20 +184,19 @@ class _Bill:
         self._account = account
         self._whole = whole
         self._prices: defaultdict[str, float] = defaultdict(float)
-        self._units: defaultdict[str, tuple[int, int, int]] = defaultdict(lambda: (0, 0, 0))
+        self._units: defaultdict[str, tuple[int, ...]] = defaultdict(lambda: (0, 0, 0))
         self._wordless = False
 
     def add(self, batch: Batch) -> None:
         """Add the prices of texts; refuse a text without a price."""
-        texts = batch.texts
+        texts = batch.texts()
         payers = batch.payers or [self._account or ""] * len(texts)
         for at, (text, account) in enumerate(zip(texts, payers, strict=True)):
             price, why, units = self._guarantee._price(text)
             if why is not None:
                 raise CommandError(f"{batch.place(at)}: this release has no price: {why}")
             if any(units):
-                words, numbers, dates = self._units[account]
-                self._units[account] = words + units[0], numbers + units[1], dates + units[2]
+                self._units[account] = tuple(map(operator.add, self._units[account], units))
                 self._prices[account] += price
             elif text and not (self._whole or self._ledger.allow_wordless):
                 raise CommandError(f"{batch.place(at)}: a text without a word: {WORDLESS}")
@@ -216,80 +209,163 @@ class _Bill:
 
         if self._wordless and not self._units and not self._ledger.allow_wordless:
             raise CommandError(f"{name}: no word: {WORDLESS}")
-        prices = dict(self._prices)
-        notes = {account: self._guarantee._note(*self._units[account]) for account in prices}
+        notes = {account: self._guarantee._note(*units) for account, units in self._units.items()}
         try:
-            self._ledger.charge_all(prices, notes)
+            self._ledger.charge_all(self._prices, notes)
         except BudgetExceededError as e:
             if self._account is not None:
                 raise
             # Account names from a column are content.
-            message = f"{name}: one of {len(prices)} accounts would pass the budget"
+            message = f"{name}: one of {len(notes)} accounts would pass the budget"
             raise CommandError(message, str(e)) from None
-        return prices
+        return self._prices
 
 
-class _Run(NamedTuple):
-    """The parts that all jobs share."""
+class _Run:
+    """Makes the outputs, and holds what is said of them at the end."""
 
-    args: argparse.Namespace
-    choice: Choice
-    mechanism: Mechanism
-    opener: Opener
-    ledger: Ledger | None
-    finished: Finished | None
-    total: Totals
     progress: Callable[[int], object]
-    """Called with the number of words drawn so far."""
+    finished: Finished | None = None
+    skipped = 0
+    """The number of files that earlier runs finished."""
+    no_card: str | None = None
+    """The reason why outputs got no channel card, if they should have one."""
 
-    def make(self, job: Job) -> None:
+    def __init__(self, mechanism: Mechanism, others: int) -> None:
+        """Start with the number of files of other formats in folders."""
+        self.mechanism = mechanism
+        self.unchanged = Unchanged(*mechanism._unchanged())
+        self.warning = self.unchanged.warning
+        if self.warning is not None and mechanism._has_history:
+            self.warning = f"without a history, {self.warning}"
+        self.others = others
+        self.counts: Counter[str] = Counter()
+        self.left: dict[str, None] = {}
+        """Columns and fields that were released unchanged."""
+        self.dropped: dict[str, None] = {}
+        """Keys of metadata that were dropped."""
+        self.files: list[dict[str, str]] = []
+        self.charged: Counter[str] = Counter()
+
+    def make(self, job: Job, form: Format, opener: Opener, bill: _Bill | None) -> None:
         """Make an output; it gets its name when it is complete and paid for."""
-        whole = not self.choice.columns
-        kept = Replacements() if whole and self.mechanism.consistent else None
-        bill = None
-        if self.ledger is not None:
-            bill = _Bill(self.ledger, self.mechanism, self.args.account, whole=whole)
-        form = job.kind(self.choice)
-        form.card = card = self._card(job)
+        kept = Replacements() if self.mechanism.consistent and not form.choice.columns else None
+        if job.output is not None and not streams(job.output):
+            self.no_card, form.card = no_card(self.mechanism), card_of(self.mechanism)
 
         def complete(file: BinaryIO) -> None:
             if bill is not None:
-                self.total.charged.update(bill.pay(job.name))
+                self.charged.update(bill.pay(job.name))
             if self.finished is not None:
                 self.finished.save(job.name, str(job.output), file)
 
         with open_output(job.output, [job.name], then=complete) as out:
             done = False
             try:
-                for batch in form.read(job.name, self.opener):
+                for batch in form.read(opener):
                     try:
                         if bill is not None:
                             bill.add(batch)
-                        self.total.counts.update(batch.draw(self.mechanism, kept))
+                        new, counts = form.draw(batch, self.mechanism, kept)
                     except UnknownWordError as e:
                         word, place = e.word or "", batch.place(e.text or 0, e.start or 0)
-                        message = f"{place}: a word of {len(word)} characters is not in the "
-                        raise CommandError(
-                            f"{message}vocabulary (--oov error)", repr(word)
-                        ) from None
-                    form.write(batch, out)
-                    self.progress(self.total.counts["words"])
+                        what = f"a word of {len(word)} characters"
+                        message = f"{place}: {what} is not in the vocabulary (--oov error)"
+                        raise CommandError(message, repr(word)) from None
+                    self.counts.update(counts)
+                    form.write(batch, new, out)
+                    self.progress(self.counts["words"])
                 done = True
             finally:
                 form.close(complete=done)
-        if card is not None:
+        if form.card is not None:
             with open_output(str(beside(str(job.output))), [job.name]) as beside_it:
-                beside_it.write(f"{card}\n".encode())
-        self.total.left |= form.left
-        self.total.dropped |= form.dropped
-        self.total.names_are_content |= form.names_are_content
-        self.total.files.append(
-            {"input": job.name, "output": job.output or "-", "format": job.kind.name}
-        )
+                beside_it.write(f"{form.card}\n".encode())
+        self.left |= form.left
+        self.dropped |= form.dropped
+        file = {"input": job.name, "output": job.output or "-", "format": job.kind.name}
+        self.files.append(file)
 
-    def _card(self, job: Job) -> str | None:
-        """Return the channel card of an output file, or note why it has none."""
-        if job.output is None or streams(job.output):
-            return None
-        self.total.no_card = no_card(self.mechanism)
-        return None if self.total.no_card else card_of(self.mechanism)
+
+def _report(args: argparse.Namespace, policy: str, run: _Run) -> None:
+    """Print or write counts, warnings about unprotected parts, and the guarantee."""
+    warned = list(_warnings(run, show_text=args.show_text))
+    if args.report_file:
+        report = {
+            "counts": dict(run.counts),
+            "spec": run.mechanism.spec,
+            "policy": policy,
+            "guarantee": run.mechanism.guarantee.with_bits().to_dict(),
+            "files": run.files,
+            "finished_before": run.skipped,
+            "left_out": run.others,
+            "charged": math.fsum(run.charged.values()),
+            "accounts": len(run.charged),
+            "warnings": warned,
+            "no_channel_card": run.no_card,
+        }
+        with open_output(args.report_file) as out:
+            out.write(f"{json.dumps(report, ensure_ascii=False)}\n".encode())
+    tell(f"{_line(run)}.", quiet=args.quiet)
+    for warning in warned:
+        tell(f"warning: {warning}")
+    if args.guarantee:
+        print(run.mechanism.guarantee.with_bits(), file=sys.stderr)
+
+
+def _line(run: _Run) -> str:
+    counts = run.counts
+    common = "" if run.mechanism._has_history else f"{run.unchanged.mean:.1%}"
+    charged = math.fsum(run.charged.values())
+    many = len(run.files) > 1 or run.skipped
+    parts = {
+        f"{counts['words']:,} words": True,
+        f"{counts['unchanged']:,} came back unchanged": True,
+        f"{counts['unknown']:,} were not in the vocabulary ({OOV[run.mechanism.oov]})": True,
+        f"{counts['skipped']:,} were skipped": counts["skipped"],
+        f"{counts['numbers']:,} were numbers, drawn by their own law": counts["numbers"],
+        f"{counts['dates']:,} were dates, drawn by their own law": counts["dates"],
+        f"under this policy {common} of common words come back": common,
+        f"{charged:g} charged to {len(run.charged):,} accounts": run.charged,
+        f"{len(run.files):,} files written": many,
+        f"{run.skipped:,} finished before": run.skipped,
+        f"{run.others:,} files of other formats left out": run.others,
+        f"no channel card: {run.no_card}": run.no_card,
+    }
+    return "; ".join(part for part, said in parts.items() if said)
+
+
+def _warnings(run: _Run, *, show_text: bool) -> Iterator[str]:
+    """Yield warnings about unprotected parts; ``-q`` does not hide them."""
+    counts, word = run.counts, run.mechanism
+    if run.warning is not None:
+        yield run.warning
+    if not word._has_history and (nearly := word._nearly_always_unchanged()):
+        yield (
+            f"{nearly:,} different words of these texts come back as they were nearly "
+            "always: with a probability above 0.9"
+        )
+    if counts["words"] >= FEW_WORDS and 2 * counts["unknown"] > counts["words"]:
+        yield (
+            f"{counts['unknown'] / counts['words']:.0%} of the words are not in the vocabulary: is "
+            "it of the language of these texts? (--embedding)"
+        )
+    if word.seed is not None:
+        yield "SEEDED: the output is reproducible, hence NOT protected"
+    if word.oov == "keep":
+        yield f"{counts['unknown']:,} unknown words RELEASED AS THEY ARE (--oov keep)"
+    if word.skip:
+        yield f"{counts['skipped']:,} skipped words RELEASED AS THEY ARE (--skip)"
+    content = any(FORMATS[file["format"]].names_are_content for file in run.files)
+    if run.left and content and not show_text:
+        yield f"{len(run.left)} other fields released as they were (--show-text names them)"
+    elif run.left:
+        yield f"released as they were: {', '.join(run.left)}"
+    if run.dropped:
+        yield f"metadata dropped from the schema: {', '.join(run.dropped)}"
+    if counts["misdecoded"]:
+        yield (
+            f"{counts['misdecoded']:,} texts look like UTF-8 that was read as another encoding "
+            "(Latin-1, Windows-1251, …): parts of their words stand as punctuation and were "
+            "released as they are"
+        )

@@ -9,8 +9,8 @@ from fastdx import Tem
 from fastdx.cli.messages import CommandError, step
 from fastdx.cli.options import Commands
 
-EPSILONS = (1.8, None, 3.4)
-"""An ε that tells less, the recommended one (None), and one that tells more."""
+LESS, MORE = 1.8, 3.4
+"""ε that tell less and more than the recommended one."""
 SHOWN = 4
 """Replacements that are shown of a word."""
 WIDTH = 14
@@ -39,6 +39,8 @@ def _row(name: str, *cells: str) -> None:
 
 
 def _try(args: argparse.Namespace) -> None:
+    from fastdx.channel import Channel, NgramPrior
+
     recommended = Tem.recommended()
     words = recommended.tokenize(args.text)
     if not words:
@@ -46,42 +48,25 @@ def _try(args: argparse.Namespace) -> None:
     print("One draw each; another call draws other words.")
     _row("written", args.text)
     shown = recommended.privatize(args.text)
-    for epsilon in EPSILONS:
-        mechanism = recommended if epsilon is None else recommended.with_epsilon(epsilon)
-        text = shown if epsilon is None else mechanism.privatize(args.text)
-        _row(f"ε = {mechanism.nominal:g}", text, "(recommended)" * (epsilon is None))
-    _likely(recommended, words)
-    _bound(recommended, *args.pair)
-    _named(recommended, words, shown)
-
-
-def _likely(tem: Tem, words: list[str]) -> None:
-    """Print how often each word stays, and its likeliest replacements."""
+    _row(f"ε = {LESS:g}", recommended.with_epsilon(LESS).privatize(args.text))
+    _row(f"ε = {recommended.nominal:g}", shown, "(recommended)")
+    _row(f"ε = {MORE:g}", recommended.with_epsilon(MORE).privatize(args.text))
     print("\nUnder the recommended policy: how often a word stays; what it becomes")
-    vocabulary = tem.space.words
+    space, vocabulary = recommended.space, recommended.space.words
     for word in dict.fromkeys(words):
-        if word not in tem.space:
+        if word not in space:
             _row(word, "not in the vocabulary: becomes any word, by its frequency")
             continue
-        law = tem.probabilities(word)
-        order = [int(i) for i in law.argsort()[::-1][: SHOWN + 1]]
-        stays = float(law[tem.space.ids([word])[0]])
-        others = [f"{vocabulary[i]} {law[i]:.1%}" for i in order if vocabulary[i] != word]
-        _row(word, f"{stays:5.1%};", ", ".join(others[:SHOWN]))
-
-
-def _bound(tem: Tem, word: str, other: str) -> None:
-    bound = tem.guarantee.bound(word, other)
-    print(f'\nFor "{word}" and "{other}", any release has odds of at most '
-          f"{ceil(exp(bound)):,} to 1. That is proved.")  # fmt: skip
-
-
-def _named(tem: Tem, words: list[str], released: str) -> None:
-    """Print what a reader names who knows the mechanism and which words follow each other."""
-    from fastdx.channel import Channel, NgramPrior
-
+        law = recommended.probabilities(word)
+        near = [(vocabulary[i], law[i]) for i in law.argsort()[::-1][: SHOWN + 1]]
+        others = [f"{other} {share:.1%}" for other, share in near if other != word]
+        _row(word, f"{law[space.ids([word])[0]]:5.1%};", ", ".join(others[:SHOWN]))
+    word, other = args.pair
+    odds = ceil(exp(recommended.guarantee.bound(word, other)))
+    print(f'\nFor "{word}" and "{other}", any release has odds of at most {odds:,} to 1. That is '
+          "proved.")  # fmt: skip
     with step("reading the release as an attacker"):
-        found = Channel.of(tem).decode(released, NgramPrior.english())
+        found = Channel.of(recommended).decode(shown, NgramPrior.english())
         named = [found.top(i, 1)[0][0] for i in range(len(found))]
     if len(named) != len(words):
         print("\nTwo drawn words read as one: what a reader would name is not shown.")

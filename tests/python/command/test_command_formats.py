@@ -51,11 +51,12 @@ class TestJson:
         assert run("privatize", "--epsilon", "1", stdin="[sic] {it}").returncode == 0
 
     def test_names_of_other_fields_are_kept_over_blocks(self, tmp_path: Path) -> None:
-        form, path = JsonLines(Choice(("t",))), tmp_path / "in.jsonl"
+        path = tmp_path / "in.jsonl"
+        form = JsonLines(Choice(("t",)), str(path))
         many = "".join(f'{{"t": "a", "x{i}": 1, "n": 2}}\n' for i in range(120))
         for lines in ('{"t": "a", "n": [1.50, {"x": null}]}\n', many):
             path.write_text(lines)
-            (batch,) = form.read(str(path), Opener())
+            (batch,) = form.read(Opener())
             assert batch.place(0) == f"{path}, line 1, column 't'"
         assert list(form.left) == ["n", *(f"x{i}" for i in range(99))]
 
@@ -77,7 +78,7 @@ class TestDelimited:
         done = run(*args, "--column", "2")
         assert done.stdout == '1;"[MASK]; cat"\n2;dog\n'
         assert "released as they were: 1" in done.stderr
-        for column in ("0", "3", "t", "-1", "²"):
+        for column in ("0", "3", "t", "-1", "²", "01"):
             fails("numbers from 1 to 2", *args, f"--column={column}")
 
     def test_no_header_and_nothing_there(self, sure: list[str]) -> None:

@@ -10,7 +10,6 @@ import pytest
 import fastdx
 from fastdx import Embedding, MultivariateLaplace, Tem
 from fastdx.channel import NgramPrior
-from fastdx.cli.messages import CommandError
 from fastdx.cli.policies import mechanisms
 from fastdx.lab.attacks import LikelyInputs, sentence_attack
 from fastdx.lab.evaluation import (
@@ -456,6 +455,6 @@ def test_mistakes_in_policies(tmp_path: Path) -> None:
     """The file is named too; what is said: policies_name_the_line in tests/it/spec.rs."""
     file = tmp_path / "p.toml"
     file.write_text("[policies.a]\nepsilon = -3")
-    with pytest.raises(CommandError, match=r"policies\.a: epsilon") as told:
+    with pytest.raises(fastdx.FastdxError, match=r"policies\.a: epsilon") as told:
         mechanisms(str(file))
     assert str(file) in str(told.value)

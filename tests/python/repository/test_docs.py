@@ -13,7 +13,6 @@ from tools import site_pages
 import fastdx
 from fastdx import cli
 from fastdx.cli import policies
-from fastdx.cli.messages import CommandError
 from helpers import ROOT
 from helpers.policies import weak
 
@@ -138,7 +137,7 @@ def test_policies_that_are_shown_can_be_had(file: Path, tmp_path: Path) -> None:
         (tmp_path / "policies.toml").write_text(shown, "utf-8")
         try:
             made = policies.mechanisms(str(tmp_path / "policies.toml"))
-        except CommandError as e:
+        except fastdx.FastdxError as e:
             assert "neither default nor policies" in str(e), e
             continue
         for name, mechanism in made.items():

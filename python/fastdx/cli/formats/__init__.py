@@ -6,53 +6,48 @@ They read files in batches of bounded size, so the memory does not depend on the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from json import loads
 from pathlib import Path
 from typing import BinaryIO
 
-from fastdx.cli.formats.base import BATCH_CHARACTERS
-from fastdx.cli.formats.base import Batch as Batch
-from fastdx.cli.formats.base import Choice as Choice
-from fastdx.cli.formats.base import Format as Format
+from fastdx.cli.formats.base import BATCH_CHARACTERS, Batch, Choice, Format
 from fastdx.cli.formats.delimited import Delimited, TabSeparated
 from fastdx.cli.formats.json import Json, JsonLines
-from fastdx.cli.formats.opening import Opener as Opener
-from fastdx.cli.formats.opening import bare, between_words, cut, line_end
+from fastdx.cli.formats.opening import Lines, Opener, bare, between_words, cut, line_end
 from fastdx.cli.formats.parquet import Parquet
 from fastdx.cli.messages import CommandError
 
-
-class _Part(Batch):
-    """A part of a file; all parts together are one text."""
-
-    def __init__(self, name: str, text: str, line: int) -> None:
-        self._name, self._line = name, line
-        self.texts = [text]
-
-    def place(self, text: int, start: int | None = None) -> str:
-        if start is None:
-            return f"{self._name}, from line {self._line}"
-        before = self.texts[0].encode()[:start]
-        return f"{self._name}, line {self._line + before.count(10)}"
+__all__ = ["FORMATS", "Batch", "Choice", "Format", "Opener", "format_named", "format_of", "read"]
 
 
 class Text(Format):
-    """Plain text; everything between the words is kept byte for byte."""
+    """Plain text, whose batches are one text; what is between words is kept byte for byte."""
 
     name = "text"
     suffixes = (".txt", ".text")
     by_column = False
 
-    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
-        """Read a file as one text; cuts split no word, number or date."""
+    def read(self, opener: Opener) -> Iterator[Batch]:
+        """Read the file as one text; cuts split no word, number or date."""
         end_of = line_end if self.choice.by_line else between_words
-        with opener.open(name) as source:
-            for lines in cut(source, name, BATCH_CHARACTERS, end_of, self.choice.longest):
-                yield _Part(name, lines.text(name), lines.line)
+        with opener.open(self.file) as source:
+            for lines in cut(source, self.file, BATCH_CHARACTERS, end_of, self.choice.longest):
+                yield self._part(lines)
 
-    def write(self, batch: Batch, out: BinaryIO) -> None:
+    def _part(self, lines: Lines) -> Batch:
+        text = lines.text(self.file)
+
+        def place(_: int, start: int | None = None) -> str:
+            if start is None:
+                return f"{self.file}, from line {lines.line}"
+            return f"{self.file}, line {lines.line + lines.data.count(10, 0, start)}"
+
+        return Batch(lambda: [text], place)
+
+    def write(self, batch: Batch, new: list[str], out: BinaryIO) -> None:
         """Write a part."""
-        out.write(batch.new[0].encode())
+        out.write(new[0].encode())
 
 
 FORMATS: dict[str, type[Format]] = {
@@ -79,18 +74,14 @@ def format_of(name: str, opener: Opener, given: str | None = None) -> type[Forma
     if start[:4] == b"PAR1":
         return Parquet
     text = start.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
-    line = text.split("\n", 1)[0].rstrip("\r ")
+    line, rest = text.split("\n", 1)[0].rstrip("\r "), text[1:].lstrip()
     if line.startswith("{"):
-        try:
+        with suppress(ValueError, RecursionError):
             loads(line)
-        except (ValueError, RecursionError):
-            # The record continues on further lines, or beyond the bytes read here.
-            rest = text[1:].lstrip()
-            return Json if rest.startswith('"') or not rest else Text
-        return JsonLines
-    if line.startswith("[") and text[1:].lstrip().startswith("{"):
-        return Json
-    return Text
+            return JsonLines
+        # The record continues on further lines, or beyond the bytes read here.
+        return Json if rest.startswith('"') or not rest else Text
+    return Json if line.startswith("[") and rest.startswith("{") else Text
 
 
 def read(name: str, format: str | None, column: str | None, opener: Opener) -> Iterator[Batch]:
@@ -99,4 +90,4 @@ def read(name: str, format: str | None, column: str | None, opener: Opener) -> I
     if kind.by_column != (column is not None):
         needs = "needs" if kind.by_column else "takes no"
         raise CommandError(f"{name}: {kind.name} {needs} --column NAME")
-    return kind(Choice((column,) if column else (), by_line=True)).read(name, opener)
+    return kind(Choice((column,) if column else (), by_line=True), name).read(opener)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 from fastdx._core import Replacements
@@ -34,24 +34,17 @@ class Choice(NamedTuple):
     """The most bytes of a line, a record, or plain text without white space."""
 
 
-class Batch(ABC):
+class Batch(NamedTuple):
     """Some records of a file."""
 
-    texts: Sequence[str]
-    """The texts to privatise."""
-    payers: Sequence[str] | None = None
+    texts: Callable[[], Sequence[str]]
+    """Returns the texts to privatise."""
+    place: Callable[..., str]
+    """Returns the place of a text, by its index, or of a byte in it: file, line, column."""
+    payers: Sequence[str] = ()
     """The account of each text, if the choice names a column of accounts."""
-    new: Any
-    """The privatised texts."""
-
-    @abstractmethod
-    def place(self, text: int, start: int | None = None) -> str:
-        """Return the place of a text, or of a byte in it: file, line, column."""
-
-    def draw(self, mechanism: Mechanism, kept: Replacements | None = None) -> Mapping[str, int]:
-        """Privatise the texts; return the counts of their words."""
-        self.new, counts = mechanism.privatize_counted(self.texts, replacements=kept)
-        return counts
+    records: Any = None
+    """The records, as the format writes them."""
 
 
 class Format(ABC):
@@ -70,20 +63,27 @@ class Format(ABC):
     card: str | None = None
     """The channel card of the output, for formats with metadata."""
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: Choice, file: str) -> None:
         self.choice = choice
+        self.file = file
         self.left: dict[str, None] = {}
         """Columns or fields that the output releases unchanged, in their order."""
         self.dropped: dict[str, None] = {}
         """Keys of metadata that it drops."""
 
     @abstractmethod
-    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
-        """Read a file, in batches of bounded size."""
+    def read(self, opener: Opener) -> Iterator[Batch]:
+        """Read the file, in batches of bounded size."""
+
+    def draw(
+        self, batch: Batch, mechanism: Mechanism, kept: Replacements | None = None
+    ) -> tuple[Any, Mapping[str, int]]:
+        """Privatise the texts of a batch; return what `write` takes, and the counts of words."""
+        return mechanism.privatize_counted(batch.texts(), replacements=kept)
 
     @abstractmethod
-    def write(self, batch: Any, out: BinaryIO) -> None:
-        """Write a privatised batch."""
+    def write(self, batch: Batch, new: Any, out: BinaryIO) -> None:
+        """Write the records of a batch with what was drawn."""
 
     def close(self, *, complete: bool) -> None:  # noqa: B027 (most formats write nothing more)
         """Write the end of the output; nothing if it is given up."""

@@ -37,8 +37,7 @@ class _Unpacked(io.RawIOBase):
     """A raw stream around a decompressor, whose errors then name the file."""
 
     def __init__(self, source: Any, name: str) -> None:
-        self._source = source
-        self._name = name
+        self._source, self._name = source, name
 
     def readable(self) -> bool:
         return True

@@ -69,7 +69,7 @@ def add(commands: options.Commands) -> None:
                    "one)")  # fmt: skip
     options.add(p, *options.LAW, *options.COVER, "embedding", "graph")
     p.add_argument("-o", "--output", required=True, metavar="FILE", help="the HTML page")
-    options.quiet(p)
+    options.add(p, "quiet")
     p.set_defaults(run=_calibrate)
 
 

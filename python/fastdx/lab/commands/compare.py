@@ -62,8 +62,7 @@ def add(commands: options.Commands) -> None:
     p.add_argument("--exclude", metavar="FILE", default="offensive",
                    help="words that are left out of the vocabulary, as for privatize")  # fmt: skip
     p.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
-    options.quiet(p)
-    options.add(p, "embedding")
+    options.add(p, "quiet", "embedding")
     p.set_defaults(run=_compare)
 
 

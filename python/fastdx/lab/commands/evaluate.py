@@ -64,8 +64,7 @@ def add(commands: options.Commands) -> None:
     group.add_argument("-o", "--output", required=True, metavar="FILE", help="the HTML page; a "
                        "JSON file is written beside it")  # fmt: skip
     group.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    options.quiet(group)
-    options.show_text(group)
+    options.add(group, "quiet", "show-text")
     p.set_defaults(run=_evaluate)
 
 
@@ -119,8 +118,8 @@ def _records(name: str, kind: str, opener: Opener, columns: list[str]) -> Iterat
                 yield f"{name}, row {row}", record
         return
     if kind in ("csv", "tsv"):
-        for batch in FORMATS[kind](Choice(tuple(columns))).read(name, opener):
-            texts = batch.texts
+        for batch in FORMATS[kind](Choice(tuple(columns)), name).read(opener):
+            texts = batch.texts()
             for first in range(0, len(texts), len(columns)):
                 fields = texts[first : first + len(columns)]
                 yield batch.place(first), dict(zip(columns, fields, strict=True))
