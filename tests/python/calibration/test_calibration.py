@@ -206,7 +206,7 @@ def test_several_epsilons_at_once_are_those_of_each(kind: str) -> None:
             apart = 0.0 if mechanism.has_law else 0.1 * alone[column].max() + 0.1
             assert table[column] == pytest.approx(alone[column], rel=1e-12, abs=apart), column
     with pytest.raises(fastdx.ParameterError, match="epsilon"):
-        list(statistics_at(mechanism, [1.0, -1.0], words))
+        list(statistics_at(mechanism, [1.0, -1.0], words, 500))
 
 
 class TestLedger:
