@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import Embedding, NgramPrior
+from fastdx._core import NgramPrior
 from fastdx._shared.checks import check_type
 from fastdx.channel.law import Channel, by_rank
+from fastdx.channel.posterior import vectors_of
 from fastdx.exceptions import ParameterError
 
 _Numbers = NDArray[np.float64]
@@ -50,15 +51,10 @@ class TextFeatures:
 
     def __init__(self, channel: Channel, prior: ArrayLike | str | NgramPrior | None = None) -> None:
         check_type("channel", channel, Channel)
-        space = channel.mechanism.space
-        if not isinstance(space, Embedding):
-            raise ParameterError(
-                "channel must be of an Embedding: words of a graph have no vectors"
-            )
+        self._vectors, space = vectors_of(channel.mechanism), channel.mechanism.space
         if not isinstance(prior, NgramPrior):
             prior = NgramPrior.of_frequencies(space, by_rank(prior, len(space)))
         self._channel, self._prior = channel, prior
-        self._vectors: _Numbers = space.vectors.astype(np.float64)
         self._table: _Numbers | None = None
         if self._prior.order == 1 and not channel.mechanism.consistent:
             self._table = self._made_table()

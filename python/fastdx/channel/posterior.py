@@ -81,6 +81,13 @@ def _certain(
     return NOTHING if found is None else DecodedWord(f"[{found[0]}]", "category", found[1])
 
 
+def vectors_of(mechanism: Mechanism) -> _Numbers:
+    """Return the vectors of a mechanism's words: float64, shape (V, n)."""
+    if not isinstance(mechanism.space, Embedding):
+        raise ParameterError("mechanism must be of an Embedding: words of a graph have no vectors")
+    return mechanism.space.vectors.astype(np.float64)
+
+
 class Posterior:
     """The distribution of the words of a text, given its release.
 
@@ -155,9 +162,7 @@ class Posterior:
         Of all that can be made of the release, nothing is nearer to the vector in the mean square.
         An unknown word counts as the mean of all vectors by the prior's frequencies.
         """
-        if not isinstance(self._space, Embedding):
-            raise ParameterError("means needs an Embedding: words of a graph have no vectors")
-        vectors = self._space.vectors.astype(np.float64)
+        vectors = vectors_of(self._mechanism)
         unknown = self._prior.frequencies @ vectors
         means: _Numbers = np.empty((len(self), vectors.shape[1]))
         for i, p in enumerate(self.unknown):
