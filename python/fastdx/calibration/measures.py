@@ -20,8 +20,6 @@ SAMPLE = 200
 """How many words, spread over the vocabulary, are measured for a noise mechanism by default."""
 MOST_DRAWS = 10**8
 """The most draws of a word."""
-AT_ONCE = 1 << 20
-"""Draws that are made at a time."""
 COLUMNS = 256
 """Columns of the law that are held at a time."""
 
@@ -115,16 +113,13 @@ def _simulated(
     draws = counted("draws", draws, 1, MOST_DRAWS)
     inputs = np.zeros(len(mechanism.space), dtype=np.int64)
     found = np.zeros((4, len(ids)), dtype=np.int64)
-    at_once = max(1, AT_ONCE // draws)
-    for first in range(0, len(ids), at_once):
-        some = ids[first : first + at_once]
-        drawn = mechanism.privatize_ids(np.repeat(some, draws)).reshape(len(some), draws)
-        for at, (word, row) in enumerate(zip(some, drawn, strict=True), first):
-            outputs, times = np.unique(row, return_counts=True)
-            inputs[outputs] += 1
-            sums = np.sort(times)[::-1].cumsum()
-            support = 1 + np.searchsorted(sums, (1 - eta) * draws)
-            found[:3, at] = (row == word).sum(), len(outputs), support
+    for at, word in enumerate(ids):
+        drawn = mechanism.privatize_ids(np.full(draws, word))
+        outputs, times = np.unique(drawn, return_counts=True)
+        inputs[outputs] += 1
+        sums = np.sort(times)[::-1].cumsum()
+        support = 1 + np.searchsorted(sums, (1 - eta) * draws)
+        found[:3, at] = times[outputs == word].sum(), len(outputs), support
     found[3] = inputs[ids]
     return found
 

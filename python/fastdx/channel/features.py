@@ -95,12 +95,11 @@ class TextFeatures:
         rows = np.split(flat, np.cumsum(lengths)[:-1]) if given else []
         if not self._prior.unknown:
             # Nothing is known of unknown words.
-            known = [ids[ids < len(self._table) - 1] for ids in rows]
-            for at, (ids, kept) in enumerate(zip(rows, known, strict=True)):
-                if len(ids) and not len(kept):
+            for at, ids in enumerate(rows):
+                rows[at] = ids[ids < len(self._table) - 1]
+                if len(ids) and not len(rows[at]):
                     raise ParameterError(f"texts must be releases of this mechanism, got at {at} "
                                          "one of unknown words")  # fmt: skip
-            rows = known
         return means_of(self._table, rows)
 
     def of_clear(self, texts: Iterable[str | None]) -> _Numbers:

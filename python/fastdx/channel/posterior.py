@@ -150,8 +150,7 @@ class Posterior:
     def top(self, i: SupportsIndex, k: SupportsIndex = 10) -> list[tuple[str, float]]:
         """Return the k likeliest words at place i with their probabilities, likeliest first."""
         marginal = self.marginals(i)
-        most = min(max(k.__index__(), 0), len(marginal))
-        ids = np.argsort(-marginal, kind="stable")[:most]
+        ids = np.argsort(-marginal, kind="stable")[: max(k.__index__(), 0)]
         words = self._space.words
         return [(words[id], float(marginal[id])) for id in ids]
 

@@ -184,8 +184,7 @@ class Estimator:
 
     def _check_same(self, other: Estimator) -> None:
         check_type("other", other, Estimator)
-        ours, theirs = self._channel.mechanism, other._channel.mechanism
-        if ours is not theirs and ours != theirs:
+        if self._channel.mechanism != other._channel.mechanism:
             raise ParameterError("other must be of the same channel: its mechanism differs")
 
     def _collected(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
@@ -371,7 +370,7 @@ def indicator(channel: Channel, words: str | Iterable[str]) -> _Numbers:
         raise ParameterError("words must be at least one, got none")
     space = channel.mechanism.space
     wanted = np.zeros(len(space))
-    wanted[np.asarray(space.ids(asked), dtype=np.int64)] = 1.0
+    wanted[space.ids(asked)] = 1.0
     return wanted
 
 
