@@ -30,8 +30,6 @@ ROUNDS = 3
 """How often words whose bias is large are given more weight."""
 NOISE = 2.0
 """Standard errors of an interval, for the choice of scores."""
-GROWTHS = 2
-"""How often outputs are added for the words whose bias is largest."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +70,8 @@ def rule_for(
     if hidden is not None:
         target, written = np.append(wanted, 0.0), np.append(prior * (1 - unknown), unknown)
     outputs = _first_outputs(wanted, prior)
-    best: Rule | None = None
-    least, worst = math.inf, -target
-    for growth in range(GROWTHS + 1):
+    best, least, worst = Rule(np.zeros(len(wanted)), math.inf, 0.0), math.inf, -target
+    while True:
         table = core.columns(outputs).T
         if hidden is not None:
             table = np.vstack([table, hidden[outputs]])
@@ -89,13 +86,11 @@ def rule_for(
             spread = float(seen @ scores**2) - mean**2
             rule = Rule(full, (high - low) / 2, math.sqrt(max(spread, 0.0)))
             paid = cost(rule)
-            if best is None or (paid, rule.bias) < (least, best.bias):  # bias where all cost inf
+            if (paid, rule.bias) < (least, best.bias):  # bias where all cost inf
                 best, least, worst = rule, paid, residuals
-        if len(outputs) >= min(MOST_OUTPUTS, len(wanted)) or growth == GROWTHS:
-            break
+        if len(outputs) >= min(MOST_OUTPUTS, len(wanted)):
+            return best
         outputs = _more_outputs(outputs, worst, len(wanted))
-    assert best is not None
-    return best
 
 
 def _first_outputs(wanted: _Numbers, prior: _Numbers) -> _Ids:
