@@ -85,8 +85,7 @@ class PrivateTexts:
         replacements instead, one for each word."""
         written: list[int] = []
         shown: list[int] = []
-        replaced: list[bool] = []
-        lengths: list[int] = []
+        self.lengths: list[int] = []
         for text, out in zip(given, mechanism.privatize(given), strict=True):
             words = mechanism.tokenize(text)
             if mechanism.oov == "drop":
@@ -100,25 +99,21 @@ class PrivateTexts:
                 self.outputs.append(released)
             written += [places.get(x, -1) for x in words]
             shown += [places.get(x, -1) for x in released]
-            replaced += [x in places and x not in mechanism.skip for x in words]
-            lengths.append(len(words))
-        if not any(replaced):
-            raise ParameterError("texts must hold at least one word of the vocabulary")
+            self.lengths.append(len(words))
         self.written: _Places = np.array(written, dtype=np.int64)
         self.shown: _Places = np.array(shown, dtype=np.int64)
         """Ids of the released words; -1 for a word that the vocabulary lacks."""
-        self.text: _Places = np.repeat(np.arange(self.texts), lengths)
+        self.text: _Places = np.repeat(np.arange(self.texts), self.lengths)
         """The index of each word's text."""
-        self.lengths = lengths
-        stop = set(stop_words)
-        content = np.array([word not in stop for word in mechanism.space.words])
-        self.content: _Truths = np.array(replaced, dtype=np.bool_) & content[self.written]
-        """Which words are counted: content words that the mechanism replaces."""
+        left_out = {*stop_words, *mechanism.skip}
+        self.among = [word for word in places if word not in left_out]
+        """The words that can be counted: content words that the mechanism replaces."""
+        # The last one stands for -1, a word that the vocabulary lacks.
+        can = np.array([*(word not in left_out for word in places), False])
+        self.content: _Truths = can[self.written]
+        """Which words are counted."""
         if not self.content.any():
             raise ParameterError("texts must hold at least one content word of the vocabulary")
-        left_out = {*stop, *mechanism.skip}
-        self.among = [word for word in mechanism.space.words if word not in left_out]
-        """The words that can be counted."""
 
     def best(
         self, channel: Channel, model: NgramPrior, among: Iterable[str] | None = None
