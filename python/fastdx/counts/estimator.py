@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple, SupportsIndex
 from weakref import WeakKeyDictionary
 
@@ -211,9 +210,10 @@ class Estimator:
         rules = _RULES.setdefault(self._channel, {})
         key = (wanted.tobytes(), self._prior.tobytes(), self._unknown, rounded, weight)
         if key not in rules:
-            cost = partial(Rule.half_width, words=rounded, weight=weight)
+            # What an interval has on each side: the bias, and two standard errors.
             rules[key] = rule_for(self._channel, wanted, prior=self._prior, unknown=self._unknown,
-                                  cost=cost)  # fmt: skip
+                                  cost=lambda rule: weight * rule.bias
+                                  + 2 * rule.deviation / math.sqrt(rounded))  # fmt: skip
         return rules[key]
 
     def _mean(self, rule: Rule) -> tuple[float, float, int]:
