@@ -29,8 +29,8 @@ from experiments.measures import Numbers, by_rank, epsilon_of_bits, mean_of, rig
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Mechanism
 from fastdx.channel import Channel
-from fastdx.channel.features import TextFeatures, counted
-from fastdx.engines.sklearn import ChannelNB
+from fastdx.channel.features import TextFeatures
+from fastdx.engines.sklearn import ChannelNB, counted
 from fastdx.lab.evaluation import Interval
 
 WORDS, DIM = 4000, 300

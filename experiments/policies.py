@@ -26,7 +26,7 @@ from experiments.tables import Run
 from fastdx import Embedding, FiniteLaw, Mechanism, Tem
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.guesses import PrivateTexts, best_among
+from fastdx.channel.guesses import PrivateTexts
 
 SPACES = ("builtin", "minilm", "glove")
 TASKS = ("snips", "trec", "mr", "imdb")
@@ -239,8 +239,8 @@ class Cell:
                  for name, words in chosen.items()}  # fmt: skip
         if draw == 0:
             words = (written >= 0) & (self.bands[known] == 0)
-            best = best_among(self.channel, release.outputs, models[1],
-                              [w for w in self.space.words if w in STOP_WORDS])  # fmt: skip
+            best = release.best(self.channel, models[1],
+                                [w for w in self.space.words if w in STOP_WORDS])  # fmt: skip
             found["function"] = [per_text(words), per_text(words & (best == written))]
         return found
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastdx._core import binomial_bounds, student_tail
-from fastdx._shared.checks import inside
 from fastdx.exceptions import ParameterError
 
-__all__ = ["Interval", "bisected", "of_share", "over_texts", "over_trials", "quantile"]
+__all__ = ["Interval", "bisected", "of_share", "over_texts", "quantile"]
 
 RESAMPLES = 2000
 """The number of bootstrap samples of the texts."""
-AT_ONCE = 1 << 22
-"""The number of weights of resampled texts in memory at a time."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +24,6 @@ class Interval:
     mean: float
     low: float
     high: float
-    confidence: float = 0.95
-    """The probability with which such bounds contain the true number."""
 
     def __str__(self) -> str:
         if self.low == self.high:
@@ -49,11 +43,11 @@ def of_share(hits: int, tries: int, *, confidence: float = 0.95) -> Interval:
     if not 0 <= hits <= tries or tries < 1:
         raise ParameterError(f"hits must be from 0 to tries, got {hits} of {tries}")
     low, high = binomial_bounds([hits], tries, (1 - confidence) / 2)
-    return Interval(hits / tries, float(low[0]), float(high[0]), confidence)
+    return Interval(hits / tries, float(low[0]), float(high[0]))
 
 
-def over_texts(hits: ArrayLike, words: ArrayLike, *, confidence: float = 0.95) -> Interval:
-    """Return the share of words that were hit, and its interval over texts.
+def over_texts(hits: ArrayLike, words: ArrayLike) -> Interval:
+    """Return the share of words that were hit, and its interval of 95% over texts.
 
     Hits in one text depend on each other, so the interval treats texts as the samples. It contains
     the middle shares of 2,000 bootstrap samples of the texts, drawn with a fixed seed. It is never
@@ -63,8 +57,6 @@ def over_texts(hits: ArrayLike, words: ArrayLike, *, confidence: float = 0.95) -
     ----------
     hits, words : array_like of int, shape (texts,)
         The number of words hit in each text, and the number of words counted.
-    confidence : float, optional
-        The confidence of the interval.
 
     Examples
     --------
@@ -77,58 +69,13 @@ def over_texts(hits: ArrayLike, words: ArrayLike, *, confidence: float = 0.95) -
     hit, counted = np.asarray(hits, dtype=np.int64), np.asarray(words, dtype=np.int64)
     if hit.shape != counted.shape or hit.ndim != 1 or not counted.sum() > 0:
         raise ParameterError("hits and words must be one of each text, of at least one word")
-    inside("confidence", confidence)
-    alone = of_share(int(hit.sum()), int(counted.sum()), confidence=confidence)
+    alone = of_share(int(hit.sum()), int(counted.sum()))
     # A text without words carries no information.
     hit, counted = hit[counted > 0], counted[counted > 0]
-    rng = np.random.default_rng(0)
-    texts = len(hit)
-    shares = []
-    for first in range(0, RESAMPLES, step := max(1, AT_ONCE // texts)):
-        size = min(step, RESAMPLES - first)
-        weights = rng.multinomial(texts, np.full(texts, 1 / texts), size)
-        shares.append((weights @ hit) / (weights @ counted))
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(np.concatenate(shares), (tail, 1 - tail))
-    return Interval(alone.mean, min(float(low), alone.low), max(float(high), alone.high),
-                    confidence)  # fmt: skip
-
-
-def over_trials(
-    values: Iterable[float],
-    *,
-    reused: float = 0.0,
-    confidence: float = 0.95,
-    within: tuple[float, float] = (-math.inf, math.inf),
-) -> Interval:
-    """Return the mean of independent trials and its Student interval.
-
-    Parameters
-    ----------
-    values : iterable of float
-        The value of each trial; at least two.
-    reused : float, optional
-        For trials that are different splits of the same texts: the number of test texts divided by
-        the number of training texts. Such trials are not independent, so the interval is widened as
-        in Nadeau and Bengio (2003, "Inference for the generalization error").
-    confidence : float, optional
-        The confidence of the interval.
-    within : (float, float), optional
-        The range of possible values; the interval is cut to it.
-
-    Examples
-    --------
-    >>> from fastdx.lab.evaluation import over_trials
-    >>> print(over_trials([0.7, 0.8, 0.9]))
-    0.800 [0.552, 1.048]
-    """
-    x = np.asarray(list(values), dtype=np.float64)
-    if len(x) < 2:
-        raise ParameterError(f"values must be at least 2 trials, got {len(x)}")
-    error = float(np.sqrt(x.var(ddof=1) * (1 / len(x) + reused)))
-    half = quantile(inside("confidence", confidence), len(x) - 1) * error
-    mean = float(x.mean())
-    return Interval(mean, max(mean - half, within[0]), min(mean + half, within[1]), confidence)
+    rng, even = np.random.default_rng(0), np.full(len(hit), 1 / len(hit))
+    drawn = (rng.multinomial(len(hit), even) for _ in range(RESAMPLES))
+    low, high = np.quantile([times @ hit / (times @ counted) for times in drawn], (0.025, 0.975))
+    return Interval(alone.mean, min(float(low), alone.low), max(float(high), alone.high))
 
 
 def quantile(confidence: float, degrees: float) -> float:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
-from math import inf
-from typing import NamedTuple
+from functools import cache, lru_cache
+from math import exp, inf, isfinite, log, log1p, nan
+from sys import float_info
 
-import numpy as np
-
-from fastdx._shared.checks import counted, positive, share
+from fastdx._shared.checks import between, counted, positive, share
 from fastdx._shared.rounded import down
-from fastdx.calibration.measures import measured_ids, names_of, statistics
-from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
+from fastdx.calibration.measures import Table, measured_ids, statistics
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.guesses import best_guess, check_texts, named_in_sentences, prior_of
 from fastdx.channel.law import Prior
@@ -117,156 +113,157 @@ def choose_epsilon(
     ParameterError
         No ε keeps the promise, or every ε does.
     """
-    laws = {"max_reidentified": max_reidentified, "max_posterior": max_posterior,
-            "max_bits": max_bits, "min_deniable": min_deniable,
-            "max_named": max_named}  # fmt: skip
-    if {max_unchanged, min_outputs, *laws.values()} == {None}:
-        max_unchanged = MOST_UNCHANGED
-    if max_unchanged is not None:
-        share("max_unchanged", max_unchanged)
-    promises = list(_promises(mechanism, prior, laws, factor, texts=texts, model=model))
-    check_tolerance(tolerance)
-    names = names_of(mechanism, measured_ids(mechanism, words))
+    promises = {"max_unchanged": max_unchanged, "min_outputs": min_outputs,
+                "max_reidentified": max_reidentified, "max_posterior": max_posterior,
+                "max_bits": max_bits, "min_deniable": min_deniable,
+                "max_named": max_named}  # fmt: skip
+    given = {name: bound for name, bound in promises.items() if bound is not None}
+    given = given or {"max_unchanged": MOST_UNCHANGED}
+    for name, bound in given.items():
+        _check_promise(name, bound, mechanism)
+    attacked: list[str] = []
+    if max_named is not None:
+        attacked, model = check_texts(texts, model)
+    elif texts is not None or model is not None:
+        raise ParameterError("max_named must be given with texts and model: they are for it")
+    between("tolerance", tolerance, 1e-9, 1)
+    names = None if words is None else list(words)
+    count = len(measured_ids(mechanism, names))
+
+    @lru_cache(maxsize=1)  # two promises look at one table
+    def table(at: Mechanism) -> Table:
+        return statistics(at, names, draws, near=0, inputs=False)
+
+    def consequence(name: str, at: Mechanism) -> tuple[float, str]:
+        """The number that is bounded, and the word that it is about, if it is about one."""
+        if name == "max_unchanged":
+            row = table(at)[table(at)["N_w"].argmax()]
+            return row["N_w"], row["word"]
+        if name == "min_outputs":
+            row = table(at)[table(at)["S_w"].argmin()]
+            return row["S_w"], row["word"]
+        if name == "max_bits":
+            return Channel.of(at).bits(prior), ""
+        if name == "min_deniable":
+            counts = Channel.of(at).deniable(factor)
+            return counts[counts > 0].min(), ""
+        if name == "max_named" and model is not None:
+            return named_in_sentences(at, attacked, model).high, ""
+        success, posterior, word, _ = best_guess(at, prior_of(at, prior))
+        return posterior if name == "max_posterior" else success[0], word
 
     @cache  # the search evaluates ends of intervals again
-    def look(epsilon: float) -> tuple[float, str, str] | None:
-        """The log-ratio of consequence and bound, the word that binds, and the reason."""
+    def look(epsilon: float) -> tuple[float, str, str, float]:
+        """The log-ratio of consequence and bound, the promise that binds, the word, the number."""
         try:
             at = mechanism.with_epsilon(epsilon)
         except FastdxError:
-            return None  # below the smallest ε of this mechanism
-        table = statistics(at, names, draws, near=0, inputs=False)
-        unchanged = table["N_w"] / (max_unchanged or inf)
-        outputs = (min_outputs or 0) / np.maximum(table["S_w"], 1e-9)
-        worst = int(np.maximum(unchanged, outputs).argmax())
-        reason = "unchanged" if unchanged[worst] >= outputs[worst] else "outputs"
-        found = log_ratio(float(max(unchanged[worst], outputs[worst])), 1.0), names[worst], reason
-        for promise in promises:
+            return inf, "", "", nan  # below the smallest ε of this mechanism
+        found = -inf, "", "", nan
+        for name, bound in given.items():
+            value, word = consequence(name, at)
+            pair = (value, bound) if name.startswith("max") else (bound, value)
+            found = max(found, (log_ratio(*pair), name, word, float(value)))
             # If one is broken, the others' passes over all laws would decide nothing.
             if found[0] > 0:
                 break
-            value, word = promise.consequence(at)
-            found = max(found, (log_ratio(value, promise.most), word, promise.reason))
         return found
 
-    def excess(epsilon: float) -> float | None:
-        return None if (found := look(epsilon)) is None else found[0]
+    def excess(epsilon: float) -> float:
+        return look(epsilon)[0]
 
+    if excess(mechanism.epsilon) > 0:
+        beyond, name, _, value = look(mechanism.epsilon / 2**30)
+        if 0 < beyond < inf:  # the search would take forty passes to find none
+            least = "least" if name.startswith("max") else "most"
+            raise ParameterError(f"no ε keeps the promise: {name} must be at {least} {value:.4g}, "
+                                 f"what it is where ε is nearly 0; got {given[name]}")  # fmt: skip
     low, high = narrowed(excess, *_bracket(excess, mechanism.epsilon), tolerance)
-    if (binding := look(high)) is None:
+    beyond, binding, word, _ = look(high)
+    if beyond == inf:
         raise ParameterError("mechanism has no ε in the range looked at")
-    said = [promise.sentence for promise in promises]
-    if min_outputs is not None:
-        said.insert(0, f"every word has at least {min_outputs} distinct outputs in {draws} draws")
-    if max_unchanged is not None:
-        said.insert(0, "every word comes back unchanged with a probability of at most "
-                       f"{max_unchanged:g}")  # fmt: skip
-    promise = f"{', '.join(said)} ({len(names)} words measured)"
-    return Choice(low, binding[1], binding[2], mechanism.with_epsilon(low), promise)
+    by_rank = prior is None or isinstance(prior, str)
+    how = "in the order of the vocabulary, by 1/(rank + 2.7)" if by_rank else "as the prior says"
+    sentences = {
+        "max_unchanged": "every word comes back unchanged with a probability of at most {:g}",
+        "min_outputs": f"every word has at least {{}} distinct outputs in {draws} draws",
+        "max_reidentified": "an attacker names the word with a probability of at most {:g}",
+        "max_posterior": "no output makes an attacker surer of a word than {:g}",
+        "max_bits": f"a release tells at most {{:g}} bits a word (words written {how})",
+        "min_deniable": f"every output is within a factor {factor:g} of its largest probability "
+                        "for at least {} words",
+        "max_named": "the strongest attacker names at most {:g} of the content words of "
+                     f"{len(attacked):,} texts, up to the upper end of the interval",
+    }  # fmt: skip
+    said = ", ".join(sentences[name].format(bound) for name, bound in given.items())
+    return Choice(low, word, binding[4:], mechanism.with_epsilon(low),
+                  f"{said} ({count} words measured)")  # fmt: skip
 
 
-class _Promise(NamedTuple):
-    """A promise that takes a pass over the laws of all words at every ε."""
-
-    reason: str
-    most: float
-    consequence: Callable[[Mechanism], tuple[float, str]]
-    """The number that is at most `most`, and the word that it is about, if it is about one."""
-    sentence: str
-
-
-def _promises(
-    mechanism: Mechanism,
-    prior: Prior,
-    given: Mapping[str, float | None],
-    factor: float,
-    *,
-    texts: Iterable[str] | None,
-    model: NgramPrior | None,
-) -> Iterator[_Promise]:
-    """Yield the promises that need laws, checked."""
-    for name, most in given.items():
-        if most is not None and not mechanism.has_law:
-            raise ParameterError(f"{name} must be left out: this mechanism has no law to compute")
-    reidentified, posterior, bits, deniable, max_named = given.values()
-
-    for reason, most, about in (
-        ("reidentified", reidentified, "an attacker names the word with a probability of at most"),
-        ("posterior", posterior, "no output makes an attacker surer of a word than"),
-    ):
-        if most is not None:
-            share(f"max_{reason}", most)
-            known = float(prior_of(mechanism, prior).max())
-            _check_possible(f"max_{reason}", most, known, "the share of the commonest word, which "
-                            "an attacker names without seeing anything")  # fmt: skip
-
-            def guessed(at: Mechanism, reason: str = reason) -> tuple[float, str]:
-                found = best_guess(at, prior_of(at, prior))
-                first = float(found.success[0])
-                return found.posterior if reason == "posterior" else first, found.word
-
-            yield _Promise(reason, most, guessed, f"{about} {most:g}")
-    if bits is not None:
-        positive("max_bits", bits)
-        written = "in the order of the vocabulary, by 1/(rank + 2.7)"
-        if prior is not None and not isinstance(prior, str):
-            written = "as often as the prior says"
-        yield _Promise("bits", bits, lambda at: (Channel.of(at).bits(prior), ""),
-                       f"a release tells at most {bits:g} bits a word (words written "
-                       f"{written})")  # fmt: skip
-    if deniable is not None:
-        least = counted("min_deniable", deniable, 1, len(mechanism.space))
-
-        def missing(at: Mechanism) -> tuple[float, str]:
-            counts = Channel.of(at).deniable(factor)
-            return float(least / counts[counts > 0].min()), ""
-
-        yield _Promise("deniable", 1.0, missing, f"every output is within a factor {factor:g} of "
-                       f"its largest probability for at least {least} words")  # fmt: skip
-    if max_named is not None:
-        share("max_named", max_named)
-        attacked, reader = check_texts(texts, model)
-
-        def named(at: Mechanism) -> tuple[float, str]:
-            return named_in_sentences(at, attacked, reader).high, ""
-
-        silent = None
-        with suppress(FastdxError):  # below the smallest ε of this mechanism
-            silent = mechanism.with_epsilon(mechanism.epsilon / 2**30)
-        if silent is not None:
-            _check_possible("max_named", max_named, named(silent)[0], "which an attacker names of "
-                            "these texts by the language alone")  # fmt: skip
-        yield _Promise("named", max_named, named, f"the strongest attacker names at most "
-                       f"{max_named:g} of the content words of {len(attacked):,} texts, up to the "
-                       "upper end of the interval")  # fmt: skip
-    elif texts is not None or model is not None:
-        raise ParameterError("max_named must be given with texts and model: they are for it")
+def _check_promise(name: str, bound: float, mechanism: Mechanism) -> None:
+    if name not in ("max_unchanged", "min_outputs") and not mechanism.has_law:
+        raise ParameterError(f"{name} must be left out: this mechanism has no law to compute")
+    if name == "min_deniable":
+        counted(name, bound, 1, len(mechanism.space))
+    elif name == "max_bits":
+        positive(name, bound)
+    elif name != "min_outputs":
+        share(name, bound)
 
 
-def _check_possible(name: str, most: float, known: float, why: str) -> None:
-    """Refuse a bound that an attacker exceeds without any output.
-
-    The search would take forty passes to find no ε.
-    """
-    if most < known - 1e-12:
-        raise ParameterError(
-            f"no ε keeps the promise: {name} must be at least {known:.4g}, {why}; got {most}"
-        )
-
-
-def _bracket(excess: Callable[[float], float | None], start: float) -> tuple[float, float]:
+def _bracket(excess: Callable[[float], float], start: float) -> tuple[float, float]:
     """Return two ε, a factor of 2 apart: the first keeps the promise, the second does not."""
-
-    def kept(epsilon: float) -> bool:
-        return (found := excess(epsilon)) is not None and found <= 0
-
-    epsilon, step = start, 2.0 if kept(start) else 0.5
+    epsilon, step = start, 2.0 if excess(start) <= 0 else 0.5
     for _ in range(40):
-        if excess(epsilon) is None:
+        if excess(epsilon) == inf:
             raise ParameterError(
                 f"no ε keeps the promise: the smallest this mechanism has is above {epsilon:g}"
             )
-        if kept(epsilon) != kept(epsilon * step):
+        if (excess(epsilon) <= 0) != (excess(epsilon * step) <= 0):
             return min(epsilon, epsilon * step), max(epsilon, epsilon * step)
         epsilon *= step
     raise ParameterError(f"no ε between {epsilon:g} and {start:g} decides the promise")
+
+
+def log_ratio(value: float, most: float) -> float:
+    """Return ln(value / most), an excess that is nearly linear in ln ε."""
+    if value > most:  # stays positive even if the quotient rounds to 1
+        return max(log(value / max(most, 1e-300)), float_info.min)
+    return log(value / most) if value > 0 else -inf
+
+
+def narrowed(
+    excess: Callable[[float], float], low: float, high: float, tolerance: float
+) -> tuple[float, float]:
+    """Narrow two ε around the border of a promise until their ratio is at most 1 + tolerance.
+
+    `excess` is at most 0 where the promise is kept, as at `low`, above 0 where it is broken, and
+    infinite where there is no such mechanism. It is evaluated at both ends too, so an expensive one
+    should be cached.
+
+    Uses regula falsi over ln ε and halves the value at an end that stays (the Illinois rule). If
+    two steps have not halved the interval, the next step halves it. So the search is never much
+    slower than bisection, and for a smooth excess it takes a third of the evaluations.
+    """
+    a, b = log(low), log(high)
+    at_a, at_b = excess(low), excess(high)
+    close = log1p(tolerance)
+    widths, kept_before = [inf, inf], None
+    while (width := b - a) > close:
+        x = (a + b) / 2
+        if width <= widths[-2] / 2 and isfinite(at_a) and isfinite(at_b):
+            x = a - at_a * width / (at_b - at_a)
+        # A step that lands this near an end ends the search if the border lies between them.
+        margin = min(0.9 * close, width / 2)
+        epsilon = exp(min(max(x, a + margin), b - margin))
+        found = excess(epsilon)
+        kept = found <= 0
+        if kept:
+            low, a, at_a = epsilon, log(epsilon), found
+            at_b /= 2 if kept_before is True else 1
+        else:
+            high, b, at_b = epsilon, log(epsilon), found
+            at_a /= 2 if kept_before is False else 1
+        kept_before = kept
+        widths.append(width)
+    return low, high

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from fastdx._core import ChannelCore, binomial_bounds, closed_forms
 from fastdx._shared.checks import check_type, counted, inside
-from fastdx.channel import Channel
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
@@ -21,17 +20,14 @@ SAMPLE = 200
 """How many words, spread over the vocabulary, are measured for a noise mechanism by default."""
 MOST_DRAWS = 10**8
 """The most draws of a word."""
-AT_ONCE = 1 << 20
-"""Draws that are made at a time."""
 COLUMNS = 256
 """Columns of the law that are held at a time."""
 
 
-def _table(**columns: Any) -> Table:
+def _table(**columns: NDArray[Any]) -> Table:
     """Return columns of equal length as one structured array."""
-    arrays = {name: np.asarray(column) for name, column in columns.items()}
-    kinds = [(name, array.dtype) for name, array in arrays.items()]
-    return np.rec.fromarrays(arrays.values(), dtype=kinds)
+    kinds = [(name, column.dtype) for name, column in columns.items()]
+    return np.rec.fromarrays(columns.values(), dtype=kinds)
 
 
 def measured_ids(mechanism: Mechanism, words: Iterable[str] | None) -> NDArray[np.uint32]:
@@ -42,15 +38,7 @@ def measured_ids(mechanism: Mechanism, words: Iterable[str] | None) -> NDArray[n
         if not len(ids):
             raise ParameterError("words must be at least one, got none")
         return ids
-    if mechanism.has_law:
-        return np.arange(len(mechanism.space), dtype=np.uint32)
-    return spread(mechanism)
-
-
-def names_of(mechanism: Mechanism, ids: NDArray[np.uint32]) -> list[str]:
-    """Return the words of some ids."""
-    all_words = mechanism.space.words
-    return [all_words[i] for i in ids]
+    return spread(mechanism, len(mechanism.space) if mechanism.has_law else SAMPLE)
 
 
 def statistics(
@@ -62,7 +50,6 @@ def statistics(
     near: int = 10,
     inputs: bool = True,
     confidence: float = 0.99,
-    factor: float | None = None,
 ) -> Table:
     """Measure a mechanism on words.
 
@@ -83,32 +70,22 @@ def statistics(
         Whether to compute credible_inputs, which needs the laws of the whole vocabulary.
     confidence : float, optional
         The confidence of the bounds of a simulated N_w.
-    factor : float, optional
-        γ of the column ``deniable``, at least 1, for a mechanism with a law. The column counts the
-        words that are within γ of the likeliest one behind this output, from the laws of the whole
-        vocabulary (`Channel.deniable`).
 
     Returns
     -------
     Table
         word, N_w, N_w_low and N_w_high (all three equal if exact), support and S_w (its expectation
         for a mechanism with a law). For a mechanism with a law also credible_inputs, shannon,
-        min_entropy and hartley (bits), near, and deniable if `factor` is given; in a simulation
-        K_w, which counts measured words only.
+        min_entropy and hartley (bits), and near; in a simulation K_w, which counts measured words
+        only.
     """
     inside("confidence", confidence)
     ids = measured_ids(mechanism, words)
-    names = np.array(names_of(mechanism, ids), dtype=object)
+    names = np.array(mechanism.space.words, dtype=object)[ids]
     if mechanism.has_law:
+        more = {"credible_inputs": _credible_inputs(mechanism, ids, eta)} if inputs else {}
         [found] = closed_forms(mechanism, ids, eta, near, draws)
-        more: dict[str, NDArray[Any]] = {}
-        if inputs:
-            more["credible_inputs"] = _credible_inputs(mechanism, ids, eta)
-        if factor is not None:
-            more["deniable"] = Channel.of(mechanism).deniable(factor)[ids]
         return _exact(names, len(mechanism.space), found, **more)
-    if factor is not None:
-        raise ParameterError("factor must be left out: this mechanism has no law to compute")
     if not 0 <= eta < 1:
         raise ParameterError(f"eta must be from 0 to below 1, got {eta}")
     unchanged, distinct, outputs, k = _simulated(mechanism, ids, draws, eta)
@@ -136,16 +113,13 @@ def _simulated(
     draws = counted("draws", draws, 1, MOST_DRAWS)
     inputs = np.zeros(len(mechanism.space), dtype=np.int64)
     found = np.zeros((4, len(ids)), dtype=np.int64)
-    at_once = max(1, AT_ONCE // draws)
-    for first in range(0, len(ids), at_once):
-        some = ids[first : first + at_once]
-        drawn = mechanism.privatize_ids(np.repeat(some, draws)).reshape(len(some), draws)
-        for at, (word, row) in enumerate(zip(some, drawn, strict=True), first):
-            outputs, times = np.unique(row, return_counts=True)
-            inputs[outputs] += 1
-            sums = np.sort(times)[::-1].cumsum()
-            support = 1 + np.searchsorted(sums, (1 - eta) * draws)
-            found[:3, at] = (row == word).sum(), len(outputs), support
+    for at, word in enumerate(ids):
+        drawn = mechanism.privatize_ids(np.full(draws, word))
+        outputs, times = np.unique(drawn, return_counts=True)
+        inputs[outputs] += 1
+        sums = np.sort(times)[::-1].cumsum()
+        support = 1 + np.searchsorted(sums, (1 - eta) * draws)
+        found[:3, at] = times[outputs == word].sum(), len(outputs), support
     found[3] = inputs[ids]
     return found
 
@@ -160,26 +134,20 @@ def _exact(
 
 
 def statistics_at(
-    mechanism: Mechanism,
-    epsilons: Sequence[float],
-    words: Iterable[str] | None = None,
-    draws: int = 1000,
-    *,
-    eta: float = 0.05,
+    mechanism: Mechanism, epsilons: Sequence[float], words: Iterable[str] | None, draws: int
 ) -> Iterator[Table]:
     """Yield `statistics` at several ε, without inputs and `near`; distances are computed once."""
     ids = measured_ids(mechanism, words)
-    names = names_of(mechanism, ids)
+    names = np.array(mechanism.space.words, dtype=object)[ids]
     if not mechanism.has_law:
         for epsilon in epsilons:
-            yield statistics(mechanism.with_epsilon(epsilon), names, draws, eta=eta, inputs=False)
+            yield statistics(mechanism.with_epsilon(epsilon), names, draws)
         return
-    column = np.array(names, dtype=object)
-    for found in closed_forms(mechanism, ids, eta, 0, draws, epsilons):
-        yield _exact(column, len(mechanism.space), found)
+    for found in closed_forms(mechanism, ids, 0.05, 0, draws, epsilons):
+        yield _exact(names, len(mechanism.space), found)
 
 
-def spread(mechanism: Mechanism) -> NDArray[np.uint32]:
-    """Return the ids of `SAMPLE` words spread over the vocabulary."""
+def spread(mechanism: Mechanism, most: int = SAMPLE) -> NDArray[np.uint32]:
+    """Return the ids of so many words at most, spread over the vocabulary."""
     count = len(mechanism.space)
-    return np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(np.uint32))
+    return np.unique(np.linspace(0, count - 1, min(most, count)).astype(np.uint32))

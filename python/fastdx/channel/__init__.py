@@ -23,12 +23,11 @@ from fastdx._core import NgramPrior
 from fastdx._types import Bits, LanguageModel
 from fastdx.channel.law import Channel
 from fastdx.channel.neural import NeuralPrior
-from fastdx.channel.posterior import DecodedGuarantee, DecodedWord, Posterior, View
+from fastdx.channel.posterior import DecodedWord, Posterior, View
 
 __all__ = [
     "Bits",
     "Channel",
-    "DecodedGuarantee",
     "DecodedWord",
     "LanguageModel",
     "NeuralPrior",

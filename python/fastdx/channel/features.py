@@ -14,32 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import Embedding, NgramPrior
+from fastdx._core import NgramPrior
 from fastdx._shared.checks import check_type
 from fastdx.channel.law import Channel, by_rank
+from fastdx.channel.posterior import vectors_of
 from fastdx.exceptions import ParameterError
 
 _Numbers = NDArray[np.float64]
 _Ids = NDArray[np.integer[Any]]
-
-
-def counted(channel: Channel, texts: Iterable[str | None]) -> Any:
-    """Return how often each word of the space stands in texts, as they are: sparse (n, V)."""
-    from scipy.sparse import csr_matrix
-
-    rows = _known(channel, texts)
-    starts, ids = np.cumsum([0, *map(len, rows)]), np.concatenate([*rows, np.zeros(0, dtype=int)])
-    return csr_matrix((np.ones(len(ids)), ids, starts), (len(rows), len(channel.mechanism.space)))
-
-
-def _known(channel: Channel, texts: Iterable[str | None]) -> list[_Ids]:
-    """Return the ids of the known words of each text."""
-    tokens = channel.mechanism.tokenize
-    places = {word: i for i, word in enumerate(channel.mechanism.space.words)}
-    return [
-        np.array([places[w] for w in tokens((text or "").lower()) if w in places], dtype=np.int64)
-        for text in texts
-    ]
 
 
 def means_of(table: _Numbers, rows: Sequence[_Ids]) -> _Numbers:
@@ -69,15 +51,10 @@ class TextFeatures:
 
     def __init__(self, channel: Channel, prior: ArrayLike | str | NgramPrior | None = None) -> None:
         check_type("channel", channel, Channel)
-        space = channel.mechanism.space
-        if not isinstance(space, Embedding):
-            raise ParameterError(
-                "channel must be of an Embedding: words of a graph have no vectors"
-            )
+        self._vectors, space = vectors_of(channel.mechanism), channel.mechanism.space
         if not isinstance(prior, NgramPrior):
             prior = NgramPrior.of_frequencies(space, by_rank(prior, len(space)))
         self._channel, self._prior = channel, prior
-        self._vectors: _Numbers = space.vectors.astype(np.float64)
         self._table: _Numbers | None = None
         if self._prior.order == 1 and not channel.mechanism.consistent:
             self._table = self._made_table()
@@ -88,17 +65,14 @@ class TextFeatures:
         For V words: what V outputs tell, V words that show themselves, and an unknown word.
         """
         evidence, means, pi, vectors = self._channel._received(self._prior)
-        hidden, middle = self._hidden(evidence)[:, None], pi @ vectors
-        return np.vstack([means * (1 - hidden) + hidden * middle, vectors, middle])
-
-    def _hidden(self, evidence: _Numbers) -> _Numbers:
-        """Return how likely each output stands for a word that the space does not have."""
-        unknown = self._prior.unknown
-        if not unknown or self._channel.mechanism.oov != "random":
-            return np.zeros(len(evidence))
-        drawn = unknown * self._channel._core.unknown_law()
-        every = drawn + (1 - unknown) * evidence
-        return np.divide(drawn, every, out=np.zeros_like(every), where=every > 0)
+        middle, unknown = pi @ vectors, self._prior.unknown
+        if unknown and self._channel.mechanism.oov == "random":
+            # How likely each output stands for a word that the space does not have.
+            drawn = unknown * self._channel._core.unknown_law()
+            every = drawn + (1 - unknown) * evidence
+            hidden = np.divide(drawn, every, out=np.zeros_like(every), where=every > 0)[:, None]
+            means = means * (1 - hidden) + hidden * middle
+        return np.vstack([means, vectors, middle])
 
     def __call__(self, texts: Iterable[str | None]) -> _Numbers:
         """Return the means of released texts: float64, shape (texts, n).
@@ -121,12 +95,11 @@ class TextFeatures:
         rows = np.split(flat, np.cumsum(lengths)[:-1]) if given else []
         if not self._prior.unknown:
             # Nothing is known of unknown words.
-            known = [ids[ids < len(self._table) - 1] for ids in rows]
-            for at, (ids, kept) in enumerate(zip(rows, known, strict=True)):
-                if len(ids) and not len(kept):
+            for at, ids in enumerate(rows):
+                rows[at] = ids[ids < len(self._table) - 1]
+                if len(ids) and not len(rows[at]):
                     raise ParameterError(f"texts must be releases of this mechanism, got at {at} "
                                          "one of unknown words")  # fmt: skip
-            rows = known
         return means_of(self._table, rows)
 
     def of_clear(self, texts: Iterable[str | None]) -> _Numbers:
@@ -135,7 +108,11 @@ class TextFeatures:
         For a model that learned from releases and is used on texts of one's own. True vectors vary
         more than posterior means, so measure it: raw vectors or naive Bayes may do better.
         """
-        return means_of(self._vectors, _known(self._channel, texts))
+        mechanism = self._channel.mechanism
+        places = {word: i for i, word in enumerate(mechanism.space.words)}
+        tokens = (mechanism.tokenize((text or "").lower()) for text in texts)
+        rows = [np.array([places[w] for w in found if w in places], int) for found in tokens]
+        return means_of(self._vectors, rows)
 
     def _decoded(self, text: str) -> _Numbers:
         try:

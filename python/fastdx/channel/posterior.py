@@ -11,7 +11,7 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._core import Embedding, Guarantee, NgramPrior, PosteriorCore
+from fastdx._core import Embedding, NgramPrior, PosteriorCore
 from fastdx._shared.checks import one_of, share
 from fastdx.bags import STOP_WORDS
 from fastdx.channel.hierarchy import hierarchy_of
@@ -21,33 +21,6 @@ from fastdx.mechanisms import Mechanism
 _Numbers = NDArray[np.float64]
 
 UNKNOWN = "[UNKNOWN]"
-
-
-@dataclass(frozen=True)
-class DecodedGuarantee:
-    """The guarantee of a decoded text. Printed, it is the mechanism's guarantee and more."""
-
-    mechanism: Guarantee
-    """The guarantee of the release. It holds for everything computed from the release."""
-    model: str
-    """The public model of language, with its fingerprint."""
-    right: float
-    """The expected share of right ones among the content words; NaN where there are none."""
-
-    @property
-    def paragraph(self) -> str:
-        """The paragraph that decoding adds."""
-        share = "none" if np.isnan(self.right) else f"{self.right:.0%}"
-        return (
-            "This text was reconstructed from the release, the mechanism's published law and the "
-            f"public model {self.model} only. It is post-processing: not more private than the "
-            "release, and not less. It looks like what was written, and is not: "
-            f"{share} of its content words are expected to be right, if the model is; the rest is "
-            "invented."
-        )
-
-    def __str__(self) -> str:
-        return f"{self.mechanism}\n\n{self.paragraph}"
 
 
 @dataclass(frozen=True)
@@ -82,24 +55,19 @@ class View:
         parts: list[str] = []
         before = None
         for gap, word in zip(gaps, words, strict=False):
-            within = before == word == NOTHING
-            if not (within and not set(gap) & set(".!?\n")):
+            if not before == word == NOTHING or set(gap) & set(".!?\n"):
                 parts += [gap, word.text]
             before = word
         said = [word.probability for word in words if word.kind in ("word", "category")]
         right = float(np.mean(said)) if said else float("nan")
         return cls("".join([*parts, gaps[-1]]), right, tuple(words))
 
-    @property
-    def mark(self) -> str:
-        """A description in one line."""
-        if np.isnan(self.expected_right):
-            return "[reconstructed; says nothing in the place of replaced words]"
-        return (f"[reconstructed; {self.expected_right:.0%} of what it says in the place of "
-                "replaced words is expected to be right, the rest is invented]")  # fmt: skip
-
     def __str__(self) -> str:
-        return f"{self.mark}\n{self.text}"
+        said = "says nothing in the place of replaced words"
+        if not np.isnan(self.expected_right):
+            said = (f"{self.expected_right:.0%} of what it says in the place of replaced words is "
+                    "expected to be right, the rest is invented")  # fmt: skip
+        return f"[reconstructed; {said}]\n{self.text}"
 
 
 def _certain(
@@ -111,6 +79,13 @@ def _certain(
         return DecodedWord(words[best], "word", float(marginal[best]))
     found = hierarchy_of(words).most_specific(marginal, prior, at_least)
     return NOTHING if found is None else DecodedWord(f"[{found[0]}]", "category", found[1])
+
+
+def vectors_of(mechanism: Mechanism) -> _Numbers:
+    """Return the vectors of a mechanism's words: float64, shape (V, n)."""
+    if not isinstance(mechanism.space, Embedding):
+        raise ParameterError("mechanism must be of an Embedding: words of a graph have no vectors")
+    return mechanism.space.vectors.astype(np.float64)
 
 
 class Posterior:
@@ -175,8 +150,7 @@ class Posterior:
     def top(self, i: SupportsIndex, k: SupportsIndex = 10) -> list[tuple[str, float]]:
         """Return the k likeliest words at place i with their probabilities, likeliest first."""
         marginal = self.marginals(i)
-        most = min(max(k.__index__(), 0), len(marginal))
-        ids = np.argsort(-marginal, kind="stable")[:most]
+        ids = np.argsort(-marginal, kind="stable")[: max(k.__index__(), 0)]
         words = self._space.words
         return [(words[id], float(marginal[id])) for id in ids]
 
@@ -187,9 +161,7 @@ class Posterior:
         Of all that can be made of the release, nothing is nearer to the vector in the mean square.
         An unknown word counts as the mean of all vectors by the prior's frequencies.
         """
-        if not isinstance(self._space, Embedding):
-            raise ParameterError("means needs an Embedding: words of a graph have no vectors")
-        vectors = self._space.vectors.astype(np.float64)
+        vectors = vectors_of(self._mechanism)
         unknown = self._prior.frequencies @ vectors
         means: _Numbers = np.empty((len(self), vectors.shape[1]))
         for i, p in enumerate(self.unknown):
@@ -267,17 +239,33 @@ class Posterior:
 
         Of replaced words, those that are no stop words; NaN where there are none.
         """
-        words, stop = self._space.words, STOP_WORDS
-        right = [float(p) for id, p, shown in zip(self.best, self.certainty, self.written,
-                 strict=True) if not shown and id >= 0 and words[id] not in stop]  # fmt: skip
-        return float(np.mean(right)) if right else float("nan")
+        # The last one stands for -1, an unknown word.
+        stop = np.isin([*self._space.words, UNKNOWN], [*STOP_WORDS, UNKNOWN])
+        content = ~self.written & ~stop[self.best]
+        return float(self.certainty[content].mean()) if content.any() else float("nan")
 
-    @property
-    def guarantee(self) -> DecodedGuarantee:
-        """The guarantee of a decoded text. Printed, it is the mechanism's guarantee and more."""
+    def guarantee(self, right: float | None = None) -> str:
+        """Return the guarantee of the release, and a paragraph on what decoding adds.
+
+        The guarantee holds for everything that is computed from the release.
+
+        Parameters
+        ----------
+        right : float, optional
+            The expected share of right ones among the content words that the paragraph says, by
+            default `expected_right_content`: of several texts it is a mean.
+        """
+        right = self.expected_right_content if right is None else right
         mark = hashlib.sha256(self._prior._to_bytes()).hexdigest()[:16]
-        model = f"NgramPrior of order {self._prior.order} (fingerprint {mark})"
-        return DecodedGuarantee(self._mechanism.guarantee, model, self.expected_right_content)
+        share = "none" if np.isnan(right) else f"{right:.0%}"
+        return (
+            f"{self._mechanism.guarantee}\n\n"
+            "This text was reconstructed from the release, the mechanism's published law and the "
+            f"public model NgramPrior of order {self._prior.order} (fingerprint {mark}) only. It "
+            "is post-processing: not more private than the release, and not less. It looks like "
+            f"what was written, and is not: {share} of its content words are expected to be right, "
+            "if the model is; the rest is invented."
+        )
 
     def __repr__(self) -> str:
         how = "" if self.exact else ", approximate"

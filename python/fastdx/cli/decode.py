@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,7 +75,7 @@ def _decode(args: argparse.Namespace) -> None:
             total, right = total + len(posterior), right + content * len(posterior)
         # The statement of the last text, with the mean over all texts.
         mean = right / total if total else float("nan")
-        guarantee = str(replace(posterior.guarantee, right=mean))
+        guarantee = posterior.guarantee(mean)
     with open_output(args.output, args.files) as file:
         file.write("".join(f"{part}\n" for part in parts).encode())
     if guarantee:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple, SupportsIndex
 from weakref import WeakKeyDictionary
 
@@ -184,8 +183,7 @@ class Estimator:
 
     def _check_same(self, other: Estimator) -> None:
         check_type("other", other, Estimator)
-        ours, theirs = self._channel.mechanism, other._channel.mechanism
-        if ours is not theirs and ours != theirs:
+        if self._channel.mechanism != other._channel.mechanism:
             raise ParameterError("other must be of the same channel: its mechanism differs")
 
     def _collected(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
@@ -212,9 +210,10 @@ class Estimator:
         rules = _RULES.setdefault(self._channel, {})
         key = (wanted.tobytes(), self._prior.tobytes(), self._unknown, rounded, weight)
         if key not in rules:
-            cost = partial(Rule.half_width, words=rounded, weight=weight)
+            # What an interval has on each side: the bias, and two standard errors.
             rules[key] = rule_for(self._channel, wanted, prior=self._prior, unknown=self._unknown,
-                                  cost=cost)  # fmt: skip
+                                  cost=lambda rule: weight * rule.bias
+                                  + 2 * rule.deviation / math.sqrt(rounded))  # fmt: skip
         return rules[key]
 
     def _mean(self, rule: Rule) -> tuple[float, float, int]:
@@ -371,7 +370,7 @@ def indicator(channel: Channel, words: str | Iterable[str]) -> _Numbers:
         raise ParameterError("words must be at least one, got none")
     space = channel.mechanism.space
     wanted = np.zeros(len(space))
-    wanted[np.asarray(space.ids(asked), dtype=np.int64)] = 1.0
+    wanted[space.ids(asked)] = 1.0
     return wanted
 
 

@@ -28,10 +28,6 @@ PENALTIES = 10.0 ** np.array([-13, -8, -5, -3, -2, -1, 0, 1])
 """How much variance counts beside squared bias, as a part of what they are at a start."""
 ROUNDS = 3
 """How often words whose bias is large are given more weight."""
-NOISE = 2.0
-"""Standard errors of an interval, for the choice of scores."""
-GROWTHS = 2
-"""How often outputs are added for the words whose bias is largest."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +40,6 @@ class Rule:
     """max_w |(Kg)_w - f_w| over all words, and unknown ones where outputs hide them."""
     deviation: float
     """The standard deviation of a score under the public frequencies."""
-
-    def half_width(self, words: float, weight: float = 1.0) -> float:
-        """Return what an interval has on each side: weighted bias and noise of so many words."""
-        return weight * self.bias + NOISE * self.deviation / math.sqrt(max(words, 1.0))
 
 
 def rule_for(
@@ -72,9 +64,8 @@ def rule_for(
     if hidden is not None:
         target, written = np.append(wanted, 0.0), np.append(prior * (1 - unknown), unknown)
     outputs = _first_outputs(wanted, prior)
-    best: Rule | None = None
-    least, worst = math.inf, -target
-    for growth in range(GROWTHS + 1):
+    best, least, worst = Rule(np.zeros(len(wanted)), math.inf, 0.0), math.inf, -target
+    while True:
         table = core.columns(outputs).T
         if hidden is not None:
             table = np.vstack([table, hidden[outputs]])
@@ -89,13 +80,11 @@ def rule_for(
             spread = float(seen @ scores**2) - mean**2
             rule = Rule(full, (high - low) / 2, math.sqrt(max(spread, 0.0)))
             paid = cost(rule)
-            if best is None or (paid, rule.bias) < (least, best.bias):  # bias where all cost inf
+            if (paid, rule.bias) < (least, best.bias):  # bias where all cost inf
                 best, least, worst = rule, paid, residuals
-        if len(outputs) >= min(MOST_OUTPUTS, len(wanted)) or growth == GROWTHS:
-            break
+        if len(outputs) >= min(MOST_OUTPUTS, len(wanted)):
+            return best
         outputs = _more_outputs(outputs, worst, len(wanted))
-    assert best is not None
-    return best
 
 
 def _first_outputs(wanted: _Numbers, prior: _Numbers) -> _Ids:
@@ -103,10 +92,8 @@ def _first_outputs(wanted: _Numbers, prior: _Numbers) -> _Ids:
     if len(wanted) <= MOST_OUTPUTS:
         return np.arange(len(wanted))
     counted = np.flatnonzero(wanted)
-    if len(counted) > MOST_OUTPUTS // 2:
-        order = np.argsort(-prior[counted] * np.abs(wanted[counted]), kind="stable")
-        counted = np.sort(counted[order[: MOST_OUTPUTS // 2]])
-    return counted
+    commonest = np.argsort(-prior[counted], kind="stable")[: MOST_OUTPUTS // 2]
+    return np.sort(counted[commonest])
 
 
 def _more_outputs(outputs: _Ids, residuals: _Numbers, words: int) -> _Ids:
@@ -123,9 +110,7 @@ def _fits(table: _Numbers, target: _Numbers, seen: _Numbers) -> Iterator[tuple[_
     yield np.zeros(size), -target
     base = float((table**2).sum()) / size
     for penalty in PENALTIES:
-        weights = np.where(
-            target != 0, 1.0 / max(int(np.count_nonzero(target)), 1), 1 / len(target)
-        )
+        weights = np.where(target != 0, 1 / np.count_nonzero(target), 1 / len(target))
         ridge = np.diag(penalty * base * (seen / seen.mean() + 1e-9) / len(target))
         for _ in range(ROUNDS):
             rows = np.argsort(-weights, kind="stable")[:ROWS]

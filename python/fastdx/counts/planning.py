@@ -16,10 +16,6 @@ from fastdx.channel import Channel
 from fastdx.channel.law import Prior, by_rank
 from fastdx.counts.estimator import indicator, unknown_of
 from fastdx.counts.linear import Rule, rule_for
-from fastdx.exceptions import ParameterError
-
-WORSE = 2.0
-"""So many times what randomised response takes is too much."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +45,7 @@ class Plan:
     @property
     def wrong_tool(self) -> bool:
         """Whether randomised response takes less than half of the documents."""
-        return self.documents > WORSE * self.response
+        return self.documents > 2 * self.response
 
     def __str__(self) -> str:
         asked = f"A share of {self.share:.2%} within ±{self.wanted:.2%}"
@@ -102,14 +98,10 @@ def plan(
     confidence : float, optional
         The probability with which the estimate must be so near.
     """
-    for name, value in (("within", within), ("share", share),
-                        ("words_per_document", words_per_document)):  # fmt: skip
-        positive(name, value)
-    if share >= 1:
-        raise ParameterError(f"share must be below 1, got {share}")
+    positive("words_per_document", words_per_document)
+    half = positive("within", within) * inside("share", share)
     wanted = indicator(channel, words)
     public = by_rank(prior, len(channel.mechanism.space))
-    half = within * share
     width = NormalDist().inv_cdf((1 + inside("confidence", confidence)) / 2)
 
     def takes(rule: Rule) -> float:
@@ -122,10 +114,10 @@ def plan(
     epsilon = bisected(lambda e: _response_bits(public, e) < bits, 0.0, 60.0)
     response = _response_words(len(public), int(wanted.sum()), epsilon, share, half / width)
     curator = _curator_words(epsilon, share, half / width)
-    counts = (max(n, 1.0) / words_per_document for n in (takes(best), response, curator))
-    documents = [n if math.isinf(n) else float(max(math.ceil(n), 1)) for n in counts]
-    return Plan(documents[0], documents[1], documents[2], best.bias, half, share, epsilon, bits,
-                words_per_document)  # fmt: skip
+    ours, theirs, trusted = (
+        max(float(np.ceil(n / words_per_document)), 1.0) for n in (takes(best), response, curator)
+    )
+    return Plan(ours, theirs, trusted, best.bias, half, share, epsilon, bits, words_per_document)
 
 
 def _tilted(

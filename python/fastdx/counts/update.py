@@ -1,10 +1,7 @@
 """Frequencies of words from many outputs: the maximum likelihood, stopped in time or smoothed.
 
-Let o be the shares of the outputs. Expectation maximisation (Agrawal and Aggarwal 2001, "On the
-design and quantification of privacy preserving data mining algorithms") maps frequencies x to
-x∘K(o/Kᵀx). Each round is at least as likely as the one before. The likeliest frequencies also fit
-the noise. So one half of the documents is fitted, and the fit to all stops after the round at which
-the other half is likeliest.
+Expectation maximisation (Agrawal and Aggarwal 2001, "On the design and quantification of privacy
+preserving data mining algorithms"): each round is at least as likely as the one before.
 """
 
 from __future__ import annotations

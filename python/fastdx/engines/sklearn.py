@@ -8,19 +8,19 @@ Extra: ``fastdx[sklearn]``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastdx._core import Guarantee
 from fastdx._shared.laws import laws
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.features import counted
 from fastdx.channel.law import by_rank
 from fastdx.counts.update import Update
 from fastdx.engines._recipe import Recipe, no_text, privatize_values
@@ -119,6 +119,14 @@ class Privatizer(  # type: ignore[call-arg]
         return tags
 
 
+def counted(channel: Channel, texts: Iterable[str | None]) -> Any:
+    """Return how often each word of the space stands in texts, as they are: sparse (n, V)."""
+    m = channel.mechanism
+    known = CountVectorizer(vocabulary=m.space.words, dtype=np.float64,
+                            analyzer=lambda text: m.tokenize((text or "").lower()))  # fmt: skip
+    return known.transform(texts)
+
+
 class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
     """Naive Bayes of private texts, through the law of the mechanism.
 
@@ -162,7 +170,7 @@ class ChannelNB(ClassifierMixin, _TakesTexts):  # type: ignore[misc]
             raise ParameterError(f"y must be {len(texts)} labels, got {len(labels)}")
         counts = counted(self.channel, texts)
         self.classes_, of = np.unique(labels, return_inverse=True)
-        sums = np.array([counts[of == c].sum(axis=0).A1 for c in range(len(self.classes_))])
+        sums = np.asarray(np.vstack([counts[of == c].sum(axis=0) for c in range(of.max() + 1)]))
         outputs = np.flatnonzero(sums.any(axis=0))
         prior = by_rank(self.prior, len(self.channel.mechanism.space))
         update = Update(self.channel._core, outputs, prior, unknown=0.0, memory=sys.maxsize)

@@ -24,7 +24,7 @@ from fastdx._core import (
 from fastdx._core import certify as _certify
 from fastdx._shared.checks import at_least, counted, inside
 from fastdx._shared.rounded import down, up
-from fastdx.calibration.measures import measured_ids, names_of, spread
+from fastdx.calibration.measures import measured_ids, spread
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.lab.laws import Law
 from fastdx.lab.laws.base import distance_matrix, stacked
@@ -417,8 +417,8 @@ def near_losses(
     ids = measured_ids(mechanism, words) if words is not None else spread(mechanism)
     near = counted("near", near, 0, 2**31)
     core, found = ChannelCore(mechanism), np.zeros(len(ids))
-    for at, (id, word) in enumerate(zip(ids, names_of(mechanism, ids), strict=True)):
-        order = np.argsort(mechanism.space.distances(word), kind="stable")
+    for at, id in enumerate(ids):
+        order = np.argsort(mechanism.space.distances(mechanism.space.words[id]), kind="stable")
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(core.laws([id, *order[order != id][:near]], False))
             # An output that neither word can have gives NaN, which counts nothing.

@@ -17,7 +17,7 @@ import numpy as np
 from fastdx._core import Cover, Embedding, WordGraph
 from fastdx._shared.checks import between, counted, inside, positive
 from fastdx._shared.rounded import up
-from fastdx.calibration.search import log_ratio, narrowed
+from fastdx.calibration.choice import log_ratio, narrowed
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.guesses import check_texts, prior_of
 from fastdx.channel.law import Prior, by_rank

@@ -15,7 +15,7 @@ import numpy as np
 
 from fastdx import calibration
 from fastdx._shared.replace import open_output
-from fastdx.calibration.measures import names_of, spread, statistics_at
+from fastdx.calibration.measures import spread, statistics_at
 from fastdx.channel import Channel
 from fastdx.channel.guesses import prior_of
 from fastdx.channel.law import Prior
@@ -127,8 +127,8 @@ def write(
         )
     most = len(mechanism.space) - 1
     ks = [k for k in (1, 5, 20, 100, 500) if k <= most]
-    sample = names_of(mechanism, spread(mechanism))
-    near = [np.sort(mechanism.space.distances(word))[ks] for word in sample]
+    near = [np.sort(mechanism.space.distances(mechanism.space.words[i]))[ks]
+            for i in spread(mechanism)]  # fmt: skip
     data = {
         "mechanism": type(mechanism).__name__,
         "metric": mechanism.space.metric,

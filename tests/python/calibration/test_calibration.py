@@ -24,8 +24,8 @@ from fastdx import (
     calibration,
 )
 from fastdx.budget import BudgetExceededError, Ledger
+from fastdx.calibration.choice import narrowed
 from fastdx.calibration.measures import _simulated, statistics_at
-from fastdx.calibration.search import narrowed
 from helpers.draws import ALARM
 from helpers.errors import refused
 from helpers.laws import law_of
@@ -137,19 +137,19 @@ class TestSearch:
             lambda x: -np.inf if x <= 1.2345 else 5.0,
             lambda x: -1e-9 if x <= 1.2345 else 1e9,
             lambda x: -1e9 if x <= 1.2345 else 1e-9,
-            lambda x: x - 1.2345 if x <= 1.2345 else None,
+            lambda x: x - 1.2345 if x <= 1.2345 else np.inf,
             lambda x: max(np.log(x / 1.5), 40 * np.log(x / 1.2345)),
         ],
     )
     @pytest.mark.parametrize("tolerance", [0.5, 1e-3, 1e-9])
     def test_the_ends_are_on_either_side_and_were_evaluated(
-        self, excess: Callable[[float], float | None], tolerance: float
+        self, excess: Callable[[float], float], tolerance: float
     ) -> None:
         seen: dict[float, bool] = {}
 
-        def counted(epsilon: float) -> float | None:
+        def counted(epsilon: float) -> float:
             found = excess(epsilon)
-            seen[epsilon] = found is not None and found <= 0
+            seen[epsilon] = found <= 0
             return found
 
         low, high = narrowed(counted, 1.0, 2.0, tolerance)
@@ -206,7 +206,7 @@ def test_several_epsilons_at_once_are_those_of_each(kind: str) -> None:
             apart = 0.0 if mechanism.has_law else 0.1 * alone[column].max() + 0.1
             assert table[column] == pytest.approx(alone[column], rel=1e-12, abs=apart), column
     with pytest.raises(fastdx.ParameterError, match="epsilon"):
-        list(statistics_at(mechanism, [1.0, -1.0], words))
+        list(statistics_at(mechanism, [1.0, -1.0], words, 500))
 
 
 class TestLedger:

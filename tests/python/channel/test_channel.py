@@ -20,7 +20,7 @@ from fastdx import (
     Tem,
 )
 from fastdx.bags import text_of
-from fastdx.calibration import choose_epsilon, statistics
+from fastdx.calibration import choose_epsilon
 from fastdx.channel import Bits, Channel, NgramPrior, Posterior
 from helpers.errors import refused
 from helpers.laws import bits_of, law_of, zipf
@@ -228,17 +228,6 @@ def test_deniable_words_are_those_of_the_law(mechanism: fastdx.Mechanism) -> Non
             assert (found[y] == 0) if column.max() == 0 else wanted[0] <= found[y] <= wanted[1]
     with pytest.raises(fastdx.ParameterError, match="factor must be at least 1"):
         Channel.of(mechanism).deniable(0.5)
-
-
-def test_deniable_words_are_a_column_of_statistics() -> None:
-    tem = Tem(E, 3.0, exclude=WORDS[1:3])
-    table = statistics(tem, WORDS[:5], factor=3.0)
-    assert table["deniable"].tolist() == Channel.of(tem).deniable(3.0)[:5].tolist()
-    assert table["deniable"][1] == 0 < table["deniable"][0]
-    assert "deniable" not in statistics(tem, WORDS[:5]).dtype.names
-    noise = fastdx.MultivariateLaplace(E, 3.0)
-    with pytest.raises(fastdx.ParameterError, match="factor must be left out"):
-        statistics(noise, WORDS[:5], 10, factor=3.0)
 
 
 def test_an_epsilon_for_deniable_words() -> None:

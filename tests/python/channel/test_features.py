@@ -11,9 +11,9 @@ from sklearn.base import clone
 import fastdx
 from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
 from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.features import TextFeatures, counted
+from fastdx.channel.features import TextFeatures
 from fastdx.counts.update import Update
-from fastdx.engines.sklearn import ROUNDS, ChannelNB
+from fastdx.engines.sklearn import ROUNDS, ChannelNB, counted
 from helpers.errors import refused
 from helpers.laws import behind, law_of
 

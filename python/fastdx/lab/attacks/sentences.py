@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._core import Embedding, WordGraph, tokenize
+from fastdx._shared.checks import check_type
 from fastdx._shared.intervals import Interval
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import Bits, Channel, NgramPrior
-from fastdx.channel.guesses import PrivateTexts, check_model
+from fastdx.channel.guesses import PrivateTexts
 from fastdx.exceptions import ParameterError
 from fastdx.lab.attacks.words import LikelyInputs, similarity
 from fastdx.mechanisms import Mechanism
@@ -151,7 +152,9 @@ def sentence_attack(
     draws : int, optional
         Draws per word from which the attacker learns a mechanism without a law.
     """
-    check_model(mechanism, model)
+    check_type("model", model, NgramPrior)
+    if tuple(model.space.words) != tuple(mechanism.space.words):
+        raise ParameterError("model must have the mechanism's words, in their order")
     table = None
     read = mechanism.has_law or mechanism._has_history
     if context is not None or not read:

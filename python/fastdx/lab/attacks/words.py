@@ -92,9 +92,9 @@ def reidentification(
     most = min(wanted[-1], count)
     pi = prior_of(mechanism, prior)
     if mechanism.has_law:
-        found = best_guess(mechanism, pi, most)
-        success = {g: float(found.success[min(g, most) - 1]) for g in wanted}
-        return Reidentification(success, success, success, True, *found[1:])
+        named, posterior, word, output = best_guess(mechanism, pi, most)
+        success = {g: float(named[min(g, most) - 1]) for g in wanted}
+        return Reidentification(success, success, success, True, posterior, word, output)
     at_least("draws", draws, 2)
     inside("confidence", confidence)
     table = LikelyInputs.of(mechanism, pi, most, draws=draws // 2)

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 if find_spec("sklearn") is None:
     raise ImportError("fastdx.lab.evaluation needs scikit-learn: pip install 'fastdx[evaluate]'")
 
-from fastdx._shared.intervals import Interval, of_share, over_texts, over_trials
+from fastdx._shared.intervals import Interval, of_share, over_texts
 from fastdx.lab.evaluation.attribution import (
     Attributed,
     Attribution,
@@ -28,7 +28,7 @@ from fastdx.lab.evaluation.classifiers import MeanVectors, text_classifier, vect
 from fastdx.lab.evaluation.context import ContextModel
 from fastdx.lab.evaluation.repeats import frequency_attack, likelihood_attack
 from fastdx.lab.evaluation.results import Evaluation, Judged, Measure
-from fastdx.lab.evaluation.run import evaluate
+from fastdx.lab.evaluation.run import evaluate, over_trials
 
 __all__ = [
     "Attributed",

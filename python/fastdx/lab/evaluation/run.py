@@ -6,7 +6,7 @@ import platform
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,7 @@ import sklearn
 from numpy.typing import NDArray
 
 from fastdx._core import __version__
-from fastdx._shared.intervals import Interval, of_share, over_trials
+from fastdx._shared.intervals import Interval, of_share, quantile
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -258,6 +258,39 @@ def _measures(policy: str, values: Series, plain: Series, every: Texts) -> list[
         made.append(Measure(**vars(kind), policy=policy, private=_interval(values[key]),
                             plain=without, chance=chance))  # fmt: skip
     return made
+
+
+def over_trials(
+    values: Iterable[float],
+    *,
+    reused: float = 0.0,
+    within: tuple[float, float] = (-np.inf, np.inf),
+) -> Interval:
+    """Return the mean of independent trials and its Student interval of 95%.
+
+    Parameters
+    ----------
+    values : iterable of float
+        The value of each trial; at least two.
+    reused : float, optional
+        For trials that are different splits of the same texts: the number of test texts divided by
+        the number of training texts. Such trials are not independent, so the interval is widened as
+        in Nadeau and Bengio (2003, "Inference for the generalization error").
+    within : (float, float), optional
+        The range of possible values; the interval is cut to it.
+
+    Examples
+    --------
+    >>> from fastdx.lab.evaluation import over_trials
+    >>> print(over_trials([0.7, 0.8, 0.9]))
+    0.800 [0.552, 1.048]
+    """
+    x = np.asarray(list(values), dtype=np.float64)
+    if len(x) < 2:
+        raise ParameterError(f"values must be at least 2 trials, got {len(x)}")
+    half = quantile(0.95, len(x) - 1) * float(np.sqrt(x.var(ddof=1) * (1 / len(x) + reused)))
+    mean = float(x.mean())
+    return Interval(mean, max(mean - half, within[0]), min(mean + half, within[1]))
 
 
 def _interval(values: list[float]) -> Interval:
