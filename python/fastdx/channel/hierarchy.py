@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 _Numbers = NDArray[np.float64]
 
-SPACES = 4
-"""Spaces whose words are kept."""
 COMMONEST = 2.0**-4
 """A category of which more words than this share are written says nothing."""
 
@@ -97,7 +95,7 @@ class Hierarchy:
         return self._plurals.get(name, name)
 
 
-@lru_cache(maxsize=SPACES)
+@lru_cache(maxsize=4)
 def hierarchy_of(words: tuple[str, ...]) -> Hierarchy:
     """Return the hierarchy over the words of a space, kept for the next text."""
     return Hierarchy(words)
