@@ -94,7 +94,7 @@ class PrivateTexts:
             if len(released) == len(words):
                 self.outputs.append(out)
             else:
-                # Adjacent replacements can form another word of the vocabulary.
+                # Kept although oov='drop': numbers with a law, skipped words in capitals.
                 released = mechanism.privatize_tokens(words)
                 self.outputs.append(released)
             written += [places.get(x, -1) for x in words]

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 _Numbers = NDArray[np.float64]
 
-SPACES = 4
-"""Spaces whose words are kept."""
 COMMONEST = 2.0**-4
 """A category of which more words than this share are written says nothing."""
 
@@ -77,7 +75,8 @@ class Hierarchy:
         """Return the name and the probability of the category of most information at a place.
 
         Its probability is `at_least` this; its information is -log2 of how often one of its words
-        is written, by the prior (Resnik 1995), and at least 4 bits: "entity" says nothing.
+        is written, by the prior (Resnik 1995), and at least 4 bits: "entity" says nothing. The name
+        is in the plural where its words are mostly plurals.
         """
         masses, written = self.masses(probabilities), self.masses(prior)
         able = np.flatnonzero((masses >= at_least) & (written <= COMMONEST))
@@ -85,19 +84,13 @@ class Hierarchy:
             return None
         # A category and the only one below it have the same words: the lower one has more above.
         best = min(able.tolist(), key=lambda c: (written[c], -len(above(self.names[c]))))
-        return self._numbered(best, probabilities), float(masses[best])
-
-    def _numbered(self, category: int, probabilities: _Numbers) -> str:
-        """Return its name, in the plural where its words are mostly plurals."""
-        own = self._categories == category
-        weights = self._shares[own] * probabilities[self._rows[own]]
-        name = self.names[category]
-        if weights @ self._plural[self._rows[own]] * 2 <= weights.sum():
-            return name
-        return self._plurals.get(name, name)
+        name, plurals = self.names[best], self.masses(probabilities * self._plural)
+        if plurals[best] * 2 > masses[best]:
+            name = self._plurals.get(name, name)
+        return name, float(masses[best])
 
 
-@lru_cache(maxsize=SPACES)
+@lru_cache(maxsize=4)
 def hierarchy_of(words: tuple[str, ...]) -> Hierarchy:
     """Return the hierarchy over the words of a space, kept for the next text."""
     return Hierarchy(words)

@@ -404,13 +404,7 @@ def discovered(p_values: NDArray[np.float64], rate: float) -> NDArray[np.bool_]:
     >>> discovered(np.array([0.001, 0.5, 0.02]), 0.06).tolist()
     [True, False, True]
     """
-    count = len(p_values)
-    if not count:
-        return np.zeros(0, dtype=np.bool_)
-    divided = sum(1 / i for i in range(1, count + 1))
-    order = np.argsort(p_values, kind="stable")
-    below = p_values[order] <= rate * np.arange(1, count + 1) / (count * divided)
-    last = int(np.flatnonzero(below).max()) + 1 if below.any() else 0
-    marked = np.zeros(count, dtype=np.bool_)
-    marked[order[:last]] = True
+    ranks = np.arange(1, len(p_values) + 1)
+    ranked, allowed = np.sort(p_values), rate * ranks / (len(ranks) * (1 / ranks).sum())
+    marked: NDArray[np.bool_] = p_values <= ranked[ranked <= allowed].max(initial=-1.0)
     return marked

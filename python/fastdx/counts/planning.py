@@ -17,6 +17,8 @@ from fastdx.channel.law import Prior, by_rank
 from fastdx.counts.estimator import indicator, unknown_of
 from fastdx.counts.linear import Rule, rule_for
 
+_Numbers = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -120,20 +122,18 @@ def plan(
     return Plan(ours, theirs, trusted, best.bias, half, share, epsilon, bits, words_per_document)
 
 
-def _tilted(
-    prior: NDArray[np.float64], wanted: NDArray[np.float64], share: float
-) -> NDArray[np.float64]:
+def _tilted(prior: _Numbers, wanted: _Numbers, share: float) -> _Numbers:
     """Return frequencies under which the words have the share, and are else as before."""
-    inside = prior * wanted
-    outside = prior * (1 - wanted)
-    if inside.sum() <= 0:
+    inside, outside = prior * wanted, prior * (1 - wanted)
+    if not inside.any():
         inside = wanted
-    outside = outside / outside.sum() if outside.sum() > 0 else outside
-    tilted: NDArray[np.float64] = share * inside / inside.sum() + (1 - share) * outside
+    # Where all other words are at 0, there is nothing to share out.
+    others = (1 - share) * outside / (outside.sum() or 1)
+    tilted: _Numbers = others + share * inside / inside.sum()
     return tilted
 
 
-def _response_bits(prior: NDArray[np.float64], epsilon: float) -> float:
+def _response_bits(prior: _Numbers, epsilon: float) -> float:
     """Return the bits that an output of randomised response on all words tells of a word."""
     size = len(prior)
     least = 1 / (math.expm1(epsilon) + size)
