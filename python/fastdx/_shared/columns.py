@@ -233,32 +233,29 @@ def privatize_frame(
     mechanism: MechanismCore, frame: Any, columns: str | int | Iterable[str | int]
 ) -> Any:
     """Privatise columns of a frame; see `Mechanism.privatize_frame`."""
-    names: list[Any] = (list(dict.fromkeys(columns)) if isinstance(columns, Iterable)
-                        and not isinstance(columns, str) else [columns])  # fmt: skip
-    if not names:
-        raise ParameterError("columns must be at least one, got none")
+    names = column_names(columns)
     pandas, polars, arrow = loaded("pandas"), loaded("polars"), loaded("pyarrow")
     if pandas is not None and isinstance(frame, pandas.DataFrame):
         if isinstance(frame.columns, pandas.MultiIndex):
             raise InputTypeError("frame has a MultiIndex of columns: flatten their names first")
         frame = frame.copy(deep=False)
         frame.attrs = {}
-        for first, path in _paths(names, list(frame.columns)):
-            dtype = frame[first].dtype
-            if path and not isinstance(dtype, pandas.ArrowDtype):
-                raise InputTypeError(f"text must be a struct of Arrow, not {dtype}, to have fields")
-            frame[first] = _drawn(mechanism, frame[first], path)
+        for at, path in paths_of(names, list(frame.columns)):
+            old = frame.iloc[:, at]
+            if path and not isinstance(old.dtype, pandas.ArrowDtype):
+                what = f"text must be a struct of Arrow, not {old.dtype}, to have fields"
+                raise InputTypeError(what)
+            frame.isetitem(at, _drawn(mechanism, old, path))
         return frame
     if polars is not None and isinstance(frame, polars.LazyFrame):
         raise InputTypeError("frame is lazy: a plan that runs again draws again; collect() it")
     if polars is not None and isinstance(frame, polars.DataFrame):
-        for first, path in _paths(names, frame.columns):
-            frame = frame.with_columns(_drawn(mechanism, frame[first], path))
+        for at, path in paths_of(names, frame.columns):
+            frame = frame.with_columns(_drawn(mechanism, frame.to_series(at), path))
         return frame
     if (duckdb := loaded("duckdb")) is not None and isinstance(frame, duckdb.DuckDBPyRelation):
-        for first, path in _paths(names, frame.columns):
-            if _is_json(frame.types[frame.columns.index(first)], path):
-                raise InputTypeError(JSON)
+        if any(_is_json(frame.types[at], path) for at, path in paths_of(names, frame.columns)):
+            raise InputTypeError(JSON)
         import pyarrow
 
         frame, arrow = pyarrow.table(frame), pyarrow
@@ -278,8 +275,16 @@ def missing_column(name: object, there: Sequence[object]) -> str:
     return f"no column {name!r}: {hint}"
 
 
-def _paths(names: list[Any], there: list[Any]) -> list[tuple[Any, list[str]]]:
-    """Return the column of each name, and the path of the field within it."""
+def column_names(columns: Any) -> list[Any]:
+    """Return a name or names of columns as a list that is not empty."""
+    several = isinstance(columns, Iterable) and not isinstance(columns, str)
+    if not (names := [*dict.fromkeys(columns)] if several else [columns]):
+        raise ParameterError("columns must be at least one, got none")
+    return names
+
+
+def paths_of(names: list[Any], there: list[Any]) -> list[tuple[int, list[str]]]:
+    """Return the place of the column of each name, and the path of the field within it."""
     paths = []
     for name in names:
         # A name with points names a nested field, unless a column has this name.
@@ -288,18 +293,22 @@ def _paths(names: list[Any], there: list[Any]) -> list[tuple[Any, list[str]]]:
             raise ParameterError(missing_column(first, there))
         if there.count(first) != 1:
             raise ParameterError(f"column {first!r} is there {there.count(first)} times: rename it")
-        paths.append((first, path))
+        paths.append((there.index(first), path))
     return paths
 
 
-def _arrow_table(mechanism: MechanismCore, table: Any, names: list[str]) -> Any:
-    for first, path in _paths(names, table.schema.names):
-        at = table.schema.get_field_index(first)
+def drawn_columns(mechanism: MechanismCore, table: Any, places: list[tuple[int, list[str]]]) -> Any:
+    """Return an Arrow table or batch with drawn columns at these places, each with its path."""
+    for at, path in places:
         field = table.schema.field(at)
         drawn_field(field, path)  # a column by itself has no metadata, which may say JSON
-        new = _arrow(mechanism, table.column(at), path)
-        field = field.with_type(new.type)
-        table = table.set_column(at, field, new)
+        new = privatize_arrow(mechanism, table.column(at), path)[0]
+        table = table.set_column(at, field.with_type(new.type), new)
+    return table
+
+
+def _arrow_table(mechanism: MechanismCore, table: Any, names: list[Any]) -> Any:
+    table = drawn_columns(mechanism, table, paths_of(names, table.schema.names))
     schema = own_schema(table.schema)[0]
     columns = [of_type(c, f.type) for c, f in zip(table.columns, schema, strict=True)]
     schema = with_card(schema, card_of(mechanism))
