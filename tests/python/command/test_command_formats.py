@@ -202,8 +202,8 @@ class TestParquet:
         [
             ("n", "column 'n': text must be a column of text, not int64"),
             ("user", "a struct of 1 fields: name one"),
-            ("user.nope", "column 'user.nope': text must be a column of text, not a struct without "
-             "a field 'nope'"), ("list[].x", "not string, which has no field 'x'"),
+            ("user.nope", "column 'user.nope': text must be a column of text, not a struct of "
+             "1 fields, 0 named 'nope'"), ("list[].x", "not string, which has no field 'x'"),
             ("nope", "none of its 3 columns is called 'nope' (--show-text"),
         ],
     )  # fmt: skip

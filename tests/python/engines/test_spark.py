@@ -112,7 +112,7 @@ def test_names_of_columns(spark: SparkSession, swap: dict[str, Any]) -> None:
         with pytest.raises(fastdx.ParameterError, match=why):
             engine.privatize(given, name, **swap)
     for wrong in ("a", "a.c"):
-        with pytest.raises(Exception, match=r"struct of|without a field"):
+        with pytest.raises(Exception, match="struct of"):
             engine.privatize(frame.drop("a.b"), wrong, **swap).collect()
 
 
