@@ -16,7 +16,7 @@ from fastdx._types import Bits
 from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
 from fastdx.mechanisms import Mechanism
 
-__all__ = ["STOP_WORDS", "BagGuarantee", "BagOfWords", "bag_words", "text_of"]
+__all__ = ["STOP_WORDS", "BagGuarantee", "BagOfWords", "bag_words"]
 
 STOP_WORDS = frozenset(
     """a about above after again against all am an and any are aren't as at be because been before
@@ -291,10 +291,7 @@ def bag_tokens(bag: Mapping[str, int] | Iterable[str]) -> list[str]:
         raise InputTypeError("a bag is a mapping or a list of words, not str")
     if not isinstance(bag, Mapping):
         return list(bag)
-    words: list[str] = []
-    for at, (word, count) in enumerate(bag.items()):
-        words.extend([word] * _count(at, count))
-    return words
+    return [w for at, (word, n) in enumerate(bag.items()) for w in [word] * _count(at, n)]
 
 
 def _count(at: int, count: object) -> int:
@@ -302,8 +299,3 @@ def _count(at: int, count: object) -> int:
     if index is None or isinstance(count, bool) or index() < 0:
         raise ParameterError(f"the count of word {at} must be a whole number ≥ 0, got {count!r}")
     return int(index())
-
-
-def text_of(bag: Mapping[str, int]) -> str:
-    """Return a bag as a text, its words in alphabetical order, for tools that read texts."""
-    return " ".join(w for word in sorted(bag) for w in [word] * bag[word])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastdx._core import Cover, Embedding, MechanismCore, NgramPrior, WordGraph, read_spec
 from fastdx.exceptions import InputTypeError
 from fastdx.mechanisms.base import Mechanism
-from fastdx.mechanisms.finite_law import FiniteLaw, LawLike
+from fastdx.mechanisms.finite_law import FiniteLaw
 from fastdx.mechanisms.neighbor_response import NeighborResponse
 from fastdx.mechanisms.noise import HyperbolicLaplace, Mahalanobis, MultivariateLaplace, Vickrey
 from fastdx.mechanisms.tem import Tem
@@ -52,7 +52,7 @@ def from_spec(
     *,
     cover: Cover | None = None,
     remap: Cover | None = None,
-    law: ArrayLike | Callable[[int], ArrayLike] | LawLike | None = None,
+    law: ArrayLike | Callable[[int], ArrayLike] | Any = None,
     language: str | PathLike[str] | ArrayLike | LanguageModel | NgramPrior | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Mechanism:
