@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from itertools import chain, islice
+from typing import NamedTuple
 
 from fastdx import _core
 from fastdx._core import Embedding, Guarantee, WordGraph
@@ -49,8 +49,7 @@ def bag_words(
     return [word for word in _core.tokenize(text, space) if word.lower() not in stop]
 
 
-@dataclass(frozen=True)
-class BagGuarantee:
+class BagGuarantee(NamedTuple):
     """The guarantee of `BagOfWords` for bags of one size. It prints as a sentence."""
 
     word: Guarantee
@@ -72,7 +71,7 @@ class BagGuarantee:
 
     def with_bits(self) -> BagGuarantee:
         """Return a copy that prints the most bits that a bag tells: see `Guarantee.with_bits`."""
-        return replace(self, shows_bits=True)
+        return self._replace(shows_bits=True)
 
     def _bits(self) -> str:
         if not self.shows_bits:
