@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypedDict
 
 from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
-from fastdx._selection import CHOSEN, RELEASED, PrivateSpans, Select, pairs, places_of, spans_of
+from fastdx._selection import CHOSEN, RELEASED, PrivateSpans, Select, pairs, places_of
 from fastdx._shared.rounded import up
 from fastdx._types import Bits, Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -303,7 +303,8 @@ class Mechanism(MechanismCore):
         if select is not None:
             if unit != "codepoint":
                 raise InputTypeError("select finds words in code points: give unit with spans")
-            spans = spans_of(self, text, select)
+            words = self._word_spans(text)
+            spans = [words[i] for i in places_of([text[a:b] for a, b in words], select)]
         new, places, counts, outside = self._privatize_spans(text, pairs(spans), unit)
         chosen = Guarantee(self, [RELEASED, CHOSEN])
         guarantee = Guarantee(self, [RELEASED], outside) if select is None else chosen

@@ -65,8 +65,8 @@ def test_what_is_no_column_or_frame_is_named() -> None:
          lambda: SWAP.privatize_spans("tea", [(0, 1)], unit="utf-16")),
         (wrong, "unit with spans",
          lambda: SWAP.privatize_spans("tea", select=["tea"], unit="utf16")),
-        *((error, "select", lambda bad=bad: SWAP.privatize_tokens(["tea"], select=bad))
-          for bad, error in (("common", fastdx.ParameterError), (3, wrong))),
+        *((wrong, "select", lambda bad=bad: SWAP.privatize_tokens(["tea"], select=bad))
+          for bad in ("common", 3)),
         (fastdx.ParameterError, "", lambda: rare(-1)),
         (wrong, "drop",
          lambda: Tem(E, 1.0, oov="drop").privatize_tokens(["tea"], select=["tea"])),
