@@ -56,6 +56,7 @@ def _sum_of(values: NDArray[np.float64], level: float, weight: float = 1.0) -> E
 
 
 X = TypeVar("X", float, dt.date)
+D = TypeVar("D")
 
 
 class _Drawn(Generic[X]):
@@ -167,7 +168,7 @@ class _Drawn(Generic[X]):
         return f"{type(self).__name__}({shown})"
 
 
-def restored(kind: type[Any], settings: str | None, seed: int | None = None) -> Any:
+def restored(kind: Callable[..., D], settings: str | None, seed: int | None = None) -> D | None:
     """Make the Number or Date of its settings; None without any."""
     return None if settings is None else kind(**json.loads(settings), seed=seed)
 

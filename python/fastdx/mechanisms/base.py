@@ -163,16 +163,14 @@ class Mechanism(MechanismCore):
         """The mechanism that draws numbers in texts; None if numbers are words."""
         from fastdx.numbers import Number, restored
 
-        found: Number | None = restored(Number, self._figures[0])
-        return found
+        return restored(Number, self._figures[0])
 
     @property
     def dates(self) -> Date | None:
         """The mechanism that draws dates in texts; None if dates are words."""
         from fastdx.numbers import Date, restored
 
-        found: Date | None = restored(Date, self._figures[1])
-        return found
+        return restored(Date, self._figures[1])
 
     @property
     def unchanged(self) -> Unchanged:
