@@ -12,7 +12,6 @@ from fastdx import _core
 from fastdx._core import Embedding, Guarantee, WordGraph
 from fastdx._shared.checks import check_type
 from fastdx._shared.rounded import up
-from fastdx._types import Bits
 from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
 from fastdx.mechanisms import Mechanism
 
@@ -53,11 +52,10 @@ class BagGuarantee(NamedTuple):
     """The guarantee of `BagOfWords` for bags of one size. It prints as a sentence."""
 
     word: Guarantee
-    """The guarantee for one word, from which that of a bag follows."""
+    """The guarantee for one word, from which that of a bag follows. A bag tells at most N times the
+    bits of `Guarantee.with_bits`."""
     size: int | None
     """N, the number of words; None means any size."""
-    shows_bits: bool = False
-    """Whether the printed guarantee includes the bits that a bag tells."""
 
     @property
     def epsilon(self) -> float:
@@ -68,26 +66,6 @@ class BagGuarantee(NamedTuple):
     def slack(self) -> float:
         """The most that arithmetic adds to a log-ratio."""
         return self.word.slack * (self.size or 1)
-
-    def with_bits(self) -> BagGuarantee:
-        """Return a copy that prints the most bits that a bag tells: see `Guarantee.with_bits`."""
-        return self._replace(shows_bits=True)
-
-    def _bits(self) -> str:
-        if not self.shows_bits:
-            return ""
-        bits, why = self.word._mechanism._bits()
-        if bits is None:
-            return f" Measured, not proved: how many bits a bag tells is not known: {why}."
-        # A bag has no order of words, so it may tell less than the words one by one.
-        one = Bits(*bits)
-        how = f", estimated from {one.sampled:,} words" if one.sampled else ""
-        most = up((self.size or 1) * one.high, 4)
-        most, whole = (f"{most} bits", self.size) if self.size else (f"N times {most} bits", "N")
-        return (
-            f" Measured, not proved: a bag of {whole} words tells at most {most} of them, where "
-            f"words are written by 1/(rank + 2.7){how}."
-        )
 
     def __str__(self) -> str:
         word = self.word
@@ -113,7 +91,7 @@ class BagGuarantee(NamedTuple):
             text += f" Certified: {word.certificate}"
         # A bag has no white space between words, so this exception does not apply.
         exceptions = [e for e in word.exceptions if not e.startswith("white space")]
-        return text + "".join(f" Not covered: {e}." for e in exceptions) + self._bits()
+        return text + "".join(f" Not covered: {e}." for e in exceptions)
 
 
 class BagOfWords:
