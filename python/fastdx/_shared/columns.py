@@ -19,8 +19,6 @@ from fastdx._shared.card import card_of, with_card
 from fastdx._shared.kinds import Kind, column, loaded
 from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
 
-__all__ = ["privatize_arrow", "privatize_column", "privatize_frame"]
-
 ROWS = 1 << 16
 """The number of rows that are privatised at a time: with 8,192 words cost half as much again."""
 
@@ -242,7 +240,10 @@ def privatize_frame(
 
         frame, arrow = pyarrow.table(frame), pyarrow
     if arrow is not None and isinstance(frame, (arrow.Table, arrow.RecordBatch)):
-        return _arrow_table(mechanism, frame, names)
+        table = drawn_columns(mechanism, frame, paths_of(names, frame.schema.names))
+        schema = own_schema(table.schema)[0]
+        arrays = [of_type(c, f.type) for c, f in zip(table.columns, schema, strict=True)]
+        return type(table).from_arrays(arrays, schema=with_card(schema, card_of(mechanism)))
     raise InputTypeError(
         "frame must be a pandas or polars DataFrame, a pyarrow Table or RecordBatch, or a DuckDB "
         f"relation, not {type(frame).__name__}"
@@ -286,14 +287,6 @@ def drawn_columns(mechanism: MechanismCore, table: Any, places: list[tuple[int, 
         new = privatize_arrow(mechanism, table.column(at), path, field)[0]
         table = table.set_column(at, field.with_type(new.type), new)
     return table
-
-
-def _arrow_table(mechanism: MechanismCore, table: Any, names: list[Any]) -> Any:
-    table = drawn_columns(mechanism, table, paths_of(names, table.schema.names))
-    schema = own_schema(table.schema)[0]
-    columns = [of_type(c, f.type) for c, f in zip(table.columns, schema, strict=True)]
-    schema = with_card(schema, card_of(mechanism))
-    return type(table).from_arrays(columns, schema=schema)
 
 
 _OWN = (b"ARROW:extension:name", b"ARROW:extension:metadata", b"PARQUET:field_id")
