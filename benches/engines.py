@@ -111,8 +111,8 @@ def spacy_(texts: list[str], index: str) -> Callable[[], object]:
     import fastdx.engines.spacy  # noqa: F401 (registers the component where no package is installed)
 
     nlp = spacy.blank("en")
-    docs = list(nlp.pipe(texts))
-    component: Any = nlp.add_pipe("fastdx", config={"epsilon": EPSILON, "index": index})
+    docs, own = list(nlp.pipe(texts)), {"epsilon": EPSILON, "index": index}
+    component: Any = nlp.add_pipe("fastdx", config={"parameters": own})
     return lambda: list(component.pipe(docs))
 
 

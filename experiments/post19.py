@@ -20,7 +20,7 @@ from experiments.data import Labelled, split
 from experiments.measures import right
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, nearest_documents
-from fastdx.bags import bag_words, text_of
+from fastdx.bags import bag_words
 from fastdx.lab.evaluation import Attribution, of_share, text_classifier
 
 PUBLISHED = {20: "15 of 20 authors", 50: "27 of 50 authors, 43 of 50 topics"}
@@ -36,6 +36,10 @@ Bags = list[Counter[str]]
 
 def bags_of(e: Embedding, texts: list[str]) -> Bags:
     return [Counter(w for w in bag_words(t.lower()) if w in e) for t in texts]
+
+
+def text_of(bag: Counter[str]) -> str:
+    return " ".join(sorted(bag.elements()))
 
 
 class _Attackers:

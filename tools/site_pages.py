@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fastdx
-from fastdx import _core, cli
+from fastdx import _core, cli, engines, lab
 from fastdx.cli.options import _Help
 
 if TYPE_CHECKING:
@@ -62,9 +62,10 @@ def public_modules() -> list[str]:
     """Return the package's modules: mechanisms, the package, others by name, the laboratory."""
     found = {m.name for m in pkgutil.iter_modules(fastdx.__path__) if not m.name.startswith("_")}
     names = [*sorted(found - {"cli", "engines", "lab", "mechanisms"})]
-    for room in (fastdx.engines, fastdx.lab):
+    for room in (engines, lab):
         name = room.__name__.removeprefix("fastdx.")
-        names += [name, *(f"{name}.{n}" for n in room.__all__)]
+        inner = [m.name for m in pkgutil.iter_modules(room.__path__) if m.name[0] != "_"]
+        names += [name, *(f"{name}.{n}" for n in inner if n != "commands")]
     return ["fastdx.mechanisms", "fastdx", *(f"fastdx.{n}" for n in names)]
 
 

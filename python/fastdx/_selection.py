@@ -7,7 +7,7 @@ from math import ceil
 from operator import index
 from typing import Any, NamedTuple, TypeAlias
 
-from fastdx._core import Embedding, Guarantee, MechanismCore, NgramPrior
+from fastdx._core import Embedding, Guarantee, NgramPrior
 from fastdx._shared.checks import at_least, inside
 from fastdx.exceptions import InputTypeError, ParameterError
 
@@ -133,24 +133,14 @@ def places_of(words: Sequence[str], select: Select) -> list[int]:
     """Return the positions of the selected words."""
     if isinstance(select, improbable):
         return select.places(words)
-    if isinstance(select, str) and select != "rare":
-        raise ParameterError(f"select must be 'rare', words or a function, got {select!r}")
-    if not isinstance(select, Collection) and not callable(select):
-        what = type(select).__name__
-        raise InputTypeError(f"select must be 'rare', words or a function, not {what}")
-    if isinstance(select, str):
+    if select == "rare":
         select = rare()
-    elif not callable(select):
-        known = frozenset(word.lower() for word in select)
-        return [i for i, word in enumerate(words) if word.lower() in known]
+    elif isinstance(select, Collection) and not isinstance(select, str):
+        chosen = frozenset(word.lower() for word in select)
+        return [i for i, word in enumerate(words) if word.lower() in chosen]
+    if not callable(select):
+        raise InputTypeError(f"select must be 'rare', words or a function, not {select!r}")
     return [i for i, word in enumerate(words) if select(word)]
-
-
-def spans_of(core: MechanismCore, text: str, select: Select) -> list[tuple[int, int]]:
-    """Return the spans of the selected words of a text, in characters."""
-    spans = core._word_spans(text)
-    chosen = places_of([text[a:b] for a, b in spans], select)
-    return [spans[i] for i in chosen]
 
 
 def pairs(spans: Any) -> list[tuple[int, int]]:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from itertools import chain, islice
+from typing import NamedTuple
 
 from fastdx import _core
 from fastdx._core import Embedding, Guarantee, WordGraph
 from fastdx._shared.checks import check_type
 from fastdx._shared.rounded import up
-from fastdx._types import Bits
 from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
 from fastdx.mechanisms import Mechanism
 
-__all__ = ["STOP_WORDS", "BagGuarantee", "BagOfWords", "bag_words", "text_of"]
+__all__ = ["STOP_WORDS", "BagGuarantee", "BagOfWords", "bag_words"]
 
 STOP_WORDS = frozenset(
     """a about above after again against all am an and any are aren't as at be because been before
@@ -49,16 +48,14 @@ def bag_words(
     return [word for word in _core.tokenize(text, space) if word.lower() not in stop]
 
 
-@dataclass(frozen=True)
-class BagGuarantee:
+class BagGuarantee(NamedTuple):
     """The guarantee of `BagOfWords` for bags of one size. It prints as a sentence."""
 
     word: Guarantee
-    """The guarantee for one word, from which that of a bag follows."""
+    """The guarantee for one word, from which that of a bag follows. A bag tells at most N times the
+    bits of `Guarantee.with_bits`."""
     size: int | None
     """N, the number of words; None means any size."""
-    shows_bits: bool = False
-    """Whether the printed guarantee includes the bits that a bag tells."""
 
     @property
     def epsilon(self) -> float:
@@ -69,26 +66,6 @@ class BagGuarantee:
     def slack(self) -> float:
         """The most that arithmetic adds to a log-ratio."""
         return self.word.slack * (self.size or 1)
-
-    def with_bits(self) -> BagGuarantee:
-        """Return a copy that prints the most bits that a bag tells: see `Guarantee.with_bits`."""
-        return replace(self, shows_bits=True)
-
-    def _bits(self) -> str:
-        if not self.shows_bits:
-            return ""
-        bits, why = self.word._mechanism._bits()
-        if bits is None:
-            return f" Measured, not proved: how many bits a bag tells is not known: {why}."
-        # A bag has no order of words, so it may tell less than the words one by one.
-        one = Bits(*bits)
-        how = f", estimated from {one.sampled:,} words" if one.sampled else ""
-        most = up((self.size or 1) * one.high, 4)
-        most, whole = (f"{most} bits", self.size) if self.size else (f"N times {most} bits", "N")
-        return (
-            f" Measured, not proved: a bag of {whole} words tells at most {most} of them, where "
-            f"words are written by 1/(rank + 2.7){how}."
-        )
 
     def __str__(self) -> str:
         word = self.word
@@ -114,7 +91,7 @@ class BagGuarantee:
             text += f" Certified: {word.certificate}"
         # A bag has no white space between words, so this exception does not apply.
         exceptions = [e for e in word.exceptions if not e.startswith("white space")]
-        return text + "".join(f" Not covered: {e}." for e in exceptions) + self._bits()
+        return text + "".join(f" Not covered: {e}." for e in exceptions)
 
 
 class BagOfWords:
@@ -291,10 +268,7 @@ def bag_tokens(bag: Mapping[str, int] | Iterable[str]) -> list[str]:
         raise InputTypeError("a bag is a mapping or a list of words, not str")
     if not isinstance(bag, Mapping):
         return list(bag)
-    words: list[str] = []
-    for at, (word, count) in enumerate(bag.items()):
-        words.extend([word] * _count(at, count))
-    return words
+    return [w for at, (word, n) in enumerate(bag.items()) for w in [word] * _count(at, n)]
 
 
 def _count(at: int, count: object) -> int:
@@ -302,8 +276,3 @@ def _count(at: int, count: object) -> int:
     if index is None or isinstance(count, bool) or index() < 0:
         raise ParameterError(f"the count of word {at} must be a whole number ≥ 0, got {count!r}")
     return int(index())
-
-
-def text_of(bag: Mapping[str, int]) -> str:
-    """Return a bag as a text, its words in alphabetical order, for tools that read texts."""
-    return " ".join(w for word in sorted(bag) for w in [word] * bag[word])

@@ -20,7 +20,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Callable
-from math import inf, isfinite
+from math import inf
 from statistics import NormalDist
 from typing import Any, ClassVar, Generic, NamedTuple, SupportsIndex, TypeVar
 
@@ -56,6 +56,7 @@ def _sum_of(values: NDArray[np.float64], level: float, weight: float = 1.0) -> E
 
 
 X = TypeVar("X", float, dt.date)
+D = TypeVar("D")
 
 
 class _Drawn(Generic[X]):
@@ -66,10 +67,13 @@ class _Drawn(Generic[X]):
     """The dtype of the grid's points."""
 
     def __init__(self, settings: dict[str, Any], seed: int | None) -> None:
+        known = {name: x for name, x in settings.items() if x is not None}
         try:
-            given = json.dumps({name: x for name, x in settings.items() if x is not None})
+            given = json.dumps(known, default=float, allow_nan=False)
         except TypeError as e:
             raise InputTypeError(f"a parameter must be a number or a str: {e}") from None
+        except ValueError:
+            raise ParameterError(f"every number must be finite, got {known}") from None
         self._core = NumberCore(given, isinstance(self, Date), seed)
         self._seed = seed
 
@@ -167,7 +171,7 @@ class _Drawn(Generic[X]):
         return f"{type(self).__name__}({shown})"
 
 
-def restored(kind: type[Any], settings: str | None, seed: int | None = None) -> Any:
+def restored(kind: Callable[..., D], settings: str | None, seed: int | None = None) -> D | None:
     """Make the Number or Date of its settings; None without any."""
     return None if settings is None else kind(**json.loads(settings), seed=seed)
 
@@ -229,8 +233,7 @@ class Number(_Drawn[float]):
         decimal: str = ".",
         seed: int | None = None,
     ) -> None:
-        given = {"epsilon": epsilon, "unit": unit, "low": low, "high": high, "smallest": smallest}
-        numbers = {name: _real(name, x) for name, x in given.items() if x is not None}
+        numbers = {"epsilon": epsilon, "unit": unit, "low": low, "high": high, "smallest": smallest}
         super().__init__({"scale": scale, "decimal": decimal, **numbers}, seed)
 
     def privatize(self, numbers: Any) -> Any:
@@ -391,8 +394,7 @@ class Date(_Drawn[dt.date]):
         seed: int | None = None,
     ) -> None:
         low, high = (x.isoformat()[:10] if isinstance(x, dt.date) else x for x in (low, high))
-        given = {"epsilon": _real("epsilon", epsilon), "low": low, "high": high, "order": order}
-        super().__init__(given, seed)
+        super().__init__({"epsilon": epsilon, "low": low, "high": high, "order": order}, seed)
 
     @staticmethod
     def _float(x: Any) -> float:
@@ -419,13 +421,3 @@ class Date(_Drawn[dt.date]):
         [datetime.date(2026, 5, 3), datetime.date(2026, 5, 4), datetime.date(2026, 5, 5)]
         """
         return [*map(date_of, self._core.find(text, False))]
-
-
-def _real(name: str, x: Any) -> float:
-    """Return a parameter as a finite number, for JSON."""
-    if isinstance(x, (bool, str)) or not hasattr(x, "__float__"):
-        raise InputTypeError(f"{name} must be a number, not {type(x).__name__}")
-    number = float(x)
-    if not isfinite(number):
-        raise ParameterError(f"{name} must be a finite number, got {number}")
-    return number

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, Decimal, localcontext
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from fastdx.exceptions import InputTypeError, ParameterError
 if TYPE_CHECKING:
     from fastdx.budget import Ledger
 
-__all__ = ["Pair", "pairs"]
+__all__ = ["page"]
 
 COMMON_WORDS = 1000
 """The number of first words of a vocabulary from which pairs are chosen."""
@@ -40,33 +40,17 @@ HOPELESS_FACTOR = 1e4
 """From this factor on, the promise is said to hide nothing."""
 
 
-class Pair(NamedTuple):
-    """Two words and their largest log-ratio in nats, arithmetic included; infinite if unproved."""
-
-    first: str
-    second: str
-    bound: float
-
-
-def pairs(guarantee: Guarantee) -> list[Pair]:
+def pairs(guarantee: Guarantee) -> list[tuple[str, str, float]]:
     """Choose three pairs of common words by growing bound: nearest, a middle one, farthest.
 
-    There are fewer if the vocabulary has fewer pairs.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding, Tem
-    >>> from fastdx.record import pairs
-    >>> tem = Tem(Embedding(["tea", "coffee", "law"], [[0.0], [1.0], [4.0]]), 2.0)
-    >>> [(pair.first, pair.second, round(pair.bound, 6)) for pair in pairs(tem.guarantee)]
-    [('tea', 'coffee', 2.0), ('coffee', 'law', 6.0), ('tea', 'law', 8.0)]
+    Each has its bound in nats, arithmetic included. There are fewer if the vocabulary has fewer.
     """
     found = sorted(
         (guarantee.bound([a], [b]) + guarantee.slack, at, a, b)
         for at, (a, b) in enumerate(combinations(_common(guarantee), 2))
     )
     places = dict.fromkeys([0, (len(found) - 1) // 2, len(found) - 1]) if found else ()
-    return [Pair(a, b, bound) for bound, _, a, b in (found[place] for place in places)]
+    return [(a, b, bound) for bound, _, a, b in (found[place] for place in places)]
 
 
 def page(guarantee: Guarantee, ledger: Ledger | None = None, account: str | None = None) -> str:
@@ -189,7 +173,7 @@ These bounds are computed from the mechanism, for common words of its vocabulary
   Suppose that a reader knows that one of two words was written, and holds both for equally likely.
   The last column says how sure one output can make the reader."""
     found = pairs(guarantee)
-    differ = len(found) == 3 and found[0].bound < found[-1].bound
+    differ = len(found) == 3 and found[0][2] < found[-1][2]
     names = [" (nearest)", " (middle)", " (farthest)"] if differ else [""] * len(found)
     rows = [f"| {_text(a)}, {_text(b)}{name} | {_factor(bound)} | {_sure(bound)} |"
             for name, (a, b, bound) in zip(names, found, strict=True)]  # fmt: skip
@@ -197,7 +181,7 @@ These bounds are computed from the mechanism, for common words of its vocabulary
         "| two words | the odds change by a factor of at most | how sure the reader can become |",
         "|---|---|---|", *(rows or ["| fewer than two words | – | – |"]),
     ])  # fmt: skip
-    if max((pair.bound for pair in found), default=0.0) > math.log(HOPELESS_FACTOR):
+    if max((bound for *_, bound in found), default=0.0) > math.log(HOPELESS_FACTOR):
         yield """\
 Where the factor is large or missing, the promise alone does not hide which of the two words was
   written."""

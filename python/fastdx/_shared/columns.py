@@ -19,8 +19,6 @@ from fastdx._shared.card import card_of, with_card
 from fastdx._shared.kinds import Kind, column, loaded
 from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
 
-__all__ = ["privatize_arrow", "privatize_column", "privatize_frame"]
-
 ROWS = 1 << 16
 """The number of rows that are privatised at a time: with 8,192 words cost half as much again."""
 
@@ -68,16 +66,16 @@ def _arrow(mechanism: MechanismCore, column: Any, path: Sequence[str] = ()) -> A
 
 
 def privatize_arrow(
-    mechanism: MechanismCore, column: Any, path: Sequence[str] = ()
+    mechanism: MechanismCore, column: Any, path: Sequence[str] = (), field: Any = None
 ) -> tuple[Any, Counter[str]]:
     """Privatise an Array or ChunkedArray; of structs, the field that the path names.
 
     Returns a column of the same type, except that dictionaries get indices of at least 32 bits, and
-    the counts of `privatize_counted`. Every row is drawn by itself, also of a dictionary.
+    the counts of `privatize_counted`. Every row is drawn by itself, also of a dictionary. A column
+    by itself has no metadata, which may say JSON: they are those of its field.
     """
     import pyarrow
 
-    kind = _drawn_type(column.type, path)
     try:
         column.validate(full=True)
         damaged = False
@@ -88,47 +86,22 @@ def privatize_arrow(
         raise InputTypeError("text is an Arrow column that is damaged, or is not UTF-8")
     chunks = column.chunks if hasattr(column, "chunks") else [column]
     pieces = [c.slice(at, ROWS) for c in chunks for at in range(0, len(c), ROWS)]
-    drawn = _Call(mechanism)
+    pieces = pieces or [pyarrow.nulls(0, column.type)]
+    field, drawn = field or pyarrow.field("", column.type), _Call(mechanism)
     try:
-        new = [drawn.array(piece, kind, path) for piece in pieces]
-        if hasattr(column, "chunks"):
-            return pyarrow.chunked_array(new, kind), drawn.counts
-        return pyarrow.concat_arrays(new or [pyarrow.array([], kind)]), drawn.counts
+        new = [drawn.array(piece, field, path) for piece in pieces]
+        made = pyarrow.chunked_array(new)
+        return made if hasattr(column, "chunks") else pyarrow.concat_arrays(new), drawn.counts
     except (pyarrow.ArrowInvalid, pyarrow.ArrowCapacityError):
         message = "the text of an array with 32-bit offsets (use large_string) is over 2 GiB"
         raise TooLargeError(message) from None
 
 
-def _drawn_type(kind: Any, path: Sequence[str]) -> Any:
-    """Return the type of a drawn column, or refuse one that is no text."""
-    import pyarrow as pa
+def check_field(field: Any, path: Sequence[str]) -> None:
+    """Refuse a field that is no text, or where the path names none."""
+    import pyarrow
 
-    is_, text = pa.types, (pa.string(), pa.large_string(), pa.string_view())
-    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name.lower().endswith("json"):
-        raise InputTypeError(JSON)
-    if is_.is_list(kind) or is_.is_large_list(kind) or is_.is_fixed_size_list(kind):
-        return _with_fields(kind, lambda field: drawn_field(field, path))
-    if is_.is_struct(kind):
-        fields = list(kind)
-        refused = f"text must be a column of text, not a struct of {len(fields)} fields: name one"
-        if path:
-            at = [i for i, field in enumerate(fields) if field.name == path[0]]
-            if len(at) == 1:
-                fields[at[0]] = drawn_field(fields[at[0]], path[1:])
-                return pa.struct(fields)
-            # Fields of the same name would otherwise be released unchanged.
-            how = "with several fields" if at else "without a field"
-            refused = f"text must be a column of text, not a struct {how} {path[0]!r}"
-        raise InputTypeError(refused)
-    if path:
-        raise InputTypeError(f"text must be text, not {kind}, which has no field {path[0]!r}")
-    if is_.is_dictionary(kind) and kind.value_type in text:
-        wide = kind.index_type in (pa.int64(), pa.uint32(), pa.uint64())
-        index = kind.index_type if wide else pa.int32()
-        return pa.dictionary(index, kind.value_type, kind.ordered)
-    if is_.is_null(kind) or kind in text:
-        return kind
-    raise InputTypeError(f"text must be a column of text, not {kind}")
+    _Call(None).array(pyarrow.nulls(0, field.type), field, path)
 
 
 def _with_fields(kind: Any, of: Callable[[Any], Any]) -> Any:
@@ -148,48 +121,55 @@ def _with_fields(kind: Any, of: Callable[[Any], Any]) -> Any:
     return kind
 
 
-def drawn_field(field: Any, path: Sequence[str]) -> Any:
-    """Return a field with its drawn type. JSON is text, but its names and syntax are no words."""
-    if (field.metadata or {}).get(b"ARROW:extension:name", b"").lower().endswith(b"json"):
-        raise InputTypeError(JSON)
-    return field.with_type(_drawn_type(field.type, path))
-
-
 class _Call:
     """One call on a column: what its pieces share."""
 
-    def __init__(self, mechanism: MechanismCore) -> None:
+    def __init__(self, mechanism: Any) -> None:
         self.mechanism = mechanism
         self.replacements = Replacements()
         self.texts = 0
         self.counts: Counter[str] = Counter()
 
-    def array(self, array: Any, kind: Any, path: Sequence[str]) -> Any:
-        """Privatise an array, which becomes one of the kind that `_drawn_type` says."""
+    def array(self, array: Any, field: Any, path: Sequence[str]) -> Any:
+        """Privatise an array of a field: of lists the items, of structs what the path names."""
         import pyarrow as pa
 
-        if pa.types.is_null(kind):
-            return array
-        if pa.types.is_struct(kind):
-            fields = [array.field(i) for i in range(kind.num_fields)]
-            at = kind.get_field_index(path[0])
-            fields[at] = self.array(fields[at], kind.field(at).type, path[1:])
-            return pa.StructArray.from_arrays(fields, fields=list(kind), mask=array.is_null())
-        if pa.types.is_fixed_size_list(kind):
-            size, start = kind.list_size, array.offset * kind.list_size
-            shown = array.values.slice(start, len(array) * size)
-            values = self.array(shown, kind.value_type, path)
-            return type(array).from_arrays(values, type=kind, mask=array.is_null())
-        if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind, is_, text = field.type, pa.types, (pa.string(), pa.large_string(), pa.string_view())
+        named = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
+        if getattr(kind, "extension_name", named).lower().endswith("json"):
+            # It is text, but its names and syntax are no words.
+            raise InputTypeError(JSON)
+        if is_.is_struct(kind):
+            count, at = kind.num_fields, kind.get_all_field_indices(path[0]) if path else []
+            if len(at) != 1:
+                # Fields of the same name would otherwise be released unchanged.
+                why = f", {len(at)} named {path[0]!r}" if path else ": name one"
+                why = f"text must be a column of text, not a struct of {count} fields{why}"
+                raise InputTypeError(why)
+            arrays = [array.field(i) for i in range(count)]
+            arrays[at[0]] = self.array(arrays[at[0]], kind.field(at[0]), path[1:])
+            fields = [old.with_type(x.type) for old, x in zip(kind, arrays, strict=True)]
+            return pa.StructArray.from_arrays(arrays, fields=fields, mask=array.is_null())
+        if is_.is_list(kind) or is_.is_large_list(kind) or is_.is_fixed_size_list(kind):
             # Of a slice, only the visible part.
-            ends = array.offsets.to_numpy()
+            fixed = is_.is_fixed_size_list(kind)
+            ends = (kind.list_size * (array.offset + np.arange(len(array) + 1)) if fixed
+                    else array.offsets.to_numpy())  # fmt: skip
             shown = array.values.slice(ends[0], ends[-1] - ends[0])
-            values = self.array(shown, kind.value_type, path)
-            offsets = pa.array(ends - ends[0], array.offsets.type)
-            return type(array).from_arrays(offsets, values, type=kind, mask=array.is_null())
-        if pa.types.is_dictionary(kind):
-            rows = self.strings(array.dictionary_decode())
-            return rows.dictionary_encode().cast(kind)
+            values = self.array(shown, kind.value_field, path)
+            kind = _with_fields(kind, lambda field: field.with_type(values.type))
+            offsets = [] if fixed else [pa.array(ends - ends[0], array.offsets.type)]
+            return type(array).from_arrays(*offsets, values, type=kind, mask=array.is_null())
+        if path:
+            raise InputTypeError(f"text must be text, not {kind}, which has no field {path[0]!r}")
+        if is_.is_dictionary(kind) and kind.value_type in text:
+            index = kind.index_type if kind.index_type.bit_width >= 32 else pa.int32()
+            rows = self.strings(array.dictionary_decode()).dictionary_encode()
+            return rows.cast(pa.dictionary(index, kind.value_type, kind.ordered))
+        if is_.is_null(kind):
+            return array
+        if kind not in text:
+            raise InputTypeError(f"text must be a column of text, not {kind}")
         return self.strings(array).cast(kind)
 
     def strings(self, array: Any) -> Any:
@@ -233,37 +213,37 @@ def privatize_frame(
     mechanism: MechanismCore, frame: Any, columns: str | int | Iterable[str | int]
 ) -> Any:
     """Privatise columns of a frame; see `Mechanism.privatize_frame`."""
-    names: list[Any] = (list(dict.fromkeys(columns)) if isinstance(columns, Iterable)
-                        and not isinstance(columns, str) else [columns])  # fmt: skip
-    if not names:
-        raise ParameterError("columns must be at least one, got none")
+    names = column_names(columns)
     pandas, polars, arrow = loaded("pandas"), loaded("polars"), loaded("pyarrow")
     if pandas is not None and isinstance(frame, pandas.DataFrame):
         if isinstance(frame.columns, pandas.MultiIndex):
             raise InputTypeError("frame has a MultiIndex of columns: flatten their names first")
         frame = frame.copy(deep=False)
         frame.attrs = {}
-        for first, path in _paths(names, list(frame.columns)):
-            dtype = frame[first].dtype
-            if path and not isinstance(dtype, pandas.ArrowDtype):
-                raise InputTypeError(f"text must be a struct of Arrow, not {dtype}, to have fields")
-            frame[first] = _drawn(mechanism, frame[first], path)
+        for at, path in paths_of(names, list(frame.columns)):
+            old = frame.iloc[:, at]
+            if path and not isinstance(old.dtype, pandas.ArrowDtype):
+                what = f"text must be a struct of Arrow, not {old.dtype}, to have fields"
+                raise InputTypeError(what)
+            frame.isetitem(at, _drawn(mechanism, old, path))
         return frame
     if polars is not None and isinstance(frame, polars.LazyFrame):
         raise InputTypeError("frame is lazy: a plan that runs again draws again; collect() it")
     if polars is not None and isinstance(frame, polars.DataFrame):
-        for first, path in _paths(names, frame.columns):
-            frame = frame.with_columns(_drawn(mechanism, frame[first], path))
+        for at, path in paths_of(names, frame.columns):
+            frame = frame.with_columns(_drawn(mechanism, frame.to_series(at), path))
         return frame
     if (duckdb := loaded("duckdb")) is not None and isinstance(frame, duckdb.DuckDBPyRelation):
-        for first, path in _paths(names, frame.columns):
-            if _is_json(frame.types[frame.columns.index(first)], path):
-                raise InputTypeError(JSON)
+        if any(_is_json(frame.types[at], path) for at, path in paths_of(names, frame.columns)):
+            raise InputTypeError(JSON)
         import pyarrow
 
         frame, arrow = pyarrow.table(frame), pyarrow
     if arrow is not None and isinstance(frame, (arrow.Table, arrow.RecordBatch)):
-        return _arrow_table(mechanism, frame, names)
+        table = drawn_columns(mechanism, frame, paths_of(names, frame.schema.names))
+        schema = own_schema(table.schema)[0]
+        arrays = [of_type(c, f.type) for c, f in zip(table.columns, schema, strict=True)]
+        return type(table).from_arrays(arrays, schema=with_card(schema, card_of(mechanism)))
     raise InputTypeError(
         "frame must be a pandas or polars DataFrame, a pyarrow Table or RecordBatch, or a DuckDB "
         f"relation, not {type(frame).__name__}"
@@ -278,8 +258,16 @@ def missing_column(name: object, there: Sequence[object]) -> str:
     return f"no column {name!r}: {hint}"
 
 
-def _paths(names: list[Any], there: list[Any]) -> list[tuple[Any, list[str]]]:
-    """Return the column of each name, and the path of the field within it."""
+def column_names(columns: Any) -> list[Any]:
+    """Return a name or names of columns as a list that is not empty."""
+    several = isinstance(columns, Iterable) and not isinstance(columns, str)
+    if not (names := [*dict.fromkeys(columns)] if several else [columns]):
+        raise ParameterError("columns must be at least one, got none")
+    return names
+
+
+def paths_of(names: list[Any], there: list[Any]) -> list[tuple[int, list[str]]]:
+    """Return the place of the column of each name, and the path of the field within it."""
     paths = []
     for name in names:
         # A name with points names a nested field, unless a column has this name.
@@ -288,22 +276,17 @@ def _paths(names: list[Any], there: list[Any]) -> list[tuple[Any, list[str]]]:
             raise ParameterError(missing_column(first, there))
         if there.count(first) != 1:
             raise ParameterError(f"column {first!r} is there {there.count(first)} times: rename it")
-        paths.append((first, path))
+        paths.append((there.index(first), path))
     return paths
 
 
-def _arrow_table(mechanism: MechanismCore, table: Any, names: list[str]) -> Any:
-    for first, path in _paths(names, table.schema.names):
-        at = table.schema.get_field_index(first)
+def drawn_columns(mechanism: MechanismCore, table: Any, places: list[tuple[int, list[str]]]) -> Any:
+    """Return an Arrow table or batch with drawn columns at these places, each with its path."""
+    for at, path in places:
         field = table.schema.field(at)
-        drawn_field(field, path)  # a column by itself has no metadata, which may say JSON
-        new = _arrow(mechanism, table.column(at), path)
-        field = field.with_type(new.type)
-        table = table.set_column(at, field, new)
-    schema = own_schema(table.schema)[0]
-    columns = [of_type(c, f.type) for c, f in zip(table.columns, schema, strict=True)]
-    schema = with_card(schema, card_of(mechanism))
-    return type(table).from_arrays(columns, schema=schema)
+        new = privatize_arrow(mechanism, table.column(at), path, field)[0]
+        table = table.set_column(at, field.with_type(new.type), new)
+    return table
 
 
 _OWN = (b"ARROW:extension:name", b"ARROW:extension:metadata", b"PARQUET:field_id")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import io
 import os
 import stat
 import sys
@@ -31,30 +30,18 @@ def zstd(stream: Any, kind: str, name: str) -> Any:
     return made(pyarrow.PythonFile(stream, kind), "zstd")
 
 
-class _Open(io.RawIOBase):
-    """A stream that stays open when the stream above it is closed."""
-
-    def __init__(self, out: BinaryIO) -> None:
-        self._out = out
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        return self._out.write(data)
-
-
 @contextlib.contextmanager
-def packed(out: BinaryIO, name: str | None) -> Iterator[BinaryIO]:
+def packed(out: BinaryIO, name: str) -> Iterator[BinaryIO]:
     """Compress the output if the name ends in ``.gz`` or ``.zst``."""
-    suffix = Path(name or "").suffix.lower()
+    suffix = Path(name).suffix.lower()
     if suffix == ".gz":
         import gzip
 
         with gzip.GzipFile(filename="", fileobj=out, mode="wb", compresslevel=6, mtime=0) as zipped:
             yield cast(BinaryIO, zipped)
     elif suffix == ".zst":
-        with zstd(_Open(out), "w", str(name)) as stream:
+        # pyarrow closes what it writes to.
+        with os.fdopen(os.dup(out.fileno()), "wb") as own, zstd(own, "w", name) as stream:
             yield stream
     else:
         yield out

@@ -29,7 +29,6 @@ from fastdx.bags import bag_tokens
 from fastdx.channel.posterior import Posterior, vectors_of
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism, from_spec
-from fastdx.mechanisms.finite_law import LawLike
 
 _Numbers = NDArray[np.float64]
 
@@ -139,7 +138,7 @@ class Channel:
         *,
         cover: Cover | None = None,
         remap: Cover | None = None,
-        law: ArrayLike | Callable[[int], ArrayLike] | LawLike | None = None,
+        law: ArrayLike | Callable[[int], ArrayLike] | Any = None,
         language: str | PathLike[str] | ArrayLike | LanguageModel | NgramPrior | None = None,
     ) -> Channel:
         """Make the channel that a card describes.

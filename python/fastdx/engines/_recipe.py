@@ -19,14 +19,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fastdx._core import open_space
 from fastdx._shared.checks import one_of
+from fastdx._shared.columns import column_names
 from fastdx.exceptions import CorruptFileError, ParameterError, UnknownWordError
 from fastdx.mechanisms import MECHANISMS, Mechanism, Tem, from_spec
 
-__all__ = ["PrivateColumns", "Recipe", "column_names", "no_text", "privatize_values"]
+__all__ = ["PrivateColumns", "Recipe", "no_text"]
 
 CACHED = 16
 """The most mechanisms in a process's cache. A service with one policy per kind of entity needs
@@ -43,7 +42,7 @@ class Recipe:
     """The pickled words, and the parts of which the Spec has only fingerprints. Words in a fastdx
     file are pickled as its path and fingerprint."""
     index: str | None
-    """The path of this file, if there is one."""
+    """The path of this file in this process, if there is one."""
     maker: int = field(default_factory=os.getpid, compare=False)
     """The process that made the recipe; all others are workers of an engine."""
 
@@ -93,35 +92,38 @@ class Recipe:
         path = None if space is None or index is None else str(Path(index).absolute())
         return cls(complete, pickle.dumps({**held, "space": space or made.space}), path)
 
-    def mechanism(self, path: str | None = None) -> Mechanism:
+    def mechanism(self) -> Mechanism:
         """Return this process's mechanism, which the first call makes.
 
         A worker uses one thread, unless FASTDX_NUM_THREADS is set: engines run one worker per core.
-        `path` is that of the index for this process, if it is not `index`. The index must be the
-        file of the recipe.
+        The index must be the file that the recipe was made of.
         """
         if self.maker != os.getpid():
             os.environ.setdefault("FASTDX_NUM_THREADS", "1")
-        return _mechanism(self, path)
+        return _mechanism(self)
+
+    def privatize(self, texts: Any) -> Any:
+        """Privatise a text or a column; no error shows text."""
+        with no_text():
+            return self.mechanism().privatize(texts)
 
 
 @lru_cache(maxsize=CACHED)
-def _mechanism(recipe: Recipe, path: str | None) -> Mechanism:
-    held = _Moved(io.BytesIO(recipe.held), path).load()
-    return from_spec(json.loads(recipe.spec), **held)
+def _mechanism(recipe: Recipe) -> Mechanism:
+    return from_spec(json.loads(recipe.spec), **_Held(recipe).load())
 
 
-class _Moved(pickle.Unpickler):
-    """Unpickles words from a file that lies at another path here, if a path is given."""
+class _Held(pickle.Unpickler):
+    """Unpickles the parts of a recipe; words in a file come from its path in this process."""
 
-    def __init__(self, data: io.BytesIO, path: str | None) -> None:
-        super().__init__(data)
-        self._path = path
+    def __init__(self, recipe: Recipe) -> None:
+        super().__init__(io.BytesIO(recipe.held))
+        self._index = recipe.index
 
     def find_class(self, module: str, name: str) -> Any:
         found = super().find_class(module, name)
-        if found is open_space and self._path is not None:
-            return lambda _, *known: open_space(self._path, *known)
+        if found is open_space:
+            return lambda _, *known: open_space(self._index, *known)
         return found
 
 
@@ -133,23 +135,6 @@ def no_text() -> Iterator[None]:
     except UnknownWordError as error:
         error.word = None
         raise
-
-
-def column_names(columns: str | Iterable[str]) -> list[str]:
-    """Return the names of columns as a list that is not empty."""
-    names = [columns] if isinstance(columns, str) else list(columns)
-    if not names:
-        raise ParameterError("columns must be at least one, got none")
-    return names
-
-
-def privatize_values(mechanism: Mechanism, values: Any) -> Any:
-    """Privatise a column; a numpy array stays a numpy array."""
-    if not isinstance(values, np.ndarray):
-        return mechanism.privatize(values)
-    new = np.empty(values.shape, dtype=object)
-    new[...] = mechanism.privatize(values.tolist())
-    return new
 
 
 class PrivateColumns:
@@ -164,13 +149,12 @@ class PrivateColumns:
 
     def __call__(self, batch: Any) -> Any:
         """Return the batch, in its form, with the new columns in their places."""
-        mechanism = self.recipe.mechanism()
-        with no_text():
-            if not isinstance(batch, Mapping):
-                return mechanism.privatize_frame(batch, self.names)
-            new = dict(batch.items())
-            for name in self.names:
-                if name not in new:
-                    raise ParameterError(f"columns must be of the batch, which has no {name!r}")
-                new[name] = privatize_values(mechanism, new[name])
-            return new
+        if not isinstance(batch, Mapping):
+            with no_text():
+                return self.recipe.mechanism().privatize_frame(batch, self.names)
+        new = dict(batch.items())
+        for name in self.names:
+            if name not in new:
+                raise ParameterError(f"columns must be of the batch, which has no {name!r}")
+            new[name] = self.recipe.privatize(new[name])
+        return new

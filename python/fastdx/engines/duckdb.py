@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fastdx.engines._recipe import Recipe, no_text
+from fastdx.engines._recipe import Recipe
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,12 +36,7 @@ def register(
     **parameters
         The mechanism: see ``docs/engines.md``.
     """
-    made = Recipe.of(**parameters).mechanism()
-
-    def private(column: Any) -> Any:
-        with no_text():
-            return made.privatize(column)
-
+    private = Recipe.of(**parameters).privatize
     return connection.create_function(
         name, private, [returns], returns, type="arrow", null_handling="special", side_effects=True
     )

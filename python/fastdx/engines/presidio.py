@@ -13,7 +13,7 @@ from typing import Any
 
 from presidio_anonymizer.operators import Operator, OperatorType
 
-from fastdx.engines._recipe import Recipe, no_text
+from fastdx.engines._recipe import Recipe
 from fastdx.exceptions import FastdxError, ParameterError
 
 __all__ = ["FastdxOperator"]
@@ -28,8 +28,7 @@ class FastdxOperator(Operator):  # type: ignore[misc]
 
     def operate(self, text: str, params: dict[str, Any] | None = None) -> str:
         """Replace the words of an entity."""
-        with no_text():
-            return str(_recipe(params).mechanism().privatize(text))
+        return str(_recipe(params).privatize(text))
 
     def validate(self, params: dict[str, Any] | None = None) -> None:
         """Check the parameters before any text is touched; raises as `Recipe.of`."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fastdx.engines._recipe import PrivateColumns, Recipe, column_names
+from fastdx._shared.columns import column_names
+from fastdx.engines._recipe import PrivateColumns, Recipe
 
 if TYPE_CHECKING:
     from ray.data import Dataset

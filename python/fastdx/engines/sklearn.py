@@ -23,7 +23,7 @@ from fastdx._shared.laws import laws
 from fastdx.channel import Channel, NgramPrior
 from fastdx.channel.law import by_rank
 from fastdx.counts.update import Update
-from fastdx.engines._recipe import Recipe, no_text, privatize_values
+from fastdx.engines._recipe import Recipe, no_text
 from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["ChannelNB", "Privatizer"]
@@ -107,11 +107,10 @@ class Privatizer(  # type: ignore[call-arg]
         shape = getattr(X, "shape", ())
         if isinstance(X, str) or len(shape) > 2:
             raise InputTypeError("X must be texts, of one dimension or two")
-        mechanism = self._recipe().mechanism()
+        if len(shape) < 2 or isinstance(X, np.ndarray):
+            return self._recipe().privatize(X)
         with no_text():
-            if len(shape) == 2 and not isinstance(X, np.ndarray):
-                return mechanism.privatize_frame(X, list(X.columns))
-            return privatize_values(mechanism, X)
+            return self._recipe().mechanism().privatize_frame(X, list(X.columns))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-__all__ = ["Privatizer", "make"]
+__all__ = ["Privatizer"]
 
 
 class Privatizer:
@@ -25,19 +25,23 @@ class Privatizer:
 
     Parameters
     ----------
-    recipe : Recipe
-        The mechanism.
+    nlp, name : Language, str
+        spaCy's.
     entities : bool or list of str
-        False: replace all words. True: replace only the words of entities. A list: only those of
-        entities with these labels. The rest of the text, and the places of the entities, are
-        released UNPROTECTED.
+        False (default): replace all words. True: replace only the words of entities. A list: only
+        those of entities with these labels. The rest of the text, and the places of the entities,
+        are released UNPROTECTED.
+    parameters : dict
+        The mechanism: see ``docs/engines.md``. The values are those of JSON.
     """
 
-    def __init__(self, recipe: Recipe, entities: bool | list[str]) -> None:
+    def __init__(
+        self, nlp: Language, name: str, entities: bool | list[str], parameters: dict[str, Any]
+    ) -> None:
         """Store the parameters and register the extension ``private``."""
         from spacy.tokens import Doc
 
-        self._recipe, self._entities = recipe, entities
+        self._recipe, self._entities = Recipe.of(**parameters), entities
         if not Doc.has_extension("private"):
             Doc.set_extension("private", default=None)
 
@@ -52,20 +56,13 @@ class Privatizer:
             yield from self._write(batch)
 
     def _write(self, docs: list[Doc]) -> list[Doc]:
-        mechanism, entities = self._recipe.mechanism(), self._entities
         try:
-            with no_text():
-                if entities is False:
-                    # fastdx's tokeniser, not spaCy's, because the guarantee counts its words.
-                    new = mechanism.privatize([doc.text for doc in docs])
-                else:
-                    new = [
-                        mechanism.privatize_spans(
-                            doc.text,
-                            [e for e in doc.ents if entities is True or e.label_ in entities],
-                        ).text
-                        for doc in docs
-                    ]
+            # fastdx's tokeniser, not spaCy's, because the guarantee counts its words.
+            new = (
+                self._recipe.privatize([doc.text for doc in docs])
+                if self._entities is False
+                else [self._within_entities(doc) for doc in docs]
+            )
         except UnknownWordError as error:
             # spaCy interprets a KeyError as a component that was not initialised.
             raise FastdxError(str(error)) from None
@@ -73,35 +70,16 @@ class Privatizer:
             doc._.private = text
         return docs
 
-
-def make(  # noqa: PLR0917 (spaCy's order, and names of the config)
-    nlp: Language,
-    name: str,
-    epsilon: float | None,
-    mechanism: str,
-    index: str | None,
-    entities: bool | list[str],
-    parameters: dict[str, Any],
-) -> Privatizer:
-    """Make the component; spaCy calls it with the config of ``nlp.add_pipe``.
-
-    The mechanism is that of ``docs/engines.md``, with other parameters in `parameters`, as JSON
-    values. `entities` is as for `Privatizer`; by default all words are replaced.
-    """
-    return Privatizer(Recipe.of(epsilon, mechanism, index, **parameters), entities)
+    @no_text()
+    def _within_entities(self, doc: Doc) -> str:
+        wanted: Any = self._entities
+        found = [e for e in doc.ents if wanted is True or e.label_ in wanted]
+        return self._recipe.mechanism().privatize_spans(doc.text, found).text
 
 
 if find_spec("spacy") is not None:
     from spacy.language import Language
 
     Language.factory(
-        "fastdx",
-        default_config={
-            "epsilon": None,
-            "mechanism": "tem",
-            "index": None,
-            "entities": False,
-            "parameters": {},
-        },
-        func=make,
+        "fastdx", default_config={"entities": False, "parameters": {}}, func=Privatizer
     )

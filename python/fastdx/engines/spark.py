@@ -8,15 +8,14 @@ and read the written files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastdx._shared.card import KEY, card_of
-from fastdx._shared.columns import privatize_arrow
-from fastdx.engines._recipe import Recipe, column_names, no_text
-from fastdx.exceptions import ParameterError
-from fastdx.mechanisms import Mechanism
+from fastdx._shared.columns import column_names, drawn_columns, paths_of
+from fastdx.engines._recipe import Recipe, no_text
 
 if TYPE_CHECKING:
     import pyarrow
@@ -25,9 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["privatize", "register"]
 
 
-def privatize(
-    df: DataFrame, columns: str | Iterable[str], *, ship: bool = True, **parameters: Any
-) -> DataFrame:
+def privatize(df: DataFrame, columns: str | Iterable[str], **parameters: Any) -> DataFrame:
     """Replace the words of columns; all others stay as they are, UNPROTECTED.
 
     Nothing runs before an action. Every worker process maps the index once and uses one thread.
@@ -39,11 +36,9 @@ def privatize(
     columns : str or iterable of str
         Columns of strings or of arrays of strings, named exactly as in ``df.columns``.
         ``user.comment`` is a field within, unless a column has this name.
-    ship : bool, optional
-        True (default): Spark copies the index to every machine (``SparkContext.addFile``). False:
-        all machines find it at this very path.
     **parameters
-        The mechanism: see ``docs/engines.md``.
+        The mechanism: see ``docs/engines.md``. Spark copies the index to every machine
+        (``SparkContext.addFile``).
 
     Returns
     -------
@@ -56,47 +51,30 @@ def privatize(
     ------
     ParameterError
         There is no such column, or there are several.
-    InputTypeError
-        By the task: a column is not text.
-    CorruptFileError
-        A worker finds another index than the one named; its task fails.
+    InputTypeError, CorruptFileError
+        By the task: a column is not text; the index is another one than the one named.
     """
     from pyspark.sql.types import StructField, StructType
 
     recipe, names, fields = Recipe.of(**parameters), df.columns, list(df.schema.fields)
-    card = card_of(recipe.mechanism())
-    places: dict[tuple[int, tuple[str, ...]], None] = {}
-    for name in column_names(columns):
-        first, *path = [name] if name in names else name.split(".")
-        if (count := names.count(first)) != 1:
-            there = ", ".join(names)
-            raise ParameterError(f"columns must be of the frame: {first!r} is there {count} times "
-                                 f"among {there}")  # fmt: skip
-        number, key = names.index(first), ".".join((KEY, *path))
-        places[number, tuple(path)] = None
-        old = fields[number]
-        held = {k: v for k, v in (old.metadata or {}).items() if k != key}
-        held |= {} if card is None else {key: card}
-        fields[number] = StructField(old.name, old.dataType, old.nullable, held)
-    mechanism = _on_workers(df.sparkSession, recipe, ship)
+    card, here = card_of(recipe.mechanism()), _on_workers(df.sparkSession, recipe)
+    places = paths_of(column_names(columns), names)
+    for at, path in places:
+        old, key = fields[at], ".".join((KEY, *path))
+        held = {k: v for k, v in {**old.metadata, key: card}.items() if v is not None}
+        fields[at] = StructField(old.name, old.dataType, old.nullable, held)
 
     def private(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         for batch in batches:
-            new = batch
-            for number, path in places:
-                with no_text():
-                    column = privatize_arrow(mechanism(), new.column(number), path)[0]
-                field = new.schema.field(number).with_type(column.type)
-                new = new.set_column(number, field, column)
+            with no_text():
+                new = drawn_columns(here().mechanism(), batch, places)
             yield new
 
     # Spark takes points in the names of columns for fields, so it gets other names.
     return df.toDF(*(f"c{i}" for i in range(len(names)))).mapInArrow(private, StructType(fields))
 
 
-def register(
-    spark: SparkSession, name: str, *, ship: bool = True, returns: str = "string", **parameters: Any
-) -> Any:
+def register(spark: SparkSession, name: str, *, returns: str = "string", **parameters: Any) -> Any:
     """Register a function for SQL that replaces words: every call in a query draws by itself.
 
     Parameters
@@ -106,42 +84,36 @@ def register(
     name : str
         The function's name in SQL. The same function for columns is returned:
         ``function(df["text"])``.
-    ship, **parameters
-        As for `privatize`.
     returns : str, optional
         The type of argument and result: ``'string'`` (default) or ``'array<string>'``.
+    **parameters
+        As for `privatize`.
     """
     from pyspark.sql import functions
 
     # Spark 4.1 and later give and take Arrow.
-    if hasattr(functions, "arrow_udf"):
-        from pyarrow import Array as Column
-
-        made = functions.arrow_udf
-    else:
-        from pandas import Series as Column
-
-        made = functions.pandas_udf
-    mechanism = _on_workers(spark, Recipe.of(**parameters), ship)
+    arrow = hasattr(functions, "arrow_udf")
+    made = functions.arrow_udf if arrow else functions.pandas_udf
+    kind = import_module("pyarrow").Array if arrow else import_module("pandas").Series
+    here = _on_workers(spark, Recipe.of(**parameters))
 
     def private(column: Any) -> Any:
-        with no_text():
-            return mechanism().privatize(column)
+        return here().privatize(column)
 
     # Spark reads the annotations, which would be strings here.
-    private.__annotations__ = {"column": Column, "return": Column}
+    private.__annotations__ = {"column": kind, "return": kind}
     return spark.udf.register(name, made(private, returns).asNondeterministic())
 
 
-def _on_workers(spark: SparkSession, recipe: Recipe, ship: bool) -> Callable[[], Mechanism]:
-    """Return what makes the mechanism in a worker; with `ship`, Spark copies the index there."""
-    if not ship or recipe.index is None:
-        return recipe.mechanism
-    spark.sparkContext.addFile(recipe.index)
-    return partial(_of_shipped, recipe, Path(recipe.index).name)
+def _on_workers(spark: SparkSession, recipe: Recipe) -> Callable[[], Recipe]:
+    """Return what gives the recipe in a worker, where Spark copies the index to."""
+    if (index := recipe.index) is None:
+        return lambda: recipe
+    spark.sparkContext.addFile(index)
 
+    def shipped() -> Recipe:
+        from pyspark import SparkFiles
 
-def _of_shipped(recipe: Recipe, name: str) -> Mechanism:
-    from pyspark import SparkFiles
+        return replace(recipe, index=SparkFiles.get(Path(index).name))
 
-    return recipe.mechanism(SparkFiles.get(name))
+    return shipped

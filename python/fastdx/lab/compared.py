@@ -9,9 +9,8 @@ from typing import Any
 from fastdx import Embedding, Tem
 from fastdx.channel import NgramPrior
 from fastdx.exceptions import ParameterError
-from fastdx.lab.comparison import FEWER, HEADER, MORE, compare, families
+from fastdx.lab.comparison import FEWER, HEADER, MORE, compare, drawn, families
 from fastdx.mechanisms import Mechanism
-from fastdx.mechanisms.finite_law import drawn
 
 MEMORY_BYTES = 8 << 30
 """The most bytes of laws of all words."""

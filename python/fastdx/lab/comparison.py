@@ -27,8 +27,7 @@ from fastdx.lab.attacks import reidentification, sentence_attack
 from fastdx.lab.attacks.words import similarity
 from fastdx.lab.laws import Law
 from fastdx.lab.laws.base import check_line, check_space, distance_matrix
-from fastdx.mechanisms import MECHANISMS, Mechanism, Tem
-from fastdx.mechanisms.finite_law import drawn
+from fastdx.mechanisms import MECHANISMS, FiniteLaw, Mechanism, Tem
 
 __all__ = ["Comparison", "Family", "compare", "families", "family_names"]
 
@@ -443,6 +442,11 @@ def compare(
         assert not isinstance(one, Family)
         values = _measured(one, prior, judge, attacked)
         yield Comparison(name, values["epsilon"] if at is None else at, one, values)
+
+
+def drawn(given: Mechanism | Law) -> Mechanism:
+    """Return a mechanism as it is; for a law, the uncertified FiniteLaw that draws it."""
+    return FiniteLaw(law=given, certify=False) if isinstance(given, Law) else given
 
 
 def _largest_epsilon(

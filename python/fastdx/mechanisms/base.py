@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypedDict
 
 from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
-from fastdx._selection import CHOSEN, RELEASED, PrivateSpans, Select, pairs, places_of, spans_of
+from fastdx._selection import CHOSEN, RELEASED, PrivateSpans, Select, pairs, places_of
 from fastdx._shared.rounded import up
 from fastdx._types import Bits, Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -163,16 +163,14 @@ class Mechanism(MechanismCore):
         """The mechanism that draws numbers in texts; None if numbers are words."""
         from fastdx.numbers import Number, restored
 
-        found: Number | None = restored(Number, self._figures[0])
-        return found
+        return restored(Number, self._figures[0])
 
     @property
     def dates(self) -> Date | None:
         """The mechanism that draws dates in texts; None if dates are words."""
         from fastdx.numbers import Date, restored
 
-        found: Date | None = restored(Date, self._figures[1])
-        return found
+        return restored(Date, self._figures[1])
 
     @property
     def unchanged(self) -> Unchanged:
@@ -303,7 +301,8 @@ class Mechanism(MechanismCore):
         if select is not None:
             if unit != "codepoint":
                 raise InputTypeError("select finds words in code points: give unit with spans")
-            spans = spans_of(self, text, select)
+            words = self._word_spans(text)
+            spans = [words[i] for i in places_of([text[a:b] for a, b in words], select)]
         new, places, counts, outside = self._privatize_spans(text, pairs(spans), unit)
         chosen = Guarantee(self, [RELEASED, CHOSEN])
         guarantee = Guarantee(self, [RELEASED], outside) if select is None else chosen

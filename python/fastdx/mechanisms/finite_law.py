@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from fastdx._core import Embedding, WordGraph
 from fastdx._shared.rounded import up
@@ -11,28 +11,11 @@ from fastdx.exceptions import InputTypeError
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
     from typing_extensions import Self, Unpack
 
 CERTIFIED = 2000
 """The most words for which a law is certified by default."""
-
-
-@runtime_checkable
-class LawLike(Protocol):
-    """A law together with its space, as FiniteLaw reads it; `fastdx.lab.laws.Law` is one."""
-
-    @property
-    def space(self) -> Embedding | WordGraph:
-        """Words and metric."""
-
-    @property
-    def row(self) -> Callable[[int], NDArray[np.float64]]:
-        """A function from the id of w to Pr[y|w] for all words y."""
-
-    def matrix(self) -> NDArray[np.float64]:
-        """Return the law of every word."""
 
 
 class FiniteLaw(Mechanism):
@@ -96,8 +79,7 @@ class FiniteLaw(Mechanism):
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        if isinstance(law, LawLike) and space is None:
-            space = law.space
+        space = getattr(law, "space", None) if space is None else space
         if space is None:
             raise InputTypeError("space is missing: give the words of the law")
         law = rows_of(law)
@@ -131,11 +113,6 @@ class FiniteLaw(Mechanism):
 
 def rows_of(law: Any) -> Any:
     """Return a law as the core reads it: of a Law its matrix, which is read faster and pickled."""
-    if not isinstance(law, LawLike):
+    if not callable(getattr(law, "matrix", None)):
         return law
     return law.matrix() if len(law.space) <= CERTIFIED else law.row
-
-
-def drawn(given: Mechanism | LawLike) -> Mechanism:
-    """Return a mechanism as it is; for a law, the uncertified FiniteLaw that draws it."""
-    return FiniteLaw(law=given, certify=False) if isinstance(given, LawLike) else given

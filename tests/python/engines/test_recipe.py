@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,7 +42,7 @@ def test_recipes_are_small_and_make_one_mechanism(swap: dict[str, Any], tmp_path
     # The same file at another place is the same.
     elsewhere = tmp_path / "copy.index"
     shutil.copy(swap["index"], elsewhere)
-    assert recipe.mechanism(str(elsewhere)) == recipe.mechanism()
+    assert replace(recipe, index=str(elsewhere)).mechanism() == recipe.mechanism()
     louder = Recipe.of(**{**swap, "epsilon": 2e4})
     mapped = _maps()
     assert louder.mechanism() != recipe.mechanism() and _maps() == mapped
@@ -52,9 +53,9 @@ def test_another_or_a_damaged_file_is_refused(
 ) -> None:
     recipe = Recipe.of(**{**swap, "oov": "drop"})
     with pytest.raises(fastdx.CorruptFileError, match=r"swap\.index: another file than the one"):
-        recipe.mechanism(str(other_index))
+        replace(recipe, index=str(other_index)).mechanism()
     with pytest.raises(fastdx.MissingFileError, match=r"gone\.index"):
-        recipe.mechanism(str(tmp_path / "gone.index"))
+        replace(recipe, index=str(tmp_path / "gone.index")).mechanism()
     # Its header is whole, and with it the fingerprint; what it holds is not.
     damaged = tmp_path / "damaged.index"
     fastdx.Tem(fastdx.Embedding(["a", "b"], [[0.0] * 900] * 2), 1.0).save(damaged)
@@ -146,11 +147,9 @@ def _sklearn(given: dict[str, Any]) -> Callable[[Any], Any]:
 
 
 def _spacy(given: dict[str, Any]) -> Callable[[Any], Any]:
-    own = {name: given[name] for name in ("epsilon", "mechanism") if name in given}
-    rest = {name: given[name] for name in given if name not in own and name != "index"}
-    own |= {"index": str(given["index"])} if "index" in given else {}
+    own = {**given, "index": str(given["index"])} if "index" in given else given
     nlp = import_module("spacy").blank("en")
-    nlp.add_pipe("fastdx", config={**own, "parameters": rest})
+    nlp.add_pipe("fastdx", config={"parameters": own})
     return lambda texts: [None if t is None else nlp(t)._.private for t in texts]
 
 

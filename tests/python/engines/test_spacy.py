@@ -22,8 +22,7 @@ EXPECTED = [text for text in WANTED if text is not None]
 
 @pytest.fixture
 def config(swap: dict[str, Any]) -> dict[str, Any]:
-    own = {"gamma": swap["gamma"], "oov": swap["oov"]}
-    return {"epsilon": swap["epsilon"], "index": str(swap["index"]), "parameters": own}
+    return {"parameters": {**swap, "index": str(swap["index"])}}
 
 
 @pytest.fixture
@@ -73,5 +72,5 @@ def test_the_package_tells_spacy_of_the_component() -> None:
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     points = project["project"]["entry-points"]["spacy_factories"]
-    assert points == {"fastdx": "fastdx.engines.spacy:make"}
-    assert callable(fastdx.engines.spacy.make)
+    assert points == {"fastdx": "fastdx.engines.spacy:Privatizer"}
+    assert callable(fastdx.engines.spacy.Privatizer)

@@ -104,11 +104,15 @@ def test_names_of_columns(spark: SparkSession, swap: dict[str, Any]) -> None:
     row = engine.privatize(frame.drop("a.b"), "a.b", **swap).first()
     assert row is not None and row == ("tea", Row("coffee"))
     twice = frame.select("Text", frame["`a.b`"].alias("Text"))
-    for given, name, count in [(frame, "text", 0), (frame, "b.a", 0), (twice, "Text", 2)]:
-        with pytest.raises(fastdx.ParameterError, match=f"is there {count} times among Text, "):
+    for given, name, why in [
+        (frame, "text", "no column 'text': did you mean 'Text'"),
+        (frame, "b.a", "no column 'b'"),
+        (twice, "Text", "there 2 times"),
+    ]:
+        with pytest.raises(fastdx.ParameterError, match=why):
             engine.privatize(given, name, **swap)
     for wrong in ("a", "a.c"):
-        with pytest.raises(Exception, match=r"struct of|without a field"):
+        with pytest.raises(Exception, match="struct of"):
             engine.privatize(frame.drop("a.b"), wrong, **swap).collect()
 
 

@@ -58,9 +58,9 @@ def check(page: str, guarantee: Guarantee) -> None:
     assert told and json.loads(told[1]) == json.loads(guarantee._mechanism._card())["spec"]
     found = record.pairs(guarantee)
     assert len(rows(page)) == max(len(found), 1)
-    for pair, (words, factor, sure) in zip(found, rows(page), strict=False):
-        assert words.replace("\\", "").startswith(f"{pair.first}, {pair.second}")
-        least = guarantee.bound([pair.first], [pair.second])
+    for (a, b, _), (words, factor, sure) in zip(found, rows(page), strict=False):
+        assert words.replace("\\", "").startswith(f"{a}, {b}")
+        least = guarantee.bound([a], [b])
         if math.isinf(least):
             assert (factor, sure) == ("no bound", "practically certain")
             continue
@@ -108,8 +108,10 @@ def test_the_default_vocabularies_give_telling_pairs() -> None:
     # All noise has the bounds of Tem.
     for kind in (Tem, NeighborResponse, HyperbolicLaplace):
         found = record.pairs(made(kind, Embedding.default(kind.default_space), 3.0).guarantee)
-        assert len({(pair.first, pair.second) for pair in found}) == 3
-        assert [pair.bound for pair in found] == sorted(pair.bound for pair in found)
+        assert len({pair[:2] for pair in found}) == 3
+        assert [bound for *_, bound in found] == sorted(bound for *_, bound in found)
+    found = [(a, b, round(bound, 6)) for a, b, bound in record.pairs(Tem(LINE, 2.0).guarantee)]
+    assert found == [("tea", "coffee", 2.0), ("coffee", "law", 6.0), ("tea", "law", 8.0)]
 
 
 def test_pairs_are_of_words_that_may_be_shown_and_are_protected() -> None:

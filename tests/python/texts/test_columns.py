@@ -65,8 +65,8 @@ def test_what_is_no_column_or_frame_is_named() -> None:
          lambda: SWAP.privatize_spans("tea", [(0, 1)], unit="utf-16")),
         (wrong, "unit with spans",
          lambda: SWAP.privatize_spans("tea", select=["tea"], unit="utf16")),
-        *((error, "select", lambda bad=bad: SWAP.privatize_tokens(["tea"], select=bad))
-          for bad, error in (("common", fastdx.ParameterError), (3, wrong))),
+        *((wrong, "select", lambda bad=bad: SWAP.privatize_tokens(["tea"], select=bad))
+          for bad in ("common", 3)),
         (fastdx.ParameterError, "", lambda: rare(-1)),
         (wrong, "drop",
          lambda: Tem(E, 1.0, oov="drop").privatize_tokens(["tea"], select=["tea"])),
@@ -191,7 +191,7 @@ def test_two_fields_of_one_name_are_refused() -> None:
     # The second one would be released as it is.
     fields = [pa.field("text", pa.string()), pa.field("text", pa.string())]
     struct = pa.StructArray.from_arrays([pa.array(["a cup"]), pa.array(["Anna"])], fields=fields)
-    with pytest.raises(fastdx.FastdxError, match="several fields"):
+    with pytest.raises(fastdx.FastdxError, match="2 named 'text'"):
         Tem(epsilon=1.0).privatize_frame(pa.table({"user": struct}), "user.text")
 
 
@@ -229,7 +229,7 @@ def test_fields_of_structs_in_every_library() -> None:
         assert rows_of(frame) == rows, "the given frame stays"
         for wrong, message in [
             ("user", "struct of 3 fields: name one"),
-            ("user.sad", "without a field"),
+            ("user.sad", "struct of 3 fields, 0 named"),
             ("usr.said", "'usr'"),
             ("id.said", "no field|to have fields"),
         ]:

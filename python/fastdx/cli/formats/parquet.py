@@ -83,7 +83,7 @@ class Parquet(Format):
     def read(self, opener: Opener) -> Iterator[Batch]:
         """Read the row groups of the file."""
         # With numpy, which other formats do not need.
-        from fastdx._shared.columns import drawn_field, own_schema
+        from fastdx._shared.columns import check_field, own_schema
 
         if self.file == "-":
             raise CommandError("Parquet cannot be read from standard input: name a file")
@@ -93,7 +93,7 @@ class Parquet(Format):
             self.columns = [_Column(self.file, self._schema, c) for c in self.choice.columns]
             for column in self.columns:
                 try:
-                    drawn_field(self._schema.field(column.at), column.path)
+                    check_field(self._schema.field(column.at), column.path)
                 except InputTypeError as e:
                     raise CommandError(f"{self.file}: column {column.asked!r}: {e}") from None
             if self.choice.account is not None:
