@@ -244,18 +244,16 @@ class Posterior:
         content = ~self.written & ~stop[self.best]
         return float(self.certainty[content].mean()) if content.any() else float("nan")
 
-    def guarantee(self, right: float | None = None) -> str:
-        """Return the guarantee of the release, and a paragraph on what decoding adds.
+    @property
+    def guarantee(self) -> str:
+        """The guarantee of the release, and a paragraph on what decoding adds.
 
         The guarantee holds for everything that is computed from the release.
-
-        Parameters
-        ----------
-        right : float, optional
-            The expected share of right ones among the content words that the paragraph says, by
-            default `expected_right_content`: of several texts it is a mean.
         """
-        right = self.expected_right_content if right is None else right
+        return self._described(self.expected_right_content)
+
+    def _described(self, right: float) -> str:
+        """Return the guarantee with an expected share of right ones among the content words."""
         mark = hashlib.sha256(self._prior._to_bytes()).hexdigest()[:16]
         share = "none" if np.isnan(right) else f"{right:.0%}"
         return (

@@ -75,7 +75,7 @@ def _decode(args: argparse.Namespace) -> None:
             total, right = total + len(posterior), right + content * len(posterior)
         # The statement of the last text, with the mean over all texts.
         mean = right / total if total else float("nan")
-        guarantee = posterior.guarantee(mean)
+        guarantee = posterior._described(mean)
     with open_output(args.output, args.files) as file:
         file.write("".join(f"{part}\n" for part in parts).encode())
     if guarantee:

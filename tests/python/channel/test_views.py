@@ -173,7 +173,7 @@ def test_shown_words_are_shown(space: Embedding, prior: NgramPrior) -> None:
 
 def test_what_may_be_said(space: Embedding, channel: Channel, prior: NgramPrior) -> None:
     posterior = channel.decode("flu in london", prior)
-    said = posterior.guarantee()
+    said = posterior.guarantee
     assert said.startswith(str(channel.mechanism.guarantee))
     right = [c for b, c in zip(posterior.best, posterior.certainty, strict=True)
              if WORDS[b] not in STOP_WORDS]  # fmt: skip
@@ -183,7 +183,7 @@ def test_what_may_be_said(space: Embedding, channel: Channel, prior: NgramPrior)
         assert part in said
     again = NgramPrior.of_frequencies(space, prior.frequencies)
     other = NgramPrior.of_frequencies(space)
-    marks = [re.findall(r"fingerprint (\w{16})", channel.decode("flu", p).guarantee())
+    marks = [re.findall(r"fingerprint (\w{16})", channel.decode("flu", p).guarantee)
              for p in (prior, again, other)]  # fmt: skip
     assert marks[0] == marks[1] != marks[2] and all(marks)
 
@@ -229,7 +229,7 @@ class TestCommand:
     ) -> None:  # fmt: skip
         want = channel.decode("flu in london.", prior)
         out, err = command("decode", tmp_path / "a.txt", *files, "-q")
-        assert out == f"{want.text()}\n" and err.strip() == want.guarantee()
+        assert out == f"{want.text()}\n" and err.strip() == want.guarantee
         args = ["decode", str(tmp_path / "a.jsonl"), "--column", "t", *files, "--view", "certain"]
         assert main([*args, "--to", "jsonl", "-o", str(tmp_path / "out")]) == 0
         records = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
