@@ -68,13 +68,15 @@ class _Drawn(Generic[X]):
 
     def __init__(self, settings: dict[str, Any], seed: int | None) -> None:
         known = {name: x for name, x in settings.items() if x is not None}
-        try:
-            given = json.dumps(known, default=float, allow_nan=False)
-        except TypeError as e:
-            raise InputTypeError(f"a parameter must be a number or a str: {e}") from None
-        except ValueError:
-            raise ParameterError(f"every number must be finite, got {known}") from None
-        self._core = NumberCore(given, isinstance(self, Date), seed)
+        for name, x in known.items():
+            try:
+                json.dumps(x, default=float, allow_nan=False)
+            except TypeError:
+                what = type(x).__name__
+                raise InputTypeError(f"{name} must be a number or a str, not {what}") from None
+            except ValueError:
+                raise ParameterError(f"{name} must be a finite number, got {x}") from None
+        self._core = NumberCore(json.dumps(known, default=float), isinstance(self, Date), seed)
         self._seed = seed
 
     def __getattr__(self, name: str) -> Any:

@@ -270,7 +270,9 @@ def test_timestamps_of_nanoseconds_end_in_2262() -> None:
 def test_bad_input_names_the_parameter() -> None:
     """Other settings: tables_are_read_and_written in src/numbers/settings.rs."""
     for make, said in [
-        (lambda: Number("x"), "epsilon"),
+        (lambda: Number("x"), "^epsilon"),
+        (lambda: Number(1.0, high=math.inf), "^high must be a finite number"),
+        (lambda: Number(1.0, low=object()), "^low must be a number or a str, not object"),
         (lambda: Date(1, low="soon"), "low"),
         (lambda: N.privatize("5"), "numbers"),
         (lambda: N.privatize([True]), "numbers"),
