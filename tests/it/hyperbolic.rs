@@ -19,6 +19,18 @@ fn the_volume_law_is_its_beta() {
     }
 }
 
+#[test]
+fn the_radius_is_that_of_the_distance() {
+    for base in [Base::Volume, Base::Ball] {
+        let law = Noise::new(3, 5.0, base).unwrap();
+        let (mut one, mut other) = (rng(1), rng(1));
+        for _ in 0..1000 {
+            let (r, distance) = (law.radius(&mut one), law.distance(&mut other));
+            assert!((r - (distance / 2.0).tanh()).abs() < 1e-12);
+        }
+    }
+}
+
 /// The distribution function of r ∝ r^(n-1)((1-r)/(1+r))^ε, by Simpson's rule in s with r = 1 -
 /// (1-s)³, which is fine near 1.
 fn ball_cdf(n: usize, epsilon: f64) -> impl Fn(f64) -> f64 {

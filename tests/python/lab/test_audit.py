@@ -67,6 +67,15 @@ def test_certificates_equal_brute_force(
     assert found.epsilon == pytest.approx(expected, rel=1e-9, abs=4 * slack(tem.guarantee) / near)
 
 
+def test_the_loss_of_any_two_words_is_that_of_all_outputs() -> None:
+    # More words than are looked at together, and the largest loss behind them.
+    law = np.random.default_rng(3).uniform(1, 2, (300, 300))
+    law[7, 290] = 9
+    logs = np.log(law / law.sum(axis=1, keepdims=True))
+    made = FiniteLaw(numbered(np.arange(300)), law)
+    assert made.local == pytest.approx(np.ptp(logs, axis=0).max(), rel=1e-9)
+
+
 def test_the_measured_anchors() -> None:
     path = SHARED / "embeddings" / "glove.6B.50d.12k.txt"
     if not path.exists():

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import fastdx
-from fastdx import Embedding, Tem
+from fastdx import Embedding, FiniteLaw, Tem
 from helpers.command import peak
 from helpers.errors import origins
 
@@ -127,6 +127,12 @@ def test_lone_surrogates_are_refused_by_their_place() -> None:
         for error in origins(refused.value):
             assert "secret" not in repr(vars(error)) + repr(error) + repr(error.args)
             assert not hasattr(error, "object")
+
+
+def test_only_a_run_that_would_be_read_otherwise_gets_spaces() -> None:
+    space = Embedding(["tea", "½", "x", "y"], [[0.0], [1.0], [2.0], [3.0]])
+    swapped = FiniteLaw(space, np.eye(4)[[1, 1, 2, 3]], certify=False)
+    assert swapped.privatize("tea-tea  x-y") == "½ - ½  x-y"
 
 
 def test_memory_of_madlib_does_not_grow_with_the_call() -> None:
