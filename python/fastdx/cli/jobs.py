@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -74,12 +75,14 @@ def _walk(folder: Path, outputs: Path) -> Iterator[Path]:
     """Yield the files in a folder and its sub-folders, without hidden ones, cards and outputs."""
     if folder.resolve() == outputs.resolve():
         raise CommandError(f"{folder}: --output-dir would replace an input; choose another")
-    for path in sorted(folder.rglob("*")):
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        written = path.parent.resolve().is_relative_to(outputs.resolve())
-        # A channel card beside a release is not a text.
-        if not hidden and not written and not path.name.endswith(SUFFIX) and path.is_file():
-            yield path
+    for where, folders, files in os.walk(folder):
+        here = Path(where)
+        shown = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = [name for name in shown if (here / name).resolve() != outputs.resolve()]
+        for file in sorted(files):
+            # A channel card beside a release is not a text.
+            if not file.startswith(".") and not file.endswith(SUFFIX) and (here / file).is_file():
+                yield here / file
 
 
 def _targets(found: dict[str, Path], folder: Path) -> list[str]:

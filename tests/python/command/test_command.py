@@ -98,6 +98,10 @@ class TestFolders:
             assert run("privatize", *args).returncode == 0
             assert len(files_in(data / "private")) == 6
 
+    def test_an_output_folder_above_the_input(self, data: Path, sure: list[str]) -> None:
+        run("privatize", data / "sub", "--column", "t", "--output-dir", data, *sure, code=0)
+        assert (data / "b.csv").exists()
+
     def test_resume(self, data: Path, tmp_path: Path) -> None:
         out = tmp_path / "out"
         base = ("privatize", data, "--column", "t", "--output-dir", out)
